@@ -1,0 +1,132 @@
+"""Draws are a pure function of seed, stream, problem and counter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iterant.errors import TaskError
+from iterant.tasks.chance import Stream, check_seed, mix
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def plain_mix(word: int) -> int:
+    """The finaliser of splitmix64 on Python's own integers."""
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    return word ^ (word >> 31)
+
+
+@given(st.lists(st.integers(0, MASK), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=50)
+def test_mixing_equals_plain_integers(words: list[int]) -> None:
+    assert mix(np.array(words, dtype=np.uint64)).tolist() == [plain_mix(word) for word in words]
+
+
+def test_splitmix64_reference_values() -> None:
+    # The published generator started at 1234567 gives these: state grows by the golden step.
+    states = np.array([1234567 + GOLDEN * k & MASK for k in (1, 2, 3)], dtype=np.uint64)
+    assert mix(states).tolist() == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
+
+
+def test_draws_equal_plain_integers() -> None:
+    stream = Stream(11, "some", 3)
+    key = int(stream._key[0])
+    for index, counter in [(0, 0), (5, 2), (10**9, 10**6)]:
+        row = plain_mix((key + plain_mix((index * GOLDEN + GOLDEN) & MASK)) & MASK)
+        expected = plain_mix((row + counter * GOLDEN + GOLDEN) & MASK)
+        assert int(stream.bits(index, counter)) == expected
+        assert int(stream.below(1000, index, counter)) == ((expected >> 32) * 1000) >> 32
+
+
+def test_a_draw_does_not_depend_on_its_neighbours() -> None:
+    stream = Stream(3, "x")
+    table = stream.bits(np.arange(50)[:, None], np.arange(20)[None])
+    assert table.shape == (50, 20)
+    assert np.array_equal(table[7:9], stream.bits(np.array([[7], [8]]), np.arange(20)))
+    assert np.array_equal(table[:, 4], stream.bits(np.arange(50), 4))
+    assert len(np.unique(table)) == 1000
+
+
+def test_values_are_fixed_for_ever() -> None:
+    assert Stream(0, "mazes", 9).bits(np.arange(3), 0).tolist() == FIXED_BITS
+    assert Stream(7, "mazes", 13).below(6, np.arange(8), 0).tolist() == FIXED_DICE
+
+
+FIXED_BITS = [7738302215956993247, 9273367190031653554, 7874514184154253356]
+FIXED_DICE = [1, 1, 2, 2, 2, 4, 0, 4]
+
+
+@pytest.mark.parametrize(
+    "other", [Stream(1, "a", 1), Stream(0, "b", 1), Stream(0, "a", 2), Stream(0, "a1"), Stream(0)]
+)
+def test_every_part_of_the_name_matters(other: Stream) -> None:
+    ours = Stream(0, "a", 1).bits(np.arange(100), 0)
+    assert not np.isin(ours, other.bits(np.arange(100), 0)).any()
+
+
+def test_draws_are_uniform_and_independent() -> None:
+    stream = Stream(5, "uniform")
+    table = stream.below(24, np.arange(4000)[:, None], np.arange(25)[None])
+    counts = np.bincount(table.ravel(), minlength=24)
+    expected = table.size / 24
+    # 23 degrees of freedom: beyond 60 once in 40,000 streams.
+    assert ((counts - expected) ** 2 / expected).sum() < 60
+    # Neighbouring counters and neighbouring problems as pairs: 575 degrees of freedom.
+    for left, right in [(table[:, :-1], table[:, 1:]), (table[:-1], table[1:])]:
+        pairs = np.bincount((left * 24 + right).ravel(), minlength=576)
+        share = left.size / 576
+        assert ((pairs - share) ** 2 / share).sum() < 575 + 5 * np.sqrt(2 * 575)
+
+
+def test_bounds_broadcast_and_hold() -> None:
+    bounds = np.array([1, 2, 3, 2**32])
+    drawn = Stream(0, "x").below(bounds, np.arange(500)[:, None], 0)
+    assert drawn.shape == (500, 4)
+    assert (drawn >= 0).all()
+    assert (drawn < bounds).all()
+    assert set(drawn[:, 2]) == {0, 1, 2}
+    assert Stream(0, "x").below(bounds, 0, 0).shape == (4,)
+
+
+@given(st.integers(0, 200))
+@settings(deadline=None, max_examples=20)
+def test_order_is_a_permutation(count: int) -> None:
+    assert sorted(Stream(2, "o").order(count).tolist()) == list(range(count))
+
+
+def test_order_differs_between_seeds() -> None:
+    assert Stream(0, "o").order(50).tolist() != Stream(1, "o").order(50).tolist()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, "1", None, True, np.int64(-3), np.float32(2)])
+def test_wrong_seeds_are_refused(seed: Any) -> None:
+    with pytest.raises(TaskError, match="whole number from 0"):
+        Stream(seed, "x")
+
+
+def test_numpy_seeds_are_the_same_seeds() -> None:
+    assert check_seed(np.int64(4)) == 4
+    assert Stream(np.uint8(4), "x").bits(0, 0) == Stream(4, "x").bits(0, 0)
+
+
+@pytest.mark.parametrize("number", [-1, 0.5, np.array([3, -2])])
+def test_wrong_problem_numbers_are_refused(number: Any) -> None:
+    with pytest.raises(TaskError, match="whole numbers from 0"):
+        Stream(0, "x").bits(number, 0)
+
+
+@pytest.mark.parametrize("bound", [0, -4, 2**32 + 1])
+def test_wrong_bounds_are_refused(bound: int) -> None:
+    with pytest.raises(TaskError, match="bound"):
+        Stream(0, "x").below(bound, 0, 0)
