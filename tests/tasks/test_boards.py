@@ -1,0 +1,144 @@
+"""Packed boards and planes, with python-chess as the oracle."""
+
+from __future__ import annotations
+
+import chess
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from iterant.errors import TaskError
+from iterant.tasks.boards import (
+    PackedPositions,
+    boards_from_planes,
+    origin_codes,
+    pack,
+    planes,
+    square_at,
+    targets,
+    unpack,
+)
+from iterant.tasks.positions import parse_fen
+
+ORDER = (chess.KING, chess.QUEEN, chess.BISHOP, chess.KNIGHT, chess.ROOK, chess.PAWN)
+
+
+def games(count: int) -> list[chess.Board]:
+    generator = np.random.default_rng(5)
+    boards = []
+    for _ in range(count):
+        board = chess.Board()
+        for _ in range(generator.integers(4, 90)):
+            moves = list(board.legal_moves)
+            board.push(moves[generator.integers(len(moves))])
+            if board.is_game_over():
+                board.pop()
+                break
+        boards.append(board)
+    return boards
+
+
+GAMES = games(40)
+
+
+def plain_planes(board: chess.Board) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """The definition, a square at a time."""
+    found = np.zeros((12, 8, 8), np.float32)
+    for square, piece in board.piece_map().items():
+        rank, file = chess.square_rank(square), chess.square_file(square)
+        row = 7 - rank if board.turn == chess.WHITE else rank
+        plane = ORDER.index(piece.piece_type) + (0 if piece.color == board.turn else 6)
+        found[plane, row, file] = 1
+    return found
+
+
+def packed_games() -> tuple[torch.Tensor, torch.Tensor]:
+    packed = pack(np.stack([parse_fen(board.fen()).board for board in GAMES]))
+    return torch.from_numpy(packed), torch.tensor([board.turn == chess.BLACK for board in GAMES])
+
+
+@given(arrays(np.uint8, (3, 64), elements=st.integers(0, 12)))
+def test_packing_loses_nothing(boards: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> None:
+    assert pack(boards).shape == (3, 32)
+    assert (unpack(pack(boards)) == boards).all()
+    assert pack(boards)[0, 0] == boards[0, 0] + 16 * boards[0, 1]
+
+
+def test_planes_are_what_the_definition_says() -> None:
+    packed, black = packed_games()
+    assert 5 < int(black.sum()) < 35, "both colours are needed"
+    expected = np.stack([plain_planes(board) for board in GAMES])
+    found = planes(packed, black)
+    assert found.dtype == torch.float32
+    assert (found.numpy() == expected).all()
+    assert (planes(packed, black, torch.bfloat16).float().numpy() == expected).all()
+
+
+def test_planes_turn_back_into_boards() -> None:
+    packed, black = packed_games()
+    found = boards_from_planes(planes(packed, black), black.numpy())
+    assert (found == unpack(packed.numpy())).all()
+
+
+@pytest.mark.parametrize("side", ["w", "b"])
+def test_the_mover_stands_on_row_seven_and_files_are_not_mirrored(side: str) -> None:
+    position = parse_fen(f"4k2r/8/8/8/8/8/8/R3K3 {side} Qk - 0 1")
+    black = torch.tensor([position.black_to_move])
+    found = planes(torch.from_numpy(pack(position.board[None])), black)[0]
+    assert found[0, 7, 4] == 1, "the mover's king, on file e"
+    assert found[6, 0, 4] == 1, "the opponent's king, on file e"
+    assert found[4, 7, 7 if position.black_to_move else 0] == 1, "the mover's rook, on its file"
+
+
+def test_targets_are_origin_and_destination() -> None:
+    for board in GAMES:
+        black = board.turn == chess.BLACK
+        for move in board.legal_moves:
+            number = move.from_square | move.to_square << 6 | (move.promotion or 0) << 12
+            found = targets(
+                torch.tensor([number | black << 15], dtype=torch.int32), torch.tensor([black])
+            )[0]
+            cells = {square_at(int(row), int(column), black) for row, column in found.nonzero()}
+            assert cells == {move.from_square, move.to_square}
+            assert found.sum() == 2
+
+
+def test_the_origin_holds_a_piece_of_the_mover() -> None:
+    packed, black = packed_games()
+    for board, row, side in zip(GAMES, packed.numpy(), black, strict=True):
+        for move in board.legal_moves:
+            number = np.array([move.from_square | move.to_square << 6], np.uint16)
+            code = int(origin_codes(row[None], number)[0])
+            assert code == unpack(row[None])[0, move.from_square]
+            assert 1 + 6 * int(side) <= code <= 6 + 6 * int(side)
+
+
+def test_packed_positions_give_batches_of_any_choice() -> None:
+    packed, black = packed_games()
+    moves = torch.tensor(
+        [
+            move.from_square | move.to_square << 6 | int(side) << 15
+            for board, side in zip(GAMES, black, strict=True)
+            for move in [next(iter(board.legal_moves))]
+        ],
+        dtype=torch.int32,
+    )
+    held = PackedPositions(packed, moves).to("cpu")
+    assert len(held) == len(GAMES)
+    which = torch.tensor([7, 0, 7, 31])
+    inputs, wanted = held[which]
+    assert torch.equal(inputs, planes(packed, black)[which])
+    assert torch.equal(wanted, targets(moves, black)[which])
+    assert torch.equal(held[3:5][0], planes(packed, black)[3:5])
+
+
+def test_wrong_shapes_are_refused() -> None:
+    with pytest.raises(TaskError, match=r"packed boards must be \(N, 32\) uint8"):
+        planes(torch.zeros(2, 64, dtype=torch.uint8), torch.zeros(2))
+    with pytest.raises(TaskError, match=r"packed boards must be \(N, 32\) uint8"):
+        planes(torch.zeros(2, 32), torch.zeros(2))
+    with pytest.raises(TaskError, match="2 boards need 2 sides"):
+        planes(torch.zeros(2, 32, dtype=torch.uint8), torch.zeros(3))
