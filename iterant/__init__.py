@@ -1,0 +1,57 @@
+"""Logical extrapolation: learn an algorithm on easy problems, solve far harder ones.
+
+    >>> import iterant
+    >>> task = iterant.task("mazes")
+    >>> batch = task.sample(100, size=59, seed=1)
+
+Names are loaded when they are first used, so that importing this package, and with it
+``iterant --help``, costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iterant import errors as errors
+    from iterant.engine import last as last
+    from iterant.engine import think as think
+    from iterant.errors import IterantError as IterantError
+    from iterant.names import task as task
+    from iterant.solving import solve as solve
+
+    __version__: str
+
+# Where each public name lives; the block above says the same to type checkers, and a test
+# compares the two. A module stands for itself.
+_WHERE = {
+    "IterantError": "iterant.errors",
+    "errors": "iterant.errors",
+    "last": "iterant.engine",
+    "solve": "iterant.solving",
+    "task": "iterant.names",
+    "think": "iterant.engine",
+}
+
+__all__ = ["IterantError", "__version__", "errors", "last", "solve", "task", "think"]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("iterant")
+    elif name in _WHERE:
+        module = importlib.import_module(_WHERE[name])
+        value = module if module.__name__ == f"iterant.{name}" else getattr(module, name)
+    else:
+        raise AttributeError(f"module 'iterant' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *__all__})
