@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from iterant.errors import TaskError
+from iterant.tasks.protocol import check_count
 
 Words = NDArray[np.uint64]
 
@@ -43,6 +44,13 @@ def check_seed(seed: SupportsIndex) -> int:
             f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try --seed 0"
         )
     return number
+
+
+def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
+    """The numbers ``first … first + count - 1``, checked: what `Task.sample` draws for."""
+    if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 0:
+        raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
+    return np.arange(first, first + check_count(count), dtype=np.int64)
 
 
 def mix(words: Words) -> Words:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iterant.errors import TaskError
-from iterant.tasks.chance import Stream, check_seed, mix
+from iterant.tasks.chance import Stream, check_seed, mix, problem_numbers
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -130,3 +130,12 @@ def test_wrong_problem_numbers_are_refused(number: Any) -> None:
 def test_wrong_bounds_are_refused(bound: int) -> None:
     with pytest.raises(TaskError, match="bound"):
         Stream(0, "x").below(bound, 0, 0)
+
+
+def test_problem_numbers() -> None:
+    assert problem_numbers(3, 5).tolist() == [5, 6, 7]
+    for count, first in [(0, 0), (-1, 0), (1, -1)]:
+        with pytest.raises(TaskError):
+            problem_numbers(count, first)
+    with pytest.raises(TaskError, match="first problem"):
+        problem_numbers(1, True)

@@ -1,0 +1,192 @@
+"""Prefix sums modulo two: after each bit, whether the ones so far are odd in number.
+
+    >>> task = PrefixSums()
+    >>> batch = task.encode("1011001")
+    >>> batch.targets
+    tensor([[1, 1, 0, 1, 1, 1, 0]])
+
+Shapes: N strings, L bits. An input is the bit minus one half, (N, 1, L); its answer, (N, L), is
+one class a position. The size is the number of bits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from iterant.errors import TaskError
+from iterant.tasks.chance import Stream, problem_numbers
+from iterant.tasks.easy_to_hard import Stored
+from iterant.tasks.protocol import (
+    Batch,
+    Description,
+    Glyph,
+    Size,
+    TaskSpec,
+    every_position_right,
+)
+
+_LARGEST = 10_000_000
+_STRIP = 64
+"""Bits a row of a drawing; longer strings continue below."""
+_COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255]], dtype=np.uint8)
+"""Of a 0, of a 1, of a wrong bit (a vermilion that colour-blind people tell from both), of none."""
+_WRONG, _NONE = 2, 3
+
+
+class PrefixSums:
+    """The task: ``PrefixSums().sample(100, size=512, seed=1)``.
+
+    With ``data=PATH`` the strings come from files of the Easy-to-Hard benchmark instead.
+    """
+
+    spec = TaskSpec(
+        name="prefix-sums",
+        title="prefix sums modulo two",
+        dims=1,
+        channels=1,
+        readout="argmax",
+        train_size=32,
+        train_count=10_000,
+        watch_sizes=(48, 64),
+        tests=((24, 10_000), (32, 10_000), (48, 10_000), (512, 10_000)),
+        size_means="the number of bits, at least 1",
+    )
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        """Make strings, or draw them from the files under `data`."""
+        self._stored = None if data is None else Stored(data, channels=self.spec.channels)
+
+    def check_size(self, size: Size | None) -> int:
+        """The number of bits itself if it is one, 32 for None."""
+        if size is None:
+            size = (self._stored and self._stored.only_size()) or self.spec.train_size
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise TaskError(f"the number of bits must be a whole number of at least 1, got {size}")
+        if size > _LARGEST:
+            raise TaskError(
+                f"strings have at most {_LARGEST:,} bits, got {size:,}: "
+                f"longer ones take gigabytes each; try {_LARGEST}"
+            )
+        return int(size)
+
+    def parse_size(self, text: str) -> int:
+        """A number of bits as written: ``"512"``."""
+        try:
+            number = int(text)
+        except ValueError:
+            raise TaskError(
+                f"a size of {self.spec.name} is {self.spec.size_means}, got {text!r}; try 32"
+            ) from None
+        return self.check_size(number)
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Strings ``first … first + count - 1``, every bit a fair coin."""
+        length = self.check_size(size)
+        if self._stored:
+            return self._stored.sample(count, size=length, seed=seed, first=first)
+        numbers = problem_numbers(count, first)
+        words = Stream(seed, self.spec.name, length).bits(
+            numbers[:, None], np.arange(-(-length // 64))[None]
+        )
+        # Little-endian whatever the machine, so that bit k of the string is the same bit anywhere.
+        octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+        return _batch(np.unpackbits(octets, axis=1, count=length, bitorder="little"))
+
+    def encode(self, problem: str) -> Batch:
+        """A string of bits; spaces and underscores between them are for the eye."""
+        bits = []
+        for position, character in enumerate(problem, start=1):
+            if character in "01":
+                bits.append(int(character))
+            elif not (character.isspace() or character == "_"):
+                raise TaskError(
+                    f"bits are written 0 and 1, got {character!r} at position {position}; "
+                    "try 1011001"
+                )
+        if not bits:
+            raise TaskError(f"a string needs at least one bit, got {problem!r}; try 1011001")
+        self.check_size(len(bits))
+        return _batch(np.array([bits], dtype=np.uint8))
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: every bit of the answer right."""
+        return every_position_right(prediction, batch)
+
+    def describe(
+        self, batch: Batch, index: int = 0, prediction: Tensor | None = None
+    ) -> Description:
+        """Strips of bits: the input, the true answer, the prediction with its errors marked."""
+        bits = (batch.inputs[index, 0] > 0).cpu().numpy().astype(np.int64)
+        truth = batch.targets[index].cpu().numpy()
+        strips = [("bits", bits), ("answer", truth)]
+        wrong = np.zeros(len(bits), dtype=np.bool_)
+        caption = f"{len(bits)} bits"
+        if prediction is not None:
+            answer = prediction[index].cpu().numpy().astype(np.int64)
+            if answer.shape != truth.shape:
+                raise TaskError(f"a prediction here has {len(truth)} bits, got {answer.shape}")
+            wrong = (answer != truth) & (truth >= 0)
+            strips.append(("predicted", answer))
+            caption += f", {int(wrong.sum())} wrong"
+        return _strips(strips, wrong, caption)
+
+
+def _batch(bits: NDArray[np.uint8]) -> Batch:
+    """Strings with their answers: a running exclusive or."""
+    inputs = torch.from_numpy(bits).to(torch.float32).unsqueeze(1) - 0.5
+    answers = np.bitwise_xor.accumulate(bits, axis=1)
+    return Batch(inputs, torch.from_numpy(answers).to(torch.int64))
+
+
+def _strips(
+    strips: list[tuple[str, NDArray[np.int64]]], wrong: NDArray[np.bool_], caption: str
+) -> Description:
+    """Strips below each other, continued below where they are longer than a row."""
+    length, width = len(wrong), min(len(wrong), _STRIP)
+    title_width = max(len(title) for title, _ in strips)
+    lines: list[str] = []
+    rows: list[NDArray[np.int64]] = []
+    labels: list[str] = []
+    glyphs: list[Glyph] = []
+    for first in range(0, length, width):
+        part = slice(first, first + width)
+        if rows:  # an empty row keeps the continuation apart
+            rows.append(np.full(width, _NONE))
+            labels.append("")
+            lines.append("")
+        for title, strip in strips:
+            codes = np.full(width, _NONE)
+            bits = strip[part]
+            codes[: len(bits)] = bits
+            if title == strips[-1][0]:
+                codes[: len(bits)][wrong[part]] = _WRONG
+            for column, bit in enumerate(bits):
+                colour = "#ffffff" if bit == 1 else "#000000"
+                glyphs.append(Glyph(len(rows), column, _sign(int(bit)), colour))
+            rows.append(np.where(codes < 0, _NONE, codes))
+            labels.append(title)
+            lines.append(f"{title:>{title_width}} " + "".join(_sign(int(bit)) for bit in bits))
+        if wrong[part].any():
+            marks = "".join("^" if bad else " " for bad in wrong[part])
+            lines.append(f"{'wrong':>{title_width}} {marks}")
+    full = title_width + 1 + width
+    return Description(
+        title=PrefixSums.spec.title,
+        text="\n".join(line.ljust(full) for line in lines),
+        cells=_COLOURS[np.stack(rows)],
+        glyphs=tuple(glyphs),
+        row_labels=tuple(labels),
+        caption=caption,
+    )
+
+
+def _sign(bit: int) -> str:
+    """A bit as a character; an unknown answer is a question mark."""
+    return str(bit) if bit in (0, 1) else "?"

@@ -1,0 +1,168 @@
+"""Prefix sums: the benchmark's contract, the oracle, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iterant.errors import TaskError
+from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch, Task
+
+TASK = PrefixSums()
+
+DIGESTS = {
+    (1, 0): "29155179c066bb6f",
+    (32, 0): "737c145758325879",
+    (32, 7): "2ed209f928e4f3be",
+    (512, 1): "0b446aae0b50677b",
+}
+
+
+def digest(batch: Batch) -> str:
+    parts = (batch.inputs.numpy().astype("<f4"), batch.targets.numpy().astype("<i8"))
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
+
+
+def test_it_is_a_task() -> None:
+    assert isinstance(TASK, Task)
+
+
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 512])
+def test_answers_are_running_parities(size: int) -> None:
+    batch = TASK.sample(20, size=size, seed=3)
+    assert batch.inputs.shape == (20, 1, size)
+    assert batch.inputs.dtype == torch.float32
+    assert batch.targets.shape == (20, size)
+    assert batch.targets.dtype == torch.int64
+    assert set(np.unique(batch.inputs.numpy()).tolist()) <= {-0.5, 0.5}
+    for row, answer in zip(batch.inputs[:, 0], batch.targets, strict=True):
+        bits = [int(value) for value in row + 0.5]
+        assert answer.tolist() == list(itertools.accumulate(bits, operator.xor))
+
+
+def test_the_default_is_the_training_size() -> None:
+    assert TASK.sample(2).inputs.shape == (2, 1, 32)
+
+
+def test_a_smaller_set_is_the_beginning_of_a_larger() -> None:
+    whole = TASK.sample(1000, size=24, seed=5)
+    assert torch.equal(TASK.sample(100, size=24, seed=5).inputs, whole.inputs[:100])
+    assert torch.equal(TASK.sample(10, size=24, seed=5, first=90).inputs, whole.inputs[90:100])
+
+
+def test_seeds_and_sizes_name_different_sets() -> None:
+    one, other = TASK.sample(50, seed=0), TASK.sample(50, seed=1)
+    assert not torch.equal(one.inputs, other.inputs)
+    longer = TASK.sample(50, size=33)
+    assert not torch.equal(one.inputs, longer.inputs[..., :32])
+
+
+def test_bits_are_fair_and_strings_differ() -> None:
+    bits = TASK.sample(10_000, size=32, seed=9).inputs[:, 0].numpy() > 0
+    # 10,000 coins a position: 0.02 is four standard deviations, met by one in 500 sets.
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 0.02
+    assert np.abs(np.corrcoef(bits.T) - np.eye(32)).max() < 0.06
+    assert len(np.unique(bits, axis=0)) == 10_000
+
+
+@pytest.mark.parametrize(("size", "seed"), [(1, 0), (32, 0), (32, 7), (512, 1)])
+def test_digests_never_change(size: int, seed: int) -> None:
+    assert digest(TASK.sample(100, size=size, seed=seed)) == DIGESTS[size, seed]
+
+
+def test_encoding() -> None:
+    batch = TASK.encode("10 11_001")
+    assert batch.inputs.tolist() == [[[0.5, -0.5, 0.5, 0.5, -0.5, -0.5, 0.5]]]
+    assert batch.targets.tolist() == [[1, 1, 0, 1, 1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "at least one bit"),
+        (" _ ", "at least one bit"),
+        ("1021", "'2' at position 3"),
+        ("11a0b", "'a' at position 3"),
+        ("1\N{ARABIC-INDIC DIGIT ONE}", "at position 2"),
+    ],
+)
+def test_wrong_strings_are_refused(text: str, said: str) -> None:
+    with pytest.raises(TaskError, match=said) as caught:
+        TASK.encode(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, -1, 10**9, (1, 2), True, 2.5])
+def test_wrong_sizes_are_refused(size: Any) -> None:
+    with pytest.raises(TaskError, match="bits"):
+        TASK.sample(1, size=size)
+
+
+@pytest.mark.parametrize("text", ["", "x", "3.5", "0", "-2"])
+def test_wrong_size_texts_are_refused(text: str) -> None:
+    with pytest.raises(TaskError):
+        TASK.parse_size(text)
+    assert TASK.parse_size("512") == 512
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": 0.5}, {"first": -1}, {"count": 0}])
+def test_wrong_numbers_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(TaskError):
+        TASK.sample(options.pop("count", 1), **options)
+
+
+def test_solved_is_strict() -> None:
+    batch = TASK.sample(3, size=8)
+    answer = batch.targets.clone()
+    answer[1, 4] ^= 1
+    assert TASK.solved(answer, batch).tolist() == [True, False, True]
+    with pytest.raises(TaskError, match="shape"):
+        TASK.solved(answer[:, :5], batch)
+
+
+def test_description_marks_what_is_wrong() -> None:
+    batch = TASK.encode("1011001")
+    answer = batch.targets.clone()
+    answer[0, 2] ^= 1
+    drawn = TASK.describe(batch, prediction=answer)
+    assert drawn.text.splitlines() == [
+        "     bits 1011001",
+        "   answer 1101110",
+        "predicted 1111110",
+        "    wrong   ^    ",
+    ]
+    assert drawn.cells.shape == (3, 7, 3)
+    assert drawn.cells[2, 2].tolist() == [213, 94, 0]
+    assert len({tuple(cell) for cell in drawn.cells[2].tolist()}) == 3
+    assert [glyph.text for glyph in drawn.glyphs if glyph.row == 0] == list("1011001")
+    assert drawn.row_labels == ("bits", "answer", "predicted")
+    assert "1 wrong" in drawn.caption
+    assert "wrong" not in TASK.describe(batch, prediction=batch.targets).text
+
+
+def test_unknown_answers_are_question_marks() -> None:
+    batch = TASK.encode("10")
+    unknown = Batch(batch.inputs, torch.full_like(batch.targets, -1))
+    assert TASK.describe(unknown).text.splitlines()[1] == "answer ??"
+    with pytest.raises(TaskError, match="bits"):
+        TASK.describe(batch, prediction=torch.zeros(1, 5))
+
+
+@given(st.text("01", min_size=1, max_size=200))
+@settings(deadline=None, max_examples=40)
+def test_text_reads_back(text: str) -> None:
+    drawn = TASK.describe(TASK.encode(text))
+    lines = drawn.text.splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert "".join(line.split()[-1] for line in lines if "bits" in line) == text
+    assert drawn.cells.shape[:2] == (len(lines), min(64, len(text)))
+    assert len(drawn.row_labels) == len(lines)
