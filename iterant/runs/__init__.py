@@ -1,0 +1,52 @@
+"""Everything on disk: run folders, weights, results, and how they are written safely.
+
+    >>> run = RunFolder.create("runs/m0", config)      # a training run
+    >>> config, tensors = read_weights("runs/m0")      # what it learnt
+    >>> write_result("table-1", figures, seed=0)       # what it showed
+
+    plain.py        values as JSON can hold them
+    files.py        atomic writes, JSON with a checksum, errors in one line
+    jsonlines.py    metrics that survive a killed writer
+    environment.py  code version, libraries, machine, command
+    lock.py         one writer a folder
+    shards.py       tensors as safetensors files of bounded size
+    tensors.py      sets of them that are replaced as a whole
+    folder.py       the folder of a training run
+    listing.py      all runs at a glance
+    weights.py      a network's configuration and tensors
+    results.py      figures with their origin
+
+Importing this room does not import torch.
+"""
+
+from iterant.runs.environment import code_version, environment
+from iterant.runs.files import read_json, write_atomic, write_json
+from iterant.runs.folder import RunFolder, Status
+from iterant.runs.jsonlines import append_line, read_lines
+from iterant.runs.listing import RunSummary, list_runs
+from iterant.runs.lock import Lock
+from iterant.runs.results import read_result, read_results, write_result
+from iterant.runs.tensors import load_tensors, save_tensors
+from iterant.runs.weights import read_weights, save_weights
+
+__all__ = [
+    "Lock",
+    "RunFolder",
+    "RunSummary",
+    "Status",
+    "append_line",
+    "code_version",
+    "environment",
+    "list_runs",
+    "load_tensors",
+    "read_json",
+    "read_lines",
+    "read_result",
+    "read_results",
+    "read_weights",
+    "save_tensors",
+    "save_weights",
+    "write_atomic",
+    "write_json",
+    "write_result",
+]

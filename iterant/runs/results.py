@@ -1,0 +1,99 @@
+"""Numbers that anyone may quote, each with where it came from.
+
+    >>> write_result("maze-generation", {"size 59": {"mazes": 1000, "seconds": 3.1}}, seed=1)
+    PosixPath('results/maze-generation.json')
+
+A figure that is NaN or infinite is written as null, "no number": the file stays JSON that every
+program reads, and nobody can quote it by accident. No file says where things lie on the machine.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from iterant.errors import RunError, UsageError
+from iterant.runs.environment import (
+    code_version,
+    command_line,
+    hardware,
+    versions,
+    without_machine_paths,
+)
+from iterant.runs.files import PathLike, explained, make_folder, read_json, shown, write_json
+from iterant.runs.plain import plain
+
+_KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "versions", "figures")
+
+
+def write_result(
+    name: str,
+    figures: Mapping[str, Any],
+    *,
+    seed: int | Sequence[int] | None = None,
+    command: str | Sequence[str] | None = None,
+    folder: PathLike = "results",
+) -> Path:
+    """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
+    commit, dirty = code_version()
+    result = {
+        "name": name,
+        "command": _command(command),
+        "commit": commit,
+        "dirty": dirty,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": plain(seed),
+        "hardware": hardware(),
+        "versions": versions(),
+        "figures": _without_paths(plain(figures, gaps=True)),
+    }
+    path = make_folder(folder) / f"{name}.json"
+    write_json(path, result, gaps=True)
+    return path
+
+
+def _command(command: str | Sequence[str] | None) -> str:
+    if not isinstance(command, str):
+        return command_line(command)
+    try:
+        return command_line(shlex.split(command))
+    except ValueError:  # an open quote: not for a shell, so keep it as prose
+        return without_machine_paths(command)
+
+
+def _without_paths(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_machine_paths(value)
+    if isinstance(value, dict):
+        return {without_machine_paths(key): _without_paths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_paths(item) for item in value]
+    return value
+
+
+def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
+    """All results of a folder, by name; hidden files and other kinds of files are passed over."""
+    try:
+        paths = sorted(p for p in Path(folder).iterdir() if re.fullmatch(r"[^.].*\.json", p.name))
+    except OSError as error:
+        raise explained(error, "read", folder) from error
+    return [read_result(path) for path in paths]
+
+
+def read_result(path: PathLike) -> dict[str, Any]:
+    """One result: ``read_result("results/maze-generation.json")["figures"]``."""
+    result = read_json(path)
+    missing = [key for key in _KEYS if not isinstance(result, dict) or key not in result]
+    if missing:
+        raise RunError(
+            f"{shown(path)} is no result of iterant: {', '.join(missing)} missing; "
+            "remove it or write it again"
+        )
+    found: dict[str, Any] = result
+    return found
