@@ -1,0 +1,206 @@
+"""The only loop over iterations.
+
+    >>> for thought in think(net, batch.inputs, steps=30):
+    ...     thought.step, thought.prediction
+
+`think` yields one `Thought` an iteration; stopping early is not asking for more. Training,
+evaluation, analysis and the demo all use it. The caller decides about gradients, devices,
+precision and what to keep; nothing is decoded that nobody asked for.
+
+Shapes: B batch, C channels, W width, K classes, *S space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from iterant.errors import NetError
+from iterant.nets.protocol import Net, depth_of, readout_of
+
+
+@dataclass(frozen=True)
+class State:
+    """Where thinking stands; it knows its step, so that any network can go on from it."""
+
+    features: Tensor
+    """(B, W, *S)"""
+    step: int = 0
+    """Iterations done."""
+
+    def rows(self, which: Tensor) -> State:
+        """The state of some samples only: indices or a mask."""
+        return State(self.features[which], self.step)
+
+    def detached(self) -> State:
+        """The same state, cut off from the graph that made it."""
+        return State(self.features.detach(), self.step)
+
+
+class Intervention(Protocol):
+    """Something done to the state or the problem between two iterations."""
+
+    def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
+        """What the next iteration shall start from; the very same objects where nothing is done.
+
+        Called before every iteration: ``state.step`` iterations are done.
+        """
+
+
+@dataclass(frozen=True)
+class Thought:
+    """What is there after one iteration."""
+
+    net: Net
+    state: State
+    inputs: Tensor
+    """(B, C, *S): the problem, as the iteration saw it"""
+
+    @property
+    def step(self) -> int:
+        """Iterations done; the first thought has step 1."""
+        return self.state.step
+
+    @property
+    def features(self) -> Tensor:
+        """(B, W, *S)"""
+        return self.state.features
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """(B, K, *S), decoded when first asked for."""
+        return self.net.answer(self.state.features)
+
+    @cached_property
+    def prediction(self) -> Tensor:
+        """(B, *S) int64: the answer by the network's readout."""
+        return readout_of(self.net).predict(self.logits, self.inputs)
+
+
+def begin(net: Net, inputs: Tensor) -> State:
+    """The state before the first iteration."""
+    _check_inputs(net, inputs)
+    return State(net.start(inputs), 0)
+
+
+def think(
+    net: Net,
+    inputs: Tensor,
+    *,
+    steps: int,
+    state: State | None = None,
+    intervene: Sequence[Intervention] = (),
+) -> Iterator[Thought]:
+    """Iterate ``steps`` times from ``state`` (None: from the start), yielding every thought.
+
+        >>> four = last(think(net, x, steps=4))
+        >>> ten = last(think(net, x, steps=6, state=four.state))    # equals ten at once
+
+    ``steps=0`` yields nothing, and `last` of it is the start. Interventions see the state before
+    every iteration and may change it or the problem.
+    """
+    _check_inputs(net, inputs)
+    if not isinstance(steps, int) or steps < 0:
+        raise NetError(f"the number of iterations must be 0 or more, got {steps!r}")
+    if state is not None and len(state.features) != len(inputs):
+        raise NetError(
+            f"the state holds {len(state.features)} samples, the inputs {len(inputs)}; "
+            "give the inputs that the state was made from, or as many others"
+        )
+    done, depth = (state.step if state else 0), depth_of(net)
+    if depth is not None and done + steps > depth:
+        raise NetError(
+            f"this network has {depth} iterations, asked for iteration {done + steps}; "
+            f"ask for at most {depth - done} more"
+        )
+    return _Thinking(net, inputs, steps, state, tuple(intervene))
+
+
+class _Thinking(Iterator[Thought]):
+    """The loop itself, an iterator whose `start` `last` can still ask for."""
+
+    def __init__(
+        self,
+        net: Net,
+        inputs: Tensor,
+        steps: int,
+        state: State | None,
+        intervene: tuple[Intervention, ...],
+    ) -> None:
+        self.start = Thought(net, state or State(net.start(inputs)), inputs)
+        self._net, self._intervene = net, intervene
+        self._state, self._inputs = self.start.state, inputs
+        self._memory: Tensor | None = None
+        self._read_inputs: Tensor | None = None
+        self._left = steps
+
+    def __next__(self) -> Thought:
+        if self._left < 1:
+            raise StopIteration
+        self._left -= 1
+        for intervention in self._intervene:
+            self._state, self._inputs = intervention(self._state, self._inputs)
+        if self._inputs is not self._read_inputs:
+            self._memory, self._read_inputs = self._net.read(self._inputs), self._inputs
+        step = self._state.step
+        features = self._net.step(self._state.features, self._memory, step)
+        self._state = State(features, step + 1)
+        return Thought(self._net, self._state, self._inputs)
+
+
+def last(thoughts: Iterable[Thought]) -> Thought:
+    """The last thought; of ``think(…, steps=0)``, the start."""
+    final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
+    for thought in thoughts:
+        final = thought
+    if final is None:
+        raise NetError(
+            "there is no last thought: the iterator was empty; give it steps of 1 or more"
+        )
+    return final
+
+
+@dataclass(frozen=True)
+class After:
+    """An intervention that happens once, after ``step`` iterations (0: before the first).
+
+    >>> think(net, x, steps=60, intervene=[After(50, features=torch.zeros_like)])
+    """
+
+    step: int
+    features: Any = None
+    """A function of the features (B, W, *S) that returns new ones, or None."""
+    inputs: Any = None
+    """A function of the inputs (B, C, *S) that returns new ones, or None."""
+
+    def __post_init__(self) -> None:
+        """Refuse a moment before the beginning."""
+        if self.step < 0:
+            raise NetError(f"an intervention happens after 0 or more iterations, got {self.step}")
+
+    def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
+        """Act if the moment has come."""
+        if state.step != self.step:
+            return state, inputs
+        if self.features is not None:
+            state = State(self.features(state.features), state.step)
+        if self.inputs is not None:
+            inputs = self.inputs(inputs)
+        return state, inputs
+
+
+def _check_inputs(net: Net, inputs: Tensor) -> None:
+    if not isinstance(inputs, Tensor):
+        raise NetError(
+            f"inputs must be a torch tensor (N, C, *space), got {type(inputs).__name__}; "
+            "numpy arrays: torch.from_numpy(array).float()"
+        )
+    if not inputs.is_floating_point():
+        raise NetError(f"inputs must be floating point, got {inputs.dtype}; use inputs.float()")
+    check: Any = getattr(net, "check", None)
+    if callable(check):
+        check(inputs)

@@ -1,0 +1,70 @@
+"""The one place where words become objects.
+
+    >>> task("mazes").spec.train_size
+    9
+
+Words are looked up late: this module imports nothing of iterant but the errors, and loads the
+module behind a word only when it is asked for. A word of the form ``module:object`` names a
+user's own class, so that nothing here must be edited to take part.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from iterant.errors import UnknownName
+
+if TYPE_CHECKING:
+    from iterant.tasks.protocol import Task
+
+_WHERE: dict[str, dict[str, str]] = {
+    "task": {
+        "prefix-sums": "iterant.tasks.prefix_sums:PrefixSums",
+        "mazes": "iterant.tasks.mazes:Mazes",
+        "chess": "iterant.tasks.chess:Chess",
+    },
+    "net": {
+        "deep-thinking": "iterant.nets.deep_thinking:DeepThinking",
+        "feed-forward": "iterant.nets.feed_forward:FeedForward",
+    },
+    "readout": {
+        "argmax": "iterant.nets.readout:Argmax",
+        "argmax-open": "iterant.nets.readout:ArgmaxOpen",
+        "two-best": "iterant.nets.readout:TwoBest",
+    },
+}
+
+
+def known(kind: str) -> tuple[str, ...]:
+    """The words of one kind, in the order they are shown: ``known("task")``."""
+    return tuple(_WHERE[kind])
+
+
+def find(kind: str, word: str) -> Any:
+    """The class (or function) behind a word, or behind ``module:object``."""
+    place = _WHERE[kind].get(word, word)
+    module, _, attribute = place.partition(":")
+    if not attribute:
+        raise UnknownName(unknown(kind, word, known(kind)))
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UnknownName(
+            f"{kind} {word!r} cannot be imported ({error}); "
+            f"wanted one of {', '.join(known(kind))} or module:Class on the Python path"
+        ) from error
+
+
+def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
+    """The sentence for a word that names nothing, with the nearest one that does."""
+    near = difflib.get_close_matches(word, words, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
+    return f"unknown {kind} {word!r}; {hint}"
+
+
+def task(word: str, **options: Any) -> Task:
+    """The task of that name: ``task("chess", data="puzzles/")``."""
+    made: Task = find("task", word)(**options)
+    return made

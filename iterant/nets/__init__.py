@@ -1,0 +1,29 @@
+"""What thinks: projection, recurrent step, head. Networks know no task."""
+
+from iterant.nets.base import PaperConfig, PaperNet
+from iterant.nets.catalogue import VARIANTS, build, catalogue, paper_net, parameter_count
+from iterant.nets.deep_thinking import DeepThinking
+from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
+from iterant.nets.protocol import Net, depth_of, readout_of
+from iterant.nets.readout import Argmax, ArgmaxOpen, Readout, TwoBest, readout
+
+__all__ = [
+    "VARIANTS",
+    "Argmax",
+    "ArgmaxOpen",
+    "DeepThinking",
+    "FeedForward",
+    "FeedForwardConfig",
+    "Net",
+    "PaperConfig",
+    "PaperNet",
+    "Readout",
+    "TwoBest",
+    "build",
+    "catalogue",
+    "depth_of",
+    "paper_net",
+    "parameter_count",
+    "readout",
+    "readout_of",
+]

@@ -1,0 +1,113 @@
+"""What the paper's networks share: the projection, the recall term, the head, their checks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from iterant.errors import NetError
+from iterant.nets.layers import RecallConv, conv, head
+from iterant.nets.readout import readout
+
+
+@dataclass(frozen=True)
+class PaperConfig:
+    """What the paper's networks are described by; saved as JSON beside the weights."""
+
+    kind: ClassVar[str] = "deep-thinking"
+    """The word of `iterant.names` for the network that this describes."""
+
+    dims: int
+    channels: int
+    width: int
+    recall: bool = True
+    recall_relu: bool = False
+    """A ReLU after the recall convolution: the authors have it in 1D, not in 2D."""
+    head: tuple[int, ...] = (32, 8)
+    """Widths between the features and the classes."""
+    classes: int = 2
+    blocks: int = 2
+    """Residual blocks an iteration, two convolutions each."""
+    group_norm: bool = False
+    readout: str = "argmax"
+
+    def __post_init__(self) -> None:
+        """Refuse what no network can be built from."""
+        object.__setattr__(self, "head", tuple(self.head))
+        if self.dims not in (1, 2):
+            raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
+        for name in ("channels", "width", "classes", "blocks"):
+            if getattr(self, name) < 1:
+                raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+class PaperNet(nn.Module):
+    """The parts that recurrent and feed-forward networks share."""
+
+    depth: int | None = None
+    """How many iterations there are; None: no end."""
+
+    def __init__(self, config: PaperConfig) -> None:
+        """Build projection, recall and head; the blocks between them are the subclass's."""
+        super().__init__()
+        self.config = config
+        self.readout = readout(config.readout)
+        self.projection = conv(config.dims, config.channels, config.width)
+        self.recall = (
+            RecallConv(config.dims, config.width, config.channels) if config.recall else None
+        )
+        self.head = head(config.dims, config.width, config.head, config.classes)
+
+    def check(self, inputs: Tensor) -> None:
+        """Raise NetError where the inputs cannot be read by this network."""
+        config, axes = self.config, self.config.dims + 2
+        wanted = f"({', '.join(['N', str(config.channels), 'H', 'W'][:axes])})"
+        if inputs.dim() != axes or inputs.shape[1] != config.channels:
+            raise NetError(
+                f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}"
+            )
+        if min(inputs.shape) < 1:
+            raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {wanted}")
+        weight = self.projection.weight
+        if inputs.dtype != weight.dtype:
+            raise NetError(
+                f"this network computes in {weight.dtype}, the inputs are {inputs.dtype}; "
+                f"use inputs.to({weight.dtype})"
+            )
+        if inputs.device != weight.device:
+            raise NetError(
+                f"this network is on {weight.device}, the inputs on {inputs.device}; "
+                f"use inputs.to({str(weight.device)!r})"
+            )
+
+    def read(self, inputs: Tensor) -> Tensor | None:
+        """The recall term, computed once a problem; None without recall."""
+        return None if self.recall is None else self.recall.recalled(inputs)
+
+    def start(self, inputs: Tensor) -> Tensor:
+        """The projection of the problem into features."""
+        return torch.relu(self.projection(inputs))
+
+    def recalling(self, features: Tensor, memory: Tensor | None) -> Tensor:
+        """The features with the problem recalled into them, before the blocks."""
+        if self.recall is None or memory is None:
+            return features
+        mixed: Tensor = self.recall(features, memory)
+        return torch.relu(mixed) if self.config.recall_relu else mixed
+
+    def answer(self, features: Tensor) -> Tensor:
+        """Logits (B, classes, *S)."""
+        logits: Tensor = self.head(features)
+        return logits
+
+    @property
+    def parameters_count(self) -> int:
+        """How many numbers were learned."""
+        return sum(weight.numel() for weight in self.parameters())
+
+    def described(self) -> dict[str, Any]:
+        """Kind and configuration, as `iterant.nets.build` reads them back."""
+        return {"kind": self.config.kind, "config": asdict(self.config)}

@@ -1,0 +1,75 @@
+"""How logits become an answer, and which positions count.
+
+    >>> Argmax().predict(logits, inputs)        # (B, K, *S) -> (B, *S) int64
+
+One object serves the loss (which positions count), the confidence of an iteration and the
+prediction, so that the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from iterant import names
+
+
+@runtime_checkable
+class Readout(Protocol):
+    """How logits become an answer."""
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """(B, *S) int64: the class of every position."""
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """(B, *S) bool: the positions that the loss and the confidence count; None: all."""
+
+
+class Argmax:
+    """The likelier class at every position: prefix sums."""
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """The likelier class."""
+        return logits.argmax(dim=1)
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """Every position counts."""
+        return None
+
+
+class ArgmaxOpen:
+    """The likelier class where the input is not all zero, 0 elsewhere: mazes and their walls."""
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """The likelier class, 0 on walls."""
+        return logits.argmax(dim=1) * self.counted(inputs)
+
+    def counted(self, inputs: Tensor) -> Tensor:
+        """Only open positions count."""
+        return (inputs > 0).any(dim=1)
+
+
+class TwoBest:
+    """1 on the two positions with the highest score of class 1: a move's origin and destination.
+
+    Of equal scores the earlier position wins, so that the answer is the same on every device.
+    """
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """1 on the two best positions, 0 elsewhere."""
+        scores = logits[:, 1].flatten(1)
+        best = scores.argsort(dim=1, descending=True, stable=True)[:, :2]
+        flat = torch.zeros_like(scores, dtype=torch.int64).scatter_(1, best, 1)
+        return flat.view_as(logits[:, 1])
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """Every position counts."""
+        return None
+
+
+def readout(word: str) -> Readout:
+    """The readout of that name, as a network's configuration holds it."""
+    made: Readout = names.find("readout", word)()
+    return made

@@ -1,0 +1,177 @@
+"""What a task is: one small object that samples, encodes, judges and describes problems.
+
+    >>> task = iterant.task("prefix-sums")
+    >>> batch = task.sample(2, size=8, seed=1)
+    >>> task.solved(batch.targets, batch)
+    tensor([True, True])
+
+Shapes: N problems, C channels, *S space (one axis or two).
+
+A user's own task offers the members of `Task`; nothing else is needed, and nothing here must be
+edited. Tasks know no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from iterant.errors import TaskError
+
+Size = int | tuple[int, int]
+"""How hard: bits, a maze's side, or for chess an index range ``(first, stop)``."""
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What is declared once about a task; every default elsewhere is read from here."""
+
+    name: str
+    title: str
+    dims: int
+    """How many axes space has: 1 for strings, 2 for images."""
+    channels: int
+    """Input channels C."""
+    readout: str
+    """How logits become an answer: a word of `iterant.names`, carried by networks trained here."""
+    train_size: Size
+    train_count: int
+    watch_sizes: tuple[Size, ...]
+    """Somewhat larger problems, watched while training (monitoring, never selection)."""
+    tests: tuple[tuple[Size, int], ...]
+    """The paper's test sets: (size, how many)."""
+    size_means: str
+    """In words, for help texts and errors: 'an odd number of at least 3'."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Problems and their answers, in the conventions of the Easy-to-Hard benchmark."""
+
+    inputs: Tensor
+    """(N, C, *S) float32"""
+    targets: Tensor
+    """(N, *S) int64; -1 everywhere where the answer is not known"""
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """What else is known, a value a problem: rating, id, path length."""
+
+    def __len__(self) -> int:
+        """How many problems."""
+        return len(self.inputs)
+
+    def __getitem__(self, which: slice | Tensor | NDArray[Any] | list[int]) -> Batch:
+        """Some of the problems: a slice, indices or a mask."""
+        rows = np.arange(len(self))[which.cpu().numpy() if isinstance(which, Tensor) else which]
+        index = torch.from_numpy(rows)
+        return Batch(
+            self.inputs[index.to(self.inputs.device)],
+            self.targets[index.to(self.targets.device)],
+            {name: column[rows] for name, column in self.extras.items()},
+        )
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same problems on another device."""
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether every answer is known."""
+        return bool((self.targets >= 0).all())
+
+
+@dataclass(frozen=True)
+class Glyph:
+    """A sign drawn over one cell: a bit, a chess piece."""
+
+    row: int
+    column: int
+    text: str
+    colour: str = "#000000"
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """An arrow from one cell to another: a move."""
+
+    start: tuple[int, int]
+    """(row, column)"""
+    end: tuple[int, int]
+    colour: str = "#1f77b4"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A problem and perhaps an answer, as text and as coloured cells.
+
+    `iterant.draw` turns it into pictures without knowing which task it came from.
+    """
+
+    title: str
+    text: str
+    """For a terminal without colours; lines of one width where the problem is a grid."""
+    cells: NDArray[np.uint8]
+    """(rows, columns, 3) colours"""
+    glyphs: tuple[Glyph, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    row_labels: tuple[str, ...] = ()
+    column_labels: tuple[str, ...] = ()
+    caption: str = ""
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What a task offers."""
+
+    @property
+    def spec(self) -> TaskSpec:
+        """What is declared once."""
+
+    def check_size(self, size: Size | None) -> Size:
+        """The size itself if the task can make it, the training size for None, else TaskError."""
+
+    def parse_size(self, text: str) -> Size:
+        """A size as people write it on the command line."""
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Problems ``first … first + count - 1`` of the endless set that size and seed name."""
+
+    def encode(self, problem: str) -> Batch:
+        """One problem as people write it; targets are -1 where only a network could tell."""
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: every position right, the paper's strict metric."""
+
+    def describe(
+        self, batch: Batch, index: int = 0, prediction: Tensor | None = None
+    ) -> Description:
+        """One problem (with an answer laid over it) as text and coloured cells."""
+
+
+def check_count(count: int) -> int:
+    """The count itself if it is a number of problems, else TaskError."""
+    if count < 1:
+        raise TaskError(f"the number of problems must be at least 1, got {count}")
+    return count
+
+
+def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
+    """(N,) bool: the strict metric shared by tasks whose answer is one class a position."""
+    if prediction.shape != batch.targets.shape:
+        raise TaskError(
+            f"the prediction has shape {tuple(prediction.shape)}, "
+            f"the targets {tuple(batch.targets.shape)}; give one class a position"
+        )
+    if not batch.labelled:
+        raise TaskError(
+            "the answers of these problems are not known, so none can be judged; "
+            "sample problems from the task, or give a labelled set"
+        )
+    return (prediction == batch.targets).flatten(1).all(dim=1)

@@ -1,0 +1,221 @@
+"""Laws of every network of the paper: sizes, the recall term, determinism, configuration."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional
+
+from iterant.errors import DataError, NetError, UnknownName
+from iterant.nets import (
+    DeepThinking,
+    FeedForwardConfig,
+    Net,
+    PaperConfig,
+    build,
+    catalogue,
+    paper_net,
+    parameter_count,
+)
+from iterant.nets.layers import RecallConv
+
+COUNTS = {
+    "prefix-sums dt": 2_642_400,
+    "prefix-sums dt-recall": 3_123_600,
+    "prefix-sums ff": 58_322_400,
+    "prefix-sums ff-recall": 58_803_600,
+    "mazes dt": 632_592,
+    "mazes dt-recall": 783_504,
+    "mazes ff": 17_737_488,
+    "mazes ff-recall": 17_888_400,
+    "chess dt": 9_642_384,
+    "chess dt-recall": 12_056_976,
+    "chess ff": 283_320_720,
+    "chess ff-recall": 285_735_312,
+}
+
+
+def test_parameter_counts_are_the_papers() -> None:
+    assert dict(catalogue()) == COUNTS
+
+
+def counted_by_hand(config: PaperConfig) -> int:
+    """Three-wide kernels without bias, layer by layer, as the paper's appendix describes them."""
+    area, width = 3**config.dims, config.width
+    repeats = config.depth if isinstance(config, FeedForwardConfig) else 1
+    pairs = [(config.channels, width)]
+    pairs += [(width + config.channels, width)] * config.recall
+    pairs += [(width, width)] * (2 * config.blocks * repeats)
+    sizes = [width, *config.head, config.classes]
+    pairs += [(sizes[i], sizes[i + 1]) for i in range(len(sizes) - 1)]
+    return sum(a * b * area for a, b in pairs)
+
+
+@given(
+    dims=st.sampled_from([1, 2]),
+    recall=st.booleans(),
+    depth=st.none() | st.integers(1, 3),
+    width=st.integers(1, 3).map(lambda quarter: 4 * quarter),
+    group_norm=st.booleans(),
+)
+def test_every_variant_has_the_parameters_of_its_layers(
+    dims: int, recall: bool, depth: int | None, width: int, group_norm: bool
+) -> None:
+    common: dict[str, Any] = {
+        "dims": dims,
+        "channels": 2,
+        "recall": recall,
+        "group_norm": group_norm,
+    }
+    config = (
+        PaperConfig(**common, width=width)
+        if depth is None
+        else FeedForwardConfig(**common, width=width, depth=depth)
+    )
+    net = build(config.kind, config)
+    assert parameter_count(net) == counted_by_hand(config)
+    assert isinstance(net, nn.Module)
+    assert not [name for name, _ in net.named_parameters() if name.endswith("bias")]
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_the_recall_term_equals_convolving_the_concatenation(dims: int) -> None:
+    generator = torch.Generator().manual_seed(dims)
+    layer = RecallConv(dims, width=6, channels=3).double()
+    shape = [5, 7][:dims]
+    features = torch.randn(4, 6, *shape, generator=generator, dtype=torch.float64)
+    inputs = torch.randn(4, 3, *shape, generator=generator, dtype=torch.float64)
+    convolve = {1: functional.conv1d, 2: functional.conv2d}[dims]
+    whole = convolve(torch.cat([features, inputs], dim=1), layer.weight, padding=1)
+    apart = layer(features, layer.recalled(inputs))
+    assert (whole - apart).abs().max() < 1e-12
+
+
+@pytest.fixture(autouse=True)
+def _own_randomness() -> object:
+    """Layers built by hand draw from the global generator: give it back as it was."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
+    """The paper's equations written out with concatenation, nothing shared with the package."""
+    config = net.config
+    convolve = {1: functional.conv1d, 2: functional.conv2d}[config.dims]
+    weights = dict(net.named_parameters())
+
+    def layer(name: str, value: Tensor) -> Tensor:
+        return convolve(value, weights[name], padding=1)
+
+    def norm(value: Tensor) -> Tensor:
+        return functional.group_norm(value, 4) if config.group_norm else value
+
+    phi = torch.relu(layer("projection.weight", x))
+    for _ in range(steps):
+        if config.recall:
+            phi = layer("recall.weight", torch.cat([phi, x], dim=1))
+            phi = torch.relu(phi) if config.recall_relu else phi
+        for block in range(config.blocks):
+            inner = torch.relu(norm(layer(f"block.{block}.conv1.weight", phi)))
+            phi = torch.relu(norm(layer(f"block.{block}.conv2.weight", inner)) + phi)
+    for index in range(0, 2 * len(config.head) + 1, 2):
+        phi = layer(f"head.{index}.weight", torch.relu(phi) if index else phi)
+    return phi
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("group_norm", [False, True])
+def test_the_network_is_the_papers_equations(dims: int, recall: bool, group_norm: bool) -> None:
+    config = PaperConfig(
+        dims=dims,
+        channels=3,
+        width=8,
+        recall=recall,
+        recall_relu=dims == 1,
+        group_norm=group_norm,
+        head=(6, 4),
+    )
+    net = build(config.kind, config, seed=3)
+    assert isinstance(net, DeepThinking)
+    net = net.double()
+    x = torch.randn(
+        2, 3, *[6] * dims, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    memory, features = net.read(x), net.start(x)
+    for index in range(4):
+        features = net.step(features, memory, index)
+    assert (net.answer(features) - plain_forward(net, x, 4)).abs().max() < 1e-12
+
+
+def test_a_seed_gives_the_same_weights_and_another_seed_others() -> None:
+    config = paper_net("mazes")
+    config = replace(config, width=8)
+    first, again, other = (
+        build(config.kind, config, seed=seed).projection.weight  # type: ignore[attr-defined]
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_configuration_survives_json() -> None:
+    config = replace(paper_net("chess", "ff-recall"), width=4)
+    assert isinstance(config, FeedForwardConfig)
+    again = build(config.kind, {**asdict(config), "head": list(config.head)})
+    assert again.config == config  # type: ignore[attr-defined]
+
+
+def test_recall_relu_follows_the_authors() -> None:
+    assert paper_net("prefix-sums", "dt-recall").recall_relu
+    assert not paper_net("mazes", "dt-recall").recall_relu
+    assert not paper_net("prefix-sums", "ff-recall").recall_relu
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"dims": 3}, "1 or 2 dimensions"),
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"width": 6, "group_norm": True}, "multiple of 4: 6"),
+    ],
+)
+def test_impossible_configurations_are_refused(change: dict[str, int], text: str) -> None:
+    with pytest.raises(NetError, match=text):
+        build("deep-thinking", {"dims": 1, "channels": 1, "width": 4, **change})
+
+
+def test_foreign_configurations_and_words_are_refused() -> None:
+    with pytest.raises(DataError, match="another version or edited"):
+        build("deep-thinking", {"dims": 1, "chanels": 1, "width": 4})
+    with pytest.raises(UnknownName, match="did you mean 'deep-thinking'"):
+        build("deep-thinkin", {})
+    with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
+        paper_net("mazes", "dt-recal")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "text"),
+    [
+        (torch.zeros(2, 3, 9), r"shape \(N, 3, H, W\), got \(2, 3, 9\)"),
+        (torch.zeros(2, 4, 9, 9), r"got \(2, 4, 9, 9\)"),
+        (torch.zeros(0, 3, 9, 9), "are empty"),
+        (torch.zeros(2, 3, 9, 9, dtype=torch.float64), "use inputs.to"),
+    ],
+)
+def test_inputs_that_cannot_be_read_are_refused(inputs: Tensor, text: str) -> None:
+    net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4})
+    assert isinstance(net, DeepThinking)
+    with pytest.raises(NetError, match=text):
+        net.check(inputs)
+
+
+def test_networks_offer_the_protocol() -> None:
+    assert isinstance(build("deep-thinking", {"dims": 2, "channels": 3, "width": 4}), Net)
+    assert not isinstance(nn.Linear(2, 2), Net)

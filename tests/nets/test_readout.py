@@ -1,0 +1,39 @@
+"""How logits become answers, against loops that say the same slowly."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iterant.nets import Argmax, ArgmaxOpen, TwoBest
+
+
+def test_argmax_takes_the_likelier_class() -> None:
+    logits = torch.tensor([[[0.0, 3.0, -1.0], [1.0, 2.0, -2.0]]])
+    assert Argmax().predict(logits, torch.zeros(1, 1, 3)).tolist() == [[1, 0, 0]]
+    assert Argmax().counted(torch.zeros(1, 1, 3)) is None
+
+
+def test_walls_are_never_on_the_path_and_do_not_count() -> None:
+    inputs = torch.zeros(1, 3, 1, 4)
+    inputs[0, :, 0, 1] = 1  # free
+    inputs[0, 1, 0, 2] = 1  # start: green alone
+    inputs[0, 0, 0, 3] = 1  # end: red alone
+    logits = torch.zeros(1, 2, 1, 4)
+    logits[:, 1] = 5
+    assert ArgmaxOpen().counted(inputs).tolist() == [[[False, True, True, True]]]
+    assert ArgmaxOpen().predict(logits, inputs).tolist() == [[[0, 1, 1, 1]]]
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=12, max_size=12),
+    st.lists(st.integers(-3, 3), min_size=12, max_size=12),
+)
+def test_the_two_best_squares_by_the_score_of_class_one(zero: list[int], one: list[int]) -> None:
+    logits = torch.tensor([zero, one], dtype=torch.float32).view(1, 2, 3, 4)
+    prediction = TwoBest().predict(logits, torch.zeros(1, 12, 3, 4))
+    # Highest score first, the earlier square on a tie.
+    best = sorted(range(12), key=lambda square: (-one[square], square))[:2]
+    assert prediction.sum() == 2
+    assert sorted(prediction.flatten().nonzero().flatten().tolist()) == sorted(best)

@@ -1,0 +1,162 @@
+"""Laws of the only loop over iterations, on every network of the paper and every task."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from thinkers import PAIRS, Ticking, small_batch, small_net
+from torch import Tensor
+
+from iterant.engine import After, State, begin, last, think
+from iterant.errors import NetError
+
+
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_four_steps_then_six_equal_ten(problem: str, variant: str) -> None:
+    net, x = small_net(problem, variant), small_batch(problem).inputs
+    with torch.no_grad():
+        ten = last(think(net, x, steps=10))
+        four = last(think(net, x, steps=4))
+        resumed = last(think(net, x, steps=6, state=four.state))
+    assert (four.step, resumed.step, ten.step) == (4, 10, 10)
+    assert torch.equal(ten.features, resumed.features)
+    assert torch.equal(ten.logits, resumed.logits)
+    assert torch.equal(ten.prediction, resumed.prediction)
+
+
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_a_batch_equals_its_samples_one_by_one(problem: str, variant: str) -> None:
+    net, x = small_net(problem, variant), small_batch(problem).inputs
+    with torch.no_grad():
+        whole = last(think(net, x, steps=5)).logits
+        single = torch.cat([last(think(net, x[i : i + 1], steps=5)).logits for i in range(len(x))])
+    assert (whole - single).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_every_thought_answers_in_the_shape_of_the_targets(problem: str, variant: str) -> None:
+    net, batch = small_net(problem, variant), small_batch(problem)
+    with torch.no_grad():
+        thoughts = list(think(net, batch.inputs, steps=3))
+    assert [thought.step for thought in thoughts] == [1, 2, 3]
+    for thought in thoughts:
+        assert thought.prediction.shape == batch.targets.shape
+        assert thought.prediction.dtype == torch.int64
+
+
+def test_nothing_is_decoded_that_nobody_asked_for() -> None:
+    net, x = Ticking(), torch.full((2, 1, 3), 9.0)
+    thoughts = list(think(net, x, steps=5))
+    assert net.answers == 0
+    assert thoughts[-1].prediction.tolist() == [[1, 1, 1]] * 2
+    assert thoughts[-1].logits is thoughts[-1].logits
+    assert net.answers == 1
+
+
+def test_the_problem_is_read_once() -> None:
+    net, x = Ticking(), torch.full((2, 1, 3), 9.0)
+    last(think(net, x, steps=5))
+    assert net.reads == 1
+
+
+def test_no_steps_yield_nothing_and_the_last_is_the_start() -> None:
+    net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
+    assert list(think(net, x, steps=0)) == []
+    start = last(think(net, x, steps=0))
+    assert start.step == 0
+    assert torch.equal(start.features, begin(net, x).features)
+    somewhere = State(start.features + 1, 4)
+    assert last(think(net, x, steps=0, state=somewhere)).state is somewhere
+
+
+def test_the_caller_owns_gradients() -> None:
+    net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
+    with torch.no_grad():
+        state = last(think(net, x, steps=2)).state
+    assert not state.features.requires_grad
+    assert last(think(net, x, steps=1, state=state)).logits.requires_grad
+    assert not State(last(think(net, x, steps=1)).features).detached().features.requires_grad
+
+
+def test_interventions_happen_between_iterations() -> None:
+    net, x = Ticking(), torch.full((2, 1, 3), 9.0)
+    zeroed = After(3, features=torch.zeros_like)
+    ticks = [
+        thought.features[0, 0, 0].item() for thought in think(net, x, steps=5, intervene=[zeroed])
+    ]
+    assert ticks == [1, 2, 3, 1, 2]
+
+
+def test_an_intervention_on_the_input_is_read_anew() -> None:
+    net, x = Ticking(), torch.full((2, 1, 3), 2.0)
+    longer = After(4, inputs=lambda inputs: inputs + 1)
+    thoughts = list(think(net, x, steps=6, intervene=[longer]))
+    assert [thought.features[0, 0, 0].item() for thought in thoughts] == [1, 2, 2, 2, 3, 3]
+    assert net.reads == 2
+    assert thoughts[3].inputs is x
+    assert thoughts[4].inputs[0, 0, 0] == 3
+
+
+def test_an_intervention_falls_at_the_same_place_in_a_resumed_run() -> None:
+    net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
+    noise = torch.randn(x.shape[0], 8, *x.shape[2:], generator=torch.Generator().manual_seed(0))
+    shaken = [After(4, features=lambda features: features + noise)]
+    with torch.no_grad():
+        whole = last(think(net, x, steps=10, intervene=shaken))
+        four = last(think(net, x, steps=4, intervene=shaken))
+        resumed = last(think(net, x, steps=6, state=four.state, intervene=shaken))
+        unshaken = last(think(net, x, steps=10))
+    assert torch.equal(whole.features, resumed.features)
+    assert not torch.equal(whole.features, unshaken.features)
+
+
+def test_a_state_gives_up_rows() -> None:
+    state = State(torch.arange(6.0).view(3, 2, 1), 5)
+    some = state.rows(torch.tensor([True, False, True]))
+    assert some.step == 5
+    assert some.features[:, 0, 0].tolist() == [0, 4]
+
+
+GOOD = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "steps", "text"),
+    [
+        (GOOD, -1, "0 or more, got -1"),
+        (GOOD, 2.5, "0 or more, got 2.5"),
+        (GOOD.long(), 1, "floating point"),
+        (GOOD[0], 1, r"got \(3, 8, 8\)"),
+        (GOOD.numpy(), 1, "torch.from_numpy"),
+        ([[1.0]], 1, "torch tensor"),
+        (GOOD.float(), 1, "use inputs.to"),
+    ],
+)
+def test_wrong_things_are_refused_in_one_line(inputs: Tensor, steps: int, text: str) -> None:
+    net = small_net("mazes", "dt-recall")
+    with pytest.raises(NetError, match=text) as caught:
+        think(net, inputs, steps=steps)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_state_of_another_batch_is_refused() -> None:
+    net = small_net("mazes", "dt-recall")
+    with pytest.raises(NetError, match="holds 2 samples, the inputs 1"):
+        think(net, GOOD[:1], steps=1, state=begin(net, GOOD))
+
+
+def test_a_network_of_fixed_depth_says_how_many_iterations_it_has() -> None:
+    net = small_net("mazes", "ff")
+    with pytest.raises(NetError, match="has 12 iterations, asked for iteration 13"):
+        think(net, GOOD, steps=13)
+    with torch.no_grad():
+        ten = last(think(net, GOOD, steps=10)).state
+    with pytest.raises(NetError, match="ask for at most 2 more"):
+        think(net, GOOD, steps=3, state=ten)
+
+
+def test_the_last_of_nothing_is_refused() -> None:
+    with pytest.raises(NetError, match="was empty"):
+        last([])
+    with pytest.raises(NetError, match="after 0 or more"):
+        After(-1)

@@ -1,0 +1,69 @@
+"""Small networks and problems that the laws are tested on: every kind, for every task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import iterant
+from iterant import names
+from iterant.nets import VARIANTS, Net, build, paper_net
+from iterant.tasks.protocol import Batch, Size
+
+SMALL: dict[str, tuple[Size, int]] = {"prefix-sums": (12, 4), "mazes": (5, 4), "chess": (0, 4)}
+"""A size that is quick, and how many problems; chess takes its whole shipped sample."""
+
+PAIRS = [(problem, variant) for problem in names.known("task") for variant in VARIANTS]
+"""Every task with every architecture of the paper."""
+
+
+def small_net(problem: str, variant: str, *, seed: int = 1, **changes: Any) -> Net:
+    """One of the paper's networks, narrow and in float64."""
+    config = replace(paper_net(problem, variant), width=8, head=(6, 4), **changes)
+    if variant.startswith("ff"):
+        config = replace(config, depth=12)  # type: ignore[call-arg]
+    net = build(config.kind, config, seed=seed)
+    assert isinstance(net, nn.Module)
+    return net.double()
+
+
+def small_batch(problem: str) -> Batch:
+    """A few small problems, inputs in float64."""
+    size, count = SMALL[problem]
+    batch = iterant.task(problem).sample(count, size=size or None, seed=3)
+    return Batch(batch.inputs.double(), batch.targets, batch.extras)
+
+
+class Ticking:
+    """A network built by hand: features count iterations, the answer is their parity.
+
+    It stops changing after ``stop`` iterations where the input says so, so that every halting
+    rule has a known moment.
+    """
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.reads = 0
+
+    def read(self, inputs: Tensor) -> Tensor:
+        """How many iterations each sample shall tick: the input itself."""
+        self.reads += 1
+        return inputs
+
+    def start(self, inputs: Tensor) -> Tensor:
+        """Zero ticks."""
+        return torch.zeros_like(inputs)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        """One more tick, up to the number that was read."""
+        assert memory is not None
+        return torch.minimum(features + 1, memory)
+
+    def answer(self, features: Tensor) -> Tensor:
+        """Class 1 where the number of ticks is odd."""
+        self.answers += 1
+        odd = features[:, 0] % 2
+        return torch.stack([1 - odd, odd], dim=1)
