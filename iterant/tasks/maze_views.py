@@ -23,6 +23,7 @@ from iterant.tasks.protocol import Description
 
 _CODES = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": END, "E": END}
 _SIGNS = np.array(["#", ".", "S", "E"])
+_WORDS = {START: "start (S)", END: "end (E or G)"}
 _EXAMPLE = r"try 'S.#\n#.E'"
 
 _NOTHING, _RIGHT, _WRONG, _MISSED = range(4)
@@ -52,19 +53,15 @@ def read_maze(text: str) -> NDArray[np.uint8]:
             if code in (START, END):
                 if code in seen:
                     raise TaskError(
-                        f"a maze has one {_word(code)}, got a second at {place} "
+                        f"a maze has one {_WORDS[code]}, got a second at {place} "
                         f"(the first is at {seen[code]}); remove one"
                     )
                 seen[code] = place
     for code in (START, END):
         if code not in seen:
-            raise TaskError(f"a maze needs a {_word(code)}, this one has none; {_EXAMPLE}")
+            raise TaskError(f"a maze without {_WORDS[code]} cannot be solved; {_EXAMPLE}")
     squares = np.array([[_CODES[sign.upper()] for sign in line] for line in lines], dtype=np.uint8)
     return _without_wall_around(squares)
-
-
-def _word(code: int) -> str:
-    return "start (S)" if code == START else "end (E or G)"
 
 
 def _without_wall_around(squares: NDArray[np.uint8]) -> NDArray[np.uint8]:
