@@ -1,0 +1,58 @@
+"""``iterant data``: bring data that is not made from a seed into our own format.
+
+iterant data chess lichess_db_puzzle.csv.zst --out puzzles
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from iterant.cli.screen import console
+
+data = App(name="data", help="Prepare data that is not made from a seed.")
+
+
+@data.command
+def chess(
+    file: Annotated[Path, Parameter(help="Lichess's puzzle file: .csv, .csv.zst or .csv.bz2")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="the new folder for the packed puzzles")],
+) -> None:
+    """Pack Lichess's puzzle CSV into the arrays that the chess task reads."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from iterant.tasks.lichess import pack_csv
+
+    screen = console()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
+        reading = bar.add_task("reading", total=1.0, rows=0)
+        report = pack_csv(
+            file, out, lambda rows, share: bar.update(reading, completed=share, rows=rows)
+        )
+    screen.print(
+        f"{report.kept:,} puzzles written to {out} in {report.seconds:.0f} s: {report.rows:,} rows "
+        f"read, {report.broken:,} broken, {report.repeated:,} repeated",
+        soft_wrap=True,
+    )
+    for line, reason in report.first_broken:
+        screen.print(f"  line {line}: {reason}", soft_wrap=True)
+    if report.broken > len(report.first_broken):
+        screen.print(f"  and {report.broken - len(report.first_broken):,} more")
+    screen.print(f"use them: iterant sample chess --data {out}", soft_wrap=True)

@@ -1,0 +1,81 @@
+"""How a command fails: one line and a code for people's and machines' failures, all for bugs.
+
+code  0    done
+      1    the machine's failure, or a bug: a bug alone shows a traceback
+      2    what the user gave
+      130  interrupted
+      141  the reader of the output went away
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+
+from cyclopts import CycloptsError, UnusedCliTokensError
+
+from iterant.errors import IterantError
+
+USAGE, BUG, INTERRUPTED, NO_READER = 2, 1, 130, 141
+
+
+def exit_code(failure: BaseException) -> int:
+    """Say what went wrong, on the error stream, and give the exit code for it."""
+    match failure:
+        case SystemExit():
+            return failure.code if isinstance(failure.code, int) else int(bool(failure.code))
+        case KeyboardInterrupt():
+            say("\niterant: interrupted")
+            return INTERRUPTED
+        case BrokenPipeError():
+            _forget_output()
+            return NO_READER
+        case IterantError():
+            say(f"iterant: error: {one_line(str(failure))}")
+            return failure.exit_code
+        case CycloptsError():
+            say(f"iterant: error: {one_line(usage(failure))}")
+            return USAGE
+        case OSError():
+            say(f"iterant: error: {one_line(str(failure))}; check the path and the disk")
+            return 1
+        case MemoryError():
+            say("iterant: error: out of memory; try fewer or smaller problems")
+            return 1
+    traceback.print_exception(failure)
+    say(
+        "iterant: this is a bug in iterant, not a mistake of yours; please report the lines above, "
+        "your command and what 'iterant info' prints on the project's issue tracker"
+    )
+    return BUG
+
+
+def usage(failure: CycloptsError) -> str:
+    """What was wrong with the words of the command line, and where to read more."""
+    command = " ".join(["iterant", *(failure.command_chain or ())])
+    if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
+        words = ", ".join(map(repr, failure.unused_tokens))
+        return f"unexpected words: {words}; see {command} --help"
+    text = str(failure).strip().rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}; see {command} --help"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, whatever names it quotes."""
+    return " ".join(text.split())
+
+
+def say(line: str) -> None:
+    """One line on the error stream, if anyone still reads it."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+
+
+def _forget_output() -> None:
+    """Keep Python from trying once more, at its end, what nobody reads."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

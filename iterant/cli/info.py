@@ -1,0 +1,66 @@
+"""``iterant info``: what is installed, what it can run on, which networks there are."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+
+from iterant.cli.screen import console
+
+PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts")
+OPTIONAL = ("chess", "zstandard", "tensorboard")
+
+
+def info() -> None:
+    """Show versions, devices, and the networks with their parameter counts."""
+    from rich.table import Table
+
+    from iterant.nets.catalogue import catalogue
+
+    screen = console()
+    sections: list[tuple[str, list[tuple[str, str]]]] = [
+        ("versions", versions()),
+        ("devices", devices()),
+        ("networks (parameters)", [(name, f"{count:,}") for name, count in catalogue()]),
+    ]
+    for title, rows in sections:
+        screen.print(title, style="bold")
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        if title.startswith("networks"):
+            table.add_column()
+            table.add_column(justify="right")
+        for name, value in rows:
+            table.add_row(f"  {name}", value)
+        screen.print(table)
+
+
+def versions() -> list[tuple[str, str]]:
+    """iterant, Python and every package that iterant uses."""
+    from iterant.runs import code_version
+
+    commit, changed = code_version()
+    source = f" (commit {commit[:12]}{', changed' if changed else ''})" if commit else ""
+    rows = [
+        ("iterant", metadata.version("iterant") + source),
+        ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+    ]
+    for package in (*PACKAGES, *OPTIONAL):
+        try:
+            rows.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            rows.append((package, "not installed"))
+    return rows
+
+
+def devices() -> list[tuple[str, str]]:
+    """What torch can compute on here."""
+    import torch
+
+    rows = [("cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads")]
+    for index in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(index)
+        rows.append((f"cuda:{index}", f"{card.name}, {card.total_memory / 2**30:.0f} GiB"))
+    if torch.backends.mps.is_available():
+        rows.append(("mps", "Apple GPU"))
+    return rows

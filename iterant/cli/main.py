@@ -1,0 +1,50 @@
+"""The command ``iterant``: which commands there are, and how it ends.
+
+iterant --help
+iterant sample mazes --size 13
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cyclopts import App
+
+import iterant
+from iterant.cli.data import data
+from iterant.cli.failures import exit_code
+from iterant.cli.info import info
+from iterant.cli.runs import runs
+from iterant.cli.sample import sample
+
+app = App(
+    name="iterant",
+    help="Small recurrent networks learn an algorithm on easy problems and solve far harder ones "
+    "by thinking longer.",
+    version=lambda: iterant.__version__,
+    help_format="plaintext",
+    # Failures are ours to print: one line, whoever found them.
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+)
+for command in (sample, runs, info):
+    app.command(command)
+app.command(data)
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command line (None: the process's own) and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # An old terminal shows a question mark for a sign that it does not have.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BaseException as failure:
+        sys.exit(exit_code(failure))
+    sys.exit(0)

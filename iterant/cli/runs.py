@@ -1,0 +1,60 @@
+"""``iterant runs``: the training runs under a folder, at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from iterant.cli.screen import console
+
+
+def runs(
+    folder: Annotated[Path, Parameter(help="where they are, or above")] = Path("runs"), /
+) -> None:
+    """List training runs with their state and best figures."""
+    from rich.table import Table
+
+    from iterant.runs import list_runs
+
+    screen = console()
+    found = list_runs(folder)
+    if not found:
+        screen.print(f"no runs under {folder}")
+        return
+    table = Table("run", "task", "recipe", "seed", "state", "step", "best", "last heard", box=None)
+    for run in found:
+        table.add_row(
+            str(run.path),
+            run.task,
+            run.recipe,
+            "" if run.seed is None else str(run.seed),
+            run.state,
+            f"{run.step:,}" + (f" of {run.steps:,}" if run.steps else ""),
+            figures(run.best),
+            ago(run.age_seconds),
+        )
+    screen.print(table)
+    for run in found:
+        if run.reason:
+            screen.print(f"{run.path}: {run.reason}", soft_wrap=True)
+
+
+def figures(best: Mapping[str, Any]) -> str:
+    """The best figures on one line: ``accuracy 0.998, step 2400``."""
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in best.items()
+    )
+
+
+def ago(seconds: float | None) -> str:
+    """How long ago, in the largest unit that says something: ``3 h ago``."""
+    if seconds is None:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{max(seconds, 0):.0f} s ago"

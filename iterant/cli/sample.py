@@ -1,0 +1,112 @@
+"""``iterant sample``: make problems, show them, draw them.
+
+iterant sample mazes --size 13 --seed 1 --save m.png
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from iterant import names
+from iterant.cli.screen import console
+from iterant.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iterant.tasks.protocol import Batch, Description, Task
+
+_MANY = 64
+"""More on one sheet would be too small to see."""
+
+
+def sample(
+    task: Annotated[
+        str, Parameter(help=f"{', '.join(names.known('task'))}, or module:Class of your own")
+    ],
+    /,
+    *,
+    size: Annotated[
+        list[str] | None,
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="how hard: bits, side of a maze, FIRST:STOP puzzles by rating; several if you "
+            "like [default: the training size]",
+        ),
+    ] = None,
+    count: Annotated[int, Parameter(help="problems a size")] = 1,
+    seed: Annotated[int, Parameter(help="the same seed makes the same problems")] = 0,
+    save: Annotated[Path | None, Parameter(help="draw them into this .png file")] = None,
+    solution: Annotated[bool, Parameter(help="show the answers")] = True,
+    data: Annotated[Path | None, Parameter(help="take them from these files")] = None,
+) -> None:
+    """Make problems of a task and show them."""
+    target = None
+    if save is not None:
+        from iterant.draw.pictures import check_png
+
+        target = check_png(save)
+    made = task_of(task, data)
+    sizes = [made.parse_size(text) for text in size] if size else [made.check_size(None)]
+    shown: list[Description] = []
+    for wanted in sizes:
+        batch = made.sample(count, size=wanted, seed=seed)
+        shown += describe(made, batch, solution)
+    _print(shown, console())
+    if target is not None:
+        _save(shown, target)
+
+
+def task_of(word: str, data: Path | None) -> Task:
+    """The task of that name, on the user's own files if there are any."""
+    if data is None:
+        return names.task(word)
+    try:
+        return names.task(word, data=data)
+    except TypeError as error:
+        raise UsageError(f"task {word!r} takes no --data ({error}); leave it out") from error
+
+
+def describe(task: Task, batch: Batch, solution: bool) -> list[Description]:
+    """Every problem of a batch, with its answer laid over it or with none to be seen."""
+    import torch
+
+    from iterant.tasks.protocol import Batch
+
+    if solution:
+        return [task.describe(batch, index, batch.targets) for index in range(len(batch))]
+    unknown = torch.full_like(batch.targets, -1)
+    hidden = Batch(batch.inputs, unknown, batch.extras)
+    return [task.describe(hidden, index) for index in range(len(batch))]
+
+
+def _print(shown: list[Description], screen: Console) -> None:
+    """Each description in its own paragraph; on a terminal, nothing that it would break up."""
+    from iterant.draw.terminal import terminal
+
+    for place, description in enumerate(shown):
+        if place:
+            screen.print()
+        text = terminal(description, screen)
+        widest = max(len(line) for line in text.plain.splitlines())
+        if screen.is_terminal and widest > screen.width:
+            screen.print(
+                f"{description.title}: {description.caption}\n({widest} columns wide, and this "
+                f"terminal has {screen.width}: draw it with --save FILE.png)",
+                soft_wrap=True,
+            )
+        else:
+            screen.print(text, soft_wrap=True)
+
+
+def _save(shown: list[Description], target: Path) -> None:
+    from iterant.cli.failures import say
+    from iterant.draw.pictures import save_png
+
+    if len(shown) > _MANY:
+        say(f"iterant: the picture holds the first {_MANY} of {len(shown)} problems")
+    save_png(shown[:_MANY], target)

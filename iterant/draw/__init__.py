@@ -1,0 +1,16 @@
+"""What a task describes, as pictures and in the terminal; knows no task.
+
+    >>> from iterant import draw
+    >>> problem = task.describe(batch, 0, prediction=batch.targets)
+    >>> draw.show(problem)                       # in a notebook
+    >>> draw.save_png(problem, "maze.png")
+    >>> print(draw.terminal(problem).plain)
+
+matplotlib is loaded by the first picture, not by this import.
+"""
+
+from iterant.draw.pictures import picture, pixels, save_png, show
+from iterant.draw.sheet import sheet
+from iterant.draw.terminal import terminal
+
+__all__ = ["picture", "pixels", "save_png", "sheet", "show", "terminal"]

@@ -1,0 +1,121 @@
+"""A problem and its answer in a terminal, in colours where there are any.
+
+    >>> console = rich.console.Console()
+    >>> console.print(terminal(task.describe(batch), console), soft_wrap=True)
+
+Cells with signs on them (boards, bits) are three columns wide where there is room, one where
+there is not; plain cells (mazes) are half a character tall, two above one another in one "▀", so
+that they come out about square.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from iterant.tasks.protocol import Description
+
+Cells = NDArray[np.uint8]
+
+_HALF = "▀"
+
+
+def terminal(description: Description, console: Console | None = None) -> Text:
+    """The description as a terminal shows it; its plain text where that cannot be shown."""
+    console = console or Console()
+    heading = Text(description.title, style="bold")
+    body = _coloured(description, console.width) if _has_colours(console) else None
+    parts = [heading, body if body is not None else Text(description.text.rstrip("\n"))]
+    if description.caption:
+        parts.append(Text(description.caption, style="dim"))
+    return Text("\n").join(part for part in parts if part.plain)
+
+
+def _has_colours(console: Console) -> bool:
+    return console.color_system in ("256", "truecolor", "windows") and not console.no_color
+
+
+def _coloured(description: Description, width: int) -> Text | None:
+    """In colours, or None where the terminal is too narrow."""
+    if description.glyphs:
+        return _signs(description, width)
+    cells = description.cells
+    if cells.shape[1] > width:
+        cells = squeezed(cells)
+    return _halves(cells) if cells.shape[1] <= width else None
+
+
+def squeezed(cells: Cells) -> Cells:
+    """Every 2×2 square as one cell, where all are of one colour; else the cells themselves.
+
+    The benchmark's mazes are such images, but for a border of 3: its squares begin at 1.
+    """
+    for border in (0, 1):
+        padded = np.pad(cells, ((border, border), (border, border), (0, 0)), mode="edge")
+        if padded.shape[0] % 2 or padded.shape[1] % 2:
+            continue
+        small = padded[::2, ::2]
+        if np.array_equal(np.repeat(np.repeat(small, 2, axis=0), 2, axis=1), padded):
+            return small
+    return cells
+
+
+def _halves(cells: Cells) -> Text:
+    """Two rows of cells a line."""
+    lines = []
+    for top in range(0, len(cells), 2):
+        line = Text()
+        below = cells[top + 1] if top + 1 < len(cells) else [None] * cells.shape[1]
+        pairs = zip(map(_colour, cells[top]), map(_colour, below), strict=True)
+        for (upper, lower), run in groupby(pairs):
+            line.append(_HALF * len(list(run)), Style(color=upper, bgcolor=lower))
+        lines.append(line)
+    return Text("\n").join(lines)
+
+
+def _signs(description: Description, width: int) -> Text | None:
+    """A line a row of cells, with the labels around."""
+    rows, columns = description.cells.shape[:2]
+    margin = max(map(len, description.row_labels), default=-1) + 1
+    room = min(3, (width - margin) // columns)
+    if room < max(len(glyph.text) for glyph in description.glyphs):
+        return None
+    cells = _with_moves(description)
+    signs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
+    labels = dict(enumerate(description.row_labels))
+    lines = []
+    for row in range(rows):
+        line = Text(labels.get(row, "").ljust(margin))
+        for column in range(columns):
+            glyph = signs.get((row, column))
+            style = Style(
+                bgcolor=_colour(cells[row, column]),
+                color=Color.parse(glyph.colour) if glyph else None,
+                bold=glyph is not None,
+            )
+            line.append((glyph.text if glyph else "").center(room), style)
+        lines.append(line)
+    if description.column_labels:
+        below = "".join(label.center(room)[:room] for label in description.column_labels)
+        lines.append(Text(" " * margin + below))
+    return Text("\n").join(lines)
+
+
+def _with_moves(description: Description) -> Cells:
+    """The cells, tinted where an arrow starts and ends: a terminal has no room for its shaft."""
+    cells = description.cells.copy()
+    for arrow in description.arrows:
+        tint = np.array(Color.parse(arrow.colour).get_truecolor())
+        for row, column in (arrow.start, arrow.end):
+            cells[row, column] = (cells[row, column].astype(int) + tint) // 2
+    return cells
+
+
+def _colour(cell: Cells | None) -> Color | None:
+    return None if cell is None else Color.from_rgb(*(int(part) for part in cell))
