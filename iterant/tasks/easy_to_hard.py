@@ -125,7 +125,7 @@ def _save(path: Path, values: Tensor | NDArray[Any]) -> None:
 
 def _folders(root: Path) -> Iterator[Path]:
     """The folder and those below it that hold a set."""
-    for depth in range(_DEEPEST + 1):
-        for folder in sorted(root.glob("/".join("*" * depth) or ".")):
-            if folder.is_dir() and holds_set(folder):
-                yield folder
+    level = [root]
+    for _ in range(_DEEPEST + 1):
+        yield from filter(holds_set, level)
+        level = sorted(path for folder in level for path in folder.glob("*") if path.is_dir())

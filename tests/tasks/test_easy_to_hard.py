@@ -1,0 +1,265 @@
+"""The original benchmark's files: written, read back, drawn from, and refused when broken."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import iterant.names
+from iterant.errors import DataError, TaskError
+from iterant.tasks.easy_to_hard import Stored, read_easy_to_hard, save_easy_to_hard
+from iterant.tasks.mazes import Mazes
+from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch
+
+
+def equal(one: Batch, other: Batch) -> bool:
+    return torch.equal(one.inputs, other.inputs) and torch.equal(one.targets, other.targets)
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    """A folder as the benchmark's own code leaves it."""
+    for size in (9, 13):
+        save_easy_to_hard(Mazes().sample(20, size=size), tmp_path / f"maze_data_test_{size}")
+    for length in (16, 32):
+        folder = tmp_path / "prefix_sums_data" / f"len_{length}"
+        save_easy_to_hard(PrefixSums().sample(20, size=length), folder)
+    return tmp_path
+
+
+@pytest.mark.parametrize("batch", [Mazes().sample(5, size=5), PrefixSums().sample(5, size=7)])
+def test_written_problems_read_back(batch: Batch, tmp_path: Path) -> None:
+    save_easy_to_hard(batch, tmp_path / "set")
+    again = read_easy_to_hard(tmp_path / "set")
+    assert equal(again, batch)
+    assert again.inputs.dtype == torch.float32
+    assert again.targets.dtype == torch.int64
+    assert not list((tmp_path / "set").glob(".*"))
+
+
+def test_the_layout_is_the_benchmarks(benchmark: Path) -> None:
+    mazes = benchmark / "maze_data_test_9"
+    assert np.load(mazes / "inputs.npy", allow_pickle=False).shape == (20, 3, 24, 24)
+    assert np.load(mazes / "solutions.npy", allow_pickle=False).shape == (20, 24, 24)
+    bits = benchmark / "prefix_sums_data" / "len_16"
+    values = torch.load(bits / "16_data.pth", weights_only=True)
+    assert values.shape == (20, 16)
+    assert set(np.unique(values.numpy()).tolist()) == {0.0, 1.0}
+
+
+def test_mazes_saved_as_the_generator_does_in_doubles(tmp_path: Path) -> None:
+    batch = Mazes().sample(4, size=9)
+    np.save(tmp_path / "inputs.npy", batch.inputs.numpy().astype(np.float64))
+    np.save(tmp_path / "solutions.npy", batch.targets.numpy().astype(np.float64))
+    assert equal(read_easy_to_hard(tmp_path), batch)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+@pytest.mark.parametrize("channel", [True, False])
+def test_bits_in_every_form(tmp_path: Path, shift: float, channel: bool) -> None:
+    batch = PrefixSums().sample(4, size=12)
+    bits = batch.inputs[:, 0] + 0.5 - shift
+    torch.save(bits.unsqueeze(1) if channel else bits, tmp_path / "12_data.pth")
+    torch.save(batch.targets.float(), tmp_path / "12_targets.pth")
+    assert equal(read_easy_to_hard(tmp_path), batch)
+
+
+def test_the_old_format_of_torch(tmp_path: Path) -> None:
+    batch = PrefixSums().sample(4, size=12)
+    for name, values in (
+        ("12_data.pth", batch.inputs[:, 0] + 0.5),
+        ("12_targets.pth", batch.targets),
+    ):
+        torch.save(values, tmp_path / name, _use_new_zipfile_serialization=False)
+    assert equal(read_easy_to_hard(tmp_path), batch)
+
+
+@pytest.mark.parametrize(("word", "size", "other"), [("mazes", 13, 9), ("prefix-sums", 32, 16)])
+def test_tasks_draw_from_stored_files(benchmark: Path, word: str, size: int, other: int) -> None:
+    task, made = iterant.names.task(word, data=benchmark), iterant.names.task(word)
+    whole = made.sample(20, size=size)
+    drawn = task.sample(20, size=size, seed=4)
+    assert not torch.equal(drawn.inputs, whole.inputs)
+    # Without replacement: every stored problem once, and parts of the order are parts of it.
+    assert sorted(x.tolist() for x in drawn.inputs.flatten(1)) == sorted(
+        x.tolist() for x in whole.inputs.flatten(1)
+    )
+    assert equal(task.sample(5, size=size, seed=4, first=10), drawn[10:15])
+    assert not equal(task.sample(20, size=size, seed=5), drawn)
+    assert task.sample(3, size=other).inputs.shape[-1] != drawn.inputs.shape[-1]
+    with pytest.raises(TaskError, match=r"20 problems.*ask for fewer"):
+        task.sample(21, size=size)
+    with pytest.raises(TaskError, match="fewer"):
+        task.sample(1, size=size, first=20)
+    with pytest.raises(TaskError, match="was asked for"):
+        task.sample(1, size=51)
+
+
+def test_the_stored_size_is_the_default(benchmark: Path) -> None:
+    assert Mazes(data=benchmark / "maze_data_test_13").sample(1).inputs.shape[-1] == 32
+    # Several sizes: the training size, as without files.
+    assert Mazes(data=benchmark).sample(1).inputs.shape[-1] == 24
+    assert "path_length" in Mazes(data=benchmark).sample(1).extras
+
+
+def test_two_sets_of_one_size_need_a_choice(benchmark: Path) -> None:
+    save_easy_to_hard(Mazes().sample(2, size=9), benchmark / "maze_data_train_9")
+    with pytest.raises(TaskError, match="maze_data_test_9, maze_data_train_9"):
+        Mazes(data=benchmark).sample(1, size=9)
+
+
+def test_a_range_picks_rows(benchmark: Path) -> None:
+    folder = benchmark / "maze_data_test_9"
+    whole = read_easy_to_hard(folder)
+    drawn = Stored(folder, channels=3).sample(4, size=(5, 9), seed=1)
+    assert sorted(x.tolist() for x in drawn.inputs.flatten(1)) == sorted(
+        x.tolist() for x in whole.inputs[5:9].flatten(1)
+    )
+
+
+# Chess: a white and a black puzzle in our orientation, six of each so that a majority can speak.
+def chess() -> tuple[Batch, torch.Tensor]:
+    boards = torch.zeros(12, 12, 8, 8)
+    moves = torch.zeros(12, 8, 8, dtype=torch.int64)
+    for number in range(12):
+        boards[number, 5, 6, :] = 1  # the mover's pawns
+        boards[number, 11, 1, :] = 1
+        boards[number, 0, 7, 4] = boards[number, 6, 0, 4] = 1
+        column = number % 8
+        moves[number, 6, column] = moves[number, 4, column] = 1
+    return Batch(boards, moves), torch.arange(12) % 2
+
+
+@pytest.mark.parametrize("moves_follow", [True, False])
+@pytest.mark.parametrize("upside_down", [0, 1, None])
+def test_chess_is_turned_until_it_fits(
+    tmp_path: Path, upside_down: int | None, moves_follow: bool
+) -> None:
+    batch, black = chess()
+    turn = black == upside_down if upside_down is not None else torch.zeros(12, dtype=torch.bool)
+    boards = torch.where(turn[:, None, None, None], batch.inputs.flip(2), batch.inputs)
+    moves = torch.where(turn[:, None, None], batch.targets.flip(1), batch.targets)
+    torch.save(boards, tmp_path / "data.pth")
+    torch.save(moves if moves_follow else batch.targets, tmp_path / "segment_targets.pth")
+    torch.save(black[:, None].float(), tmp_path / "who_moves.pth")
+    assert equal(read_easy_to_hard(tmp_path), batch)
+
+
+def test_chess_without_colours(tmp_path: Path) -> None:
+    batch, black = chess()
+    save_easy_to_hard(batch, tmp_path)
+    assert equal(read_easy_to_hard(tmp_path), batch)
+    turned = torch.where((black == 1)[:, None, None, None], batch.inputs.flip(2), batch.inputs)
+    torch.save(turned, tmp_path / "data.pth")
+    with pytest.raises(DataError, match=r"who_moves.pth"):
+        read_easy_to_hard(tmp_path)
+
+
+def test_moves_of_other_boards(tmp_path: Path) -> None:
+    batch, _ = chess()
+    save_easy_to_hard(Batch(batch.inputs, batch.targets.roll(1, 1)), tmp_path)
+    with pytest.raises(DataError, match="different files"):
+        read_easy_to_hard(tmp_path)
+
+
+class Trap:
+    """Unpickled, it would leave a file behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("maze_data_test_9", "inputs.npy"),
+        ("maze_data_test_9", "solutions.npy"),
+        ("prefix_sums_data/len_16", "16_data.pth"),
+        ("prefix_sums_data/len_16", "16_targets.pth"),
+    ],
+)
+@pytest.mark.parametrize("harm", ["pickle", "truncated", "empty", "text", "missing", "short"])
+def test_broken_files_are_refused_in_one_line(
+    benchmark: Path, folder: str, name: str, harm: str
+) -> None:
+    path, sprung = benchmark / folder / name, benchmark / "sprung"
+    content = path.read_bytes()
+    if harm == "short":
+        shorter = read_easy_to_hard(path.parent)[:3]
+        save_easy_to_hard(shorter, benchmark / "shorter")
+        path.write_bytes((benchmark / "shorter" / name).read_bytes())
+    elif harm == "missing":
+        path.unlink()
+    else:
+        harmed = {
+            "pickle": pickle.dumps(Trap(sprung)),
+            "truncated": content[: len(content) // 2],
+            "empty": b"",
+            "text": b"these are not the arrays",
+        }
+        path.write_bytes(harmed[harm])
+    with pytest.raises(DataError) as caught:
+        read_easy_to_hard(path.parent)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.zeros((4, 24, 24)), "wanted"),
+        (np.zeros((4, 1, 24, 24)), "wanted"),
+        (np.full((4, 3, 24, 24), 2.0), "other than 0 and 1"),
+        (np.zeros((4, 3, 23, 24)), "wanted"),
+    ],
+)
+def test_wrong_mazes(tmp_path: Path, values: Any, said: str) -> None:
+    np.save(tmp_path / "inputs.npy", values)
+    np.save(tmp_path / "solutions.npy", np.zeros((4, 24, 24)))
+    with pytest.raises(DataError, match=said):
+        read_easy_to_hard(tmp_path)
+
+
+def test_wrong_bits(tmp_path: Path) -> None:
+    torch.save(torch.full((3, 8), 0.25), tmp_path / "8_data.pth")
+    torch.save(torch.zeros(3, 8), tmp_path / "8_targets.pth")
+    with pytest.raises(DataError, match="other than bits"):
+        read_easy_to_hard(tmp_path)
+    torch.save({"a": torch.zeros(3)}, tmp_path / "8_data.pth")
+    with pytest.raises(DataError, match="holds a dict"):
+        read_easy_to_hard(tmp_path)
+
+
+def test_folders_that_hold_nothing(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(DataError, match=r"inputs\.npy"):
+            read_easy_to_hard(path)
+        with pytest.raises(DataError, match="channels"):
+            Mazes(data=path)
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = Mazes().sample(3, size=5)
+    save_easy_to_hard(batch, tmp_path)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="no space"):
+        save_easy_to_hard(Mazes().sample(3, size=5, seed=1), tmp_path)
+    monkeypatch.undo()
+    assert equal(read_easy_to_hard(tmp_path), batch)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs.npy", "solutions.npy"]
