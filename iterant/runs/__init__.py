@@ -7,7 +7,7 @@
     plain.py        values as JSON can hold them
     files.py        atomic writes, JSON with a checksum, errors in one line
     jsonlines.py    metrics that survive a killed writer
-    environment.py  code version, libraries, machine, command
+    origin.py       code version, libraries, machine, command
     lock.py         one writer a folder
     shards.py       tensors as safetensors files of bounded size
     tensors.py      sets of them that are replaced as a whole
@@ -19,12 +19,12 @@
 Importing this room does not import torch.
 """
 
-from iterant.runs.environment import code_version, environment
 from iterant.runs.files import read_json, write_atomic, write_json
 from iterant.runs.folder import RunFolder, Status
 from iterant.runs.jsonlines import append_line, read_lines
 from iterant.runs.listing import RunSummary, list_runs
 from iterant.runs.lock import Lock
+from iterant.runs.origin import code_version, environment
 from iterant.runs.results import read_result, read_results, write_result
 from iterant.runs.tensors import load_tensors, save_tensors
 from iterant.runs.weights import read_weights, save_weights

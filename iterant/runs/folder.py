@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 from iterant.errors import RunError, UsageError
 from iterant.runs import lock
-from iterant.runs.environment import environment
 from iterant.runs.files import (
     PathLike,
     explained,
@@ -38,6 +37,7 @@ from iterant.runs.files import (
 )
 from iterant.runs.jsonlines import Record, append_line, read_lines, write_lines
 from iterant.runs.lock import Lock
+from iterant.runs.origin import environment
 from iterant.runs.tensors import FORMAT, index_path, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class RunFolder:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Where the run began: see `iterant.runs.environment`."""
+        """Where the run began: see `iterant.runs.origin`."""
         found: dict[str, Any] = read_json(self.path / ENVIRONMENT, sealed=True)
         return found
 

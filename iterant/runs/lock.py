@@ -26,8 +26,8 @@ from types import TracebackType
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.runs.environment import command_line
 from iterant.runs.files import PathLike, explained, remove_leftovers, shown
+from iterant.runs.origin import command_line
 
 FILE = "lock"
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError, UsageError
-from iterant.runs.environment import (
+from iterant.runs.files import PathLike, explained, make_folder, read_json, shown, write_json
+from iterant.runs.origin import (
     code_version,
     command_line,
     hardware,
     versions,
     without_machine_paths,
 )
-from iterant.runs.files import PathLike, explained, make_folder, read_json, shown, write_json
 from iterant.runs.plain import plain
 
 _KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "versions", "figures")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-_ATTEMPTS = 5
+_ATTEMPTS = 20
 
 
 def index_path(path: PathLike) -> Path:
@@ -115,12 +115,13 @@ def load_tensors(path: PathLike, prefix: str = "") -> tuple[dict[str, Tensor], d
 
 def load_indexed(index: Path, prefix: str = "") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """An index and the tensors it lists, from one moment even while a run goes on saving."""
-    for attempt in range(_ATTEMPTS):
+    attempts = 0
+    while True:
         value, manifest = read_index(index)
         try:
             return value, read_shards(index.parent, manifest, prefix)
         except RunError:
             # A set that was replaced between the two reads is gone: read the new one.
-            if attempt + 1 == _ATTEMPTS or read_index(index)[1] == manifest:
+            attempts += 1
+            if attempts == _ATTEMPTS or read_index(index)[1] == manifest:
                 raise
-    raise RunError(f"{shown(index)} is replaced faster than it can be read; try again")
