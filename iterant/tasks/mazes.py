@@ -32,7 +32,8 @@ __all__ = ["Mazes", "shortest_path", "to_image", "to_lattice"]
 
 _LARGEST = 4001
 _MOST_BYTES = 64 * 2**30
-_CHUNK = 1024
+_PORTION = 1 << 24
+"""Pixels made at a time."""
 
 
 class Mazes:
@@ -100,8 +101,9 @@ class Mazes:
         inputs = torch.empty(count, 3, pixels, pixels)
         targets = torch.empty(count, pixels, pixels, dtype=torch.int64)
         # Portions stay small as bytes; only the finished tensors take their full width.
-        for begin in range(0, count, _CHUNK):
-            part = slice(begin, begin + _CHUNK)
+        portion = max(1, _PORTION // pixels**2)
+        for begin in range(0, count, portion):
+            part = slice(begin, begin + portion)
             trees = carve(side, seed, numbers[part])
             inputs[part] = torch.from_numpy(to_image(trees.lattice()))
             targets[part] = torch.from_numpy(to_pixels(trees.path().astype(np.uint8)))
