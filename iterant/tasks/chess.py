@@ -1,0 +1,237 @@
+"""Chess puzzles: find the move, given as the square it leaves and the square it reaches.
+
+    >>> task = Chess(data="puzzles/")                              # or Chess(): see `find_puzzles`
+    >>> batch = task.sample(300, size=(600_000, 700_000), seed=1)
+    >>> task.solved(batch.targets, batch).all()
+    tensor(True)
+    >>> print(task.describe(task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")).text)
+
+A size is an index range ``(first, stop)`` into the puzzles sorted by rating, 1.5 million drawn by
+the rule of `iterant.tasks.puzzles.subset`. Planes, rows and targets are described in
+`iterant.tasks.boards`; they do not hold the colour, so ``extras["black"]`` does.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from iterant.errors import DataError, TaskError
+from iterant.tasks.boards import (
+    PackedPositions,
+    boards_from_planes,
+    pack,
+    planes,
+    square_at,
+)
+from iterant.tasks.chance import Stream
+from iterant.tasks.diagrams import diagram
+from iterant.tasks.positions import check_position, parse_fen
+from iterant.tasks.protocol import (
+    Batch,
+    Description,
+    Size,
+    TaskSpec,
+    check_count,
+    every_position_right,
+)
+from iterant.tasks.puzzles import SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
+
+SAMPLE = Path(__file__).parent / "data" / "chess-sample"
+"""Some thousand puzzles that come with the package, spread evenly over the 1.5 million."""
+
+TRAIN = 600_000
+"""How many of the easiest puzzles the paper trains on."""
+
+SPEC = TaskSpec(
+    name="chess",
+    title="Chess puzzles",
+    dims=2,
+    channels=12,
+    readout="two-best",
+    train_size=(0, TRAIN),
+    train_count=TRAIN,
+    watch_sizes=((600_000, 700_000),),
+    tests=(
+        ((600_000, 700_000), 100_000),
+        ((700_000, 800_000), 100_000),
+        ((1_000_000, 1_100_000), 100_000),
+    ),
+    size_means="a range first:stop of the puzzles sorted by rating, such as 600000:700000",
+)
+
+_PROMOTIONS = ("", "", "n", "b", "r", "q", "")
+
+
+def cache_folder() -> Path:
+    """Where this system keeps a user's cached files, for all of iterant."""
+    home = Path.home()
+    places = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
+    given = os.environ.get("XDG_CACHE_HOME")
+    return (Path(given) if given else places.get(sys.platform, home / ".cache")) / "iterant"
+
+
+def find_puzzles(data: str | Path | None = None) -> Path:
+    """The folder of packed puzzles: the one given, else the first that is there.
+
+    Looked at in turn: ``ITERANT_DATA`` and its subfolder ``chess``, the subfolder ``chess`` of the
+    user's cache folder, and the sample that comes with the package.
+    """
+    if data is not None:
+        return Path(data)
+    places = [cache_folder() / "chess"]
+    given = os.environ.get("ITERANT_DATA")
+    if given:
+        if not Path(given).is_dir():
+            raise DataError(
+                f"ITERANT_DATA names {given!r}, which is no folder; correct or unset it"
+            )
+        places = [Path(given), Path(given) / "chess", *places]
+    return next((place for place in places if holds_puzzles(place)), SAMPLE)
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, first: int, stop: int) -> NDArray[np.int64]:
+    """The puzzles of a range, shuffled by a seed."""
+    order = first + Stream(seed, "chess", first, stop).order(stop - first)
+    order.flags.writeable = False
+    return order
+
+
+class Chess:
+    """The task of finding the move; the puzzles are read when they are first needed."""
+
+    spec = SPEC
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        """Take the puzzles from a folder, or from the first place that has some."""
+        self._data = data
+
+    @cached_property
+    def puzzles(self) -> Puzzles:
+        """The set that sizes refer to; its `source` says where it came from and what was kept."""
+        return subset(load_puzzles(find_puzzles(self._data)))
+
+    def check_size(self, size: Size | None) -> tuple[int, int]:
+        """The range itself if the set holds it.
+
+        For None, the paper's training range; of a set too small for it, the same share (the easiest
+        two fifths), which of the shipped sample are puzzles of the paper's training range too.
+        """
+        total = len(self.puzzles)
+        if size is None:
+            return (0, TRAIN) if total >= TRAIN else (0, max(1, total * TRAIN // SUBSET))
+        try:
+            ends: tuple[int, ...] = (size,) if isinstance(size, int) else tuple(size)
+            first, stop = map(operator.index, ends)
+        except (TypeError, ValueError):
+            raise TaskError(f"a size must be {self.spec.size_means}, got {size!r}") from None
+        if first < 0 or stop <= first:
+            raise TaskError(
+                f"the range {first}:{stop} holds no puzzles; wanted 0 <= first < stop, "
+                f"such as 600000:700000"
+            )
+        if stop > total:
+            raise TaskError(
+                f"the range {first}:{stop} goes beyond the set, which is {self.puzzles.source}; "
+                f"choose one within 0:{total}, or give a larger set with --data or ITERANT_DATA"
+            )
+        return first, stop
+
+    def parse_size(self, text: str) -> Size:
+        """A range as people write it: ``parse_size("600000:700000")``."""
+        ends = text.strip().replace("_", "").split(":")
+        if len(ends) != 2 or not all(end.isascii() and end.isdigit() for end in ends):
+            raise TaskError(f"a size must be {self.spec.size_means}, got {text!r}")
+        return int(ends[0]), int(ends[1])
+
+    def rows(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> NDArray[np.int64]:
+        """Which puzzles of the set `sample` gives: a shuffled range, none of them twice."""
+        start, stop = self.check_size(size)
+        if first < 0 or first + check_count(count) > stop - start:
+            raise TaskError(
+                f"the range {start}:{stop} holds {stop - start:,} puzzles, so problems {first} to "
+                f"{first + count - 1} are not in it; ask for fewer or for a larger range"
+            )
+        return _order(seed, start, stop)[first : first + count]
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Puzzles ``first … first + count - 1`` of a range shuffled by the seed."""
+        chosen = self.puzzles.take(self.rows(count, size=size, seed=seed, first=first))
+        inputs, wanted = _packed(chosen)[:]
+        return Batch(
+            inputs,
+            wanted,
+            {
+                "rating": chosen.rating,
+                "id": chosen.ids.astype(np.str_),
+                "flags": chosen.flags,
+                "black": chosen.black,
+                "promotion": ((chosen.moves >> 12) & 7).astype(np.uint8),
+            },
+        )
+
+    def packed(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> PackedPositions:
+        """The same puzzles as `sample` as bytes, 40 a puzzle, for batches made on the device."""
+        return _packed(self.puzzles.take(self.rows(count, size=size, seed=seed, first=first)))
+
+    def encode(self, problem: str) -> Batch:
+        """One position as a FEN; whose move is right only a network or a player could tell."""
+        position = check_position(parse_fen(problem))
+        black = np.array([position.black_to_move])
+        inputs = planes(torch.from_numpy(pack(position.board[None])), torch.from_numpy(black))
+        extras = {"black": black, "fen": np.array([" ".join(problem.split())])}
+        return Batch(inputs, torch.full((1, 8, 8), -1), extras)
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: exactly the squares of the move are marked."""
+        return every_position_right(prediction, batch)
+
+    def describe(
+        self, batch: Batch, index: int = 0, prediction: Tensor | None = None
+    ) -> Description:
+        """One position seen by the side to move, with the answer and the move found."""
+        if not 0 <= index < len(batch):
+            raise TaskError(f"position {index} was asked for of {len(batch)}; count from 0")
+        if prediction is not None and prediction.shape != batch.targets.shape:
+            raise TaskError(
+                f"the prediction has shape {tuple(prediction.shape)}, "
+                f"the targets {tuple(batch.targets.shape)}; give those of the whole batch"
+            )
+        extras = {name: column[index] for name, column in batch.extras.items()}
+        black = bool(extras.get("black", False))
+        board = boards_from_planes(batch.inputs[index : index + 1], np.array([black]))[0]
+        title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
+        return diagram(
+            board,
+            black,
+            title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
+            answer=_marked(batch.targets[index], black),
+            found=None if prediction is None else _marked(prediction[index], black),
+            promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
+        )
+
+
+def _packed(puzzles: Puzzles) -> PackedPositions:
+    """Puzzles as tensors."""
+    moves = torch.from_numpy(puzzles.moves.astype(np.int32))
+    return PackedPositions(torch.from_numpy(np.ascontiguousarray(puzzles.boards)), moves)
+
+
+def _marked(grid: Tensor, black: bool) -> list[int]:
+    """The squares of the cells that hold 1."""
+    return [square_at(row, column, black) for row, column in (grid == 1).nonzero().tolist()]
