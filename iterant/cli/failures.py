@@ -57,9 +57,9 @@ def usage(failure: CycloptsError) -> str:
     command = " ".join(["iterant", *(failure.command_chain or ())])
     if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
         words = ", ".join(map(repr, failure.unused_tokens))
-        return f"unexpected words: {words}; see {command} --help"
+        return f"unexpected words: {words} (see {command} --help)"
     text = str(failure).strip().rstrip(".")
-    return f"{text[:1].lower()}{text[1:]}; see {command} --help"
+    return f"{text[:1].lower()}{text[1:]} (see {command} --help)"
 
 
 def one_line(text: str) -> str:

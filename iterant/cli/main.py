@@ -31,8 +31,10 @@ app = App(
     suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
-for command in (sample, runs, info):
-    app.command(command)
+# The task comes before the options: --size takes every word that follows it.
+app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
+app.command(runs)
+app.command(info)
 app.command(data)
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant import names
 from iterant.cli.screen import console
-from iterant.errors import UsageError
+from iterant.cli.tasks import DataPath, Sizes, TaskName, task_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,25 +23,15 @@ _MANY = 64
 
 
 def sample(
-    task: Annotated[
-        str, Parameter(help=f"{', '.join(names.known('task'))}, or module:Class of your own")
-    ],
+    task: TaskName,
     /,
     *,
-    size: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="how hard: bits, side of a maze, FIRST:STOP puzzles by rating; several if you "
-            "like [default: the training size]",
-        ),
-    ] = None,
+    size: Sizes = None,
     count: Annotated[int, Parameter(help="problems a size")] = 1,
     seed: Annotated[int, Parameter(help="the same seed makes the same problems")] = 0,
     save: Annotated[Path | None, Parameter(help="draw them into this .png file")] = None,
     solution: Annotated[bool, Parameter(help="show the answers")] = True,
-    data: Annotated[Path | None, Parameter(help="take them from these files")] = None,
+    data: DataPath = None,
 ) -> None:
     """Make problems of a task and show them."""
     target = None
@@ -59,16 +48,6 @@ def sample(
     _print(shown, console())
     if target is not None:
         _save(shown, target)
-
-
-def task_of(word: str, data: Path | None) -> Task:
-    """The task of that name, on the user's own files if there are any."""
-    if data is None:
-        return names.task(word)
-    try:
-        return names.task(word, data=data)
-    except TypeError as error:
-        raise UsageError(f"task {word!r} takes no --data ({error}); leave it out") from error
 
 
 def describe(task: Task, batch: Batch, solution: bool) -> list[Description]:

@@ -10,6 +10,8 @@ from functools import lru_cache
 from math import atan2, hypot
 
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch, Polygon
 from matplotlib.path import Path as Outline
@@ -33,7 +35,7 @@ def paint(axes: Axes, description: Description) -> None:
     rows, columns = description.cells.shape[:2]
     axes.imshow(description.cells, interpolation="nearest", aspect="equal", resample=False)
     for glyph in description.glyphs:
-        axes.add_patch(_sign(glyph))
+        _draw_sign(axes, glyph)
     for arrow in description.arrows:
         axes.add_patch(_arrow(arrow))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -49,20 +51,21 @@ def paint(axes: Axes, description: Description) -> None:
         label.set_fontfamily(FONT.get_family())
 
 
-def text_width(text: str, size: float, weight: str = "normal") -> float:
-    """How wide a line of text is, in the unit of its size."""
-    return float(_outline(text, weight).get_extents().width) * size if text.strip() else 0.0
+def text_width(text: str, size: int, weight: str = "normal") -> float:
+    """How many pixels wide a line of text comes out, hinting included."""
+    font = FontProperties(family=FONT.get_family(), weight=weight, size=size)
+    width, _, _ = RendererAgg(1, 1, dpi=72).get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
 
 
 @lru_cache(maxsize=512)
-def _outline(text: str, weight: str = "normal") -> Outline:
-    """The text's shape at font size 1 (measured large: small sizes are rounded)."""
-    font = FontProperties(family=FONT.get_family(), weight=weight)
-    shape = TextPath((0, 0), text, size=100, prop=font, usetex=False)
+def _outline(text: str) -> Outline:
+    """A glyph's shape at font size 1 (measured large: small sizes are rounded)."""
+    shape = TextPath((0, 0), text, size=100, prop=FONT, usetex=False)
     return Affine2D().scale(0.01).transform_path(shape)
 
 
-def _sign(glyph: Glyph) -> PathPatch:
+def _draw_sign(axes: Axes, glyph: Glyph) -> None:
     """A glyph centred on its cell by its ink, not by its line of text."""
     shape = _outline(glyph.text)
     box = shape.get_extents()
@@ -73,17 +76,20 @@ def _sign(glyph: Glyph) -> PathPatch:
         .scale(size, -size)
         .translate(glyph.column, glyph.row)
     )
-    # Digits are read by their contrast; a figure such as a chess piece also by its outline.
-    edge = "none" if glyph.text.isascii() else _opposite(glyph.colour)
-    return PathPatch(
-        place.transform_path(shape), facecolor=glyph.colour, edgecolor=edge, linewidth=0.8
-    )
+    ink = place.transform_path(shape)
+    if not glyph.text.isascii():
+        # Digits are read by their contrast; a figure such as a chess piece has a body, which its
+        # lines enclose, and a rim that sets it off from any square.
+        body = _opposite(glyph.colour)
+        parts = ink.to_polygons(closed_only=True)
+        axes.add_collection(PolyCollection(parts, facecolors=body, edgecolors=body, linewidths=1.2))
+    axes.add_patch(PathPatch(ink, facecolor=glyph.colour, edgecolor="none", zorder=1.1))
 
 
 def _opposite(colour: str) -> str:
-    """A dark line around light figures, a light one around dark figures."""
+    """Dark for light figures, light for dark figures."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "#202020" if 0.3 * red + 0.6 * green + 0.1 * blue > 128 else "#f5f5f5"
+    return "#202020" if 0.3 * red + 0.6 * green + 0.1 * blue > 128 else "#ffffff"
 
 
 def _arrow(arrow: Arrow) -> Polygon:
@@ -103,4 +109,6 @@ def _arrow(arrow: Arrow) -> Polygon:
         (0.0, -half_shaft),
     ]
     turn = Affine2D().rotate(atan2(y1 - y0, x1 - x0)).translate(x0, y0)
-    return Polygon(turn.transform(along), facecolor=arrow.colour, edgecolor="none", alpha=0.8)
+    return Polygon(
+        turn.transform(along), facecolor=arrow.colour, edgecolor="none", alpha=0.7, zorder=2
+    )

@@ -19,11 +19,13 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from iterant.tasks.protocol import Description
+from iterant.tasks.protocol import Description, Glyph
 
 Cells = NDArray[np.uint8]
 
 _HALF = "▀"
+_CONTRAST = 60
+"""Of 255: less between a sign and its cell is hard to read."""
 
 
 def terminal(description: Description, console: Console | None = None) -> Text:
@@ -86,7 +88,7 @@ def _signs(description: Description, width: int) -> Text | None:
     room = min(3, (width - margin) // columns)
     if room < max(len(glyph.text) for glyph in description.glyphs):
         return None
-    cells = _with_moves(description)
+    cells = _readable(_with_moves(description), description.glyphs)
     signs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
     labels = dict(enumerate(description.row_labels))
     lines = []
@@ -114,6 +116,16 @@ def _with_moves(description: Description) -> Cells:
         tint = np.array(Color.parse(arrow.colour).get_truecolor())
         for row, column in (arrow.start, arrow.end):
             cells[row, column] = (cells[row, column].astype(int) + tint) // 2
+    return cells
+
+
+def _readable(cells: Cells, glyphs: tuple[Glyph, ...]) -> Cells:
+    """The cells, all somewhat darker where light signs would be lost: they have no outline here."""
+    weights = np.array([0.3, 0.6, 0.1])
+    for glyph in glyphs:
+        sign = weights @ np.array(Color.parse(glyph.colour).get_truecolor())
+        if 0 < sign - weights @ cells[glyph.row, glyph.column] < _CONTRAST:
+            return (cells * 0.8).astype(np.uint8)
     return cells
 
 

@@ -1,0 +1,167 @@
+"""Pictures: exact to the pixel, complete files or none, and nothing left behind in matplotlib."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from iterant import draw
+from iterant.errors import RunError, UsageError
+from iterant.runs import files
+from iterant.tasks.protocol import Arrow, Description, Glyph
+
+
+def checkered(rows: int, columns: int, **more: Any) -> Description:
+    """Cells of which no two are alike, so that one out of place is seen."""
+    numbers = np.arange(rows * columns).reshape(rows, columns)
+    cells = np.stack([numbers * 37 % 251, numbers * 91 % 241, numbers % 253], axis=-1)
+    return Description("", "", cells.astype(np.uint8), **more)
+
+
+def block_of(image: np.ndarray, cells: np.ndarray, scale: int) -> np.ndarray:
+    """The part of a picture that lies behind its margin."""
+    rows, columns = cells.shape[:2]
+    return image[14 : 14 + rows * scale, 14 : 14 + columns * scale]
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))
+def test_every_cell_is_a_square_of_whole_pixels(rows: int, columns: int, scale: int) -> None:
+    description = checkered(rows, columns)
+    image = draw.pixels(description, scale=scale)
+    wanted = np.repeat(np.repeat(description.cells, scale, axis=0), scale, axis=1)
+    assert np.array_equal(block_of(image, description.cells, scale), wanted)
+    assert image.shape == (rows * scale + 28, columns * scale + 28, 3)
+
+
+def test_the_users_settings_do_not_blur_or_crop() -> None:
+    description = checkered(5, 7)
+    plain = draw.pixels(description, scale=6)
+    with mpl.rc_context({"image.interpolation": "bilinear", "savefig.bbox": "tight"}):
+        assert np.array_equal(draw.pixels(description, scale=6), plain)
+
+
+def test_glyphs_and_arrows_lie_where_they_belong() -> None:
+    cells = np.full((4, 4, 3), 255, dtype=np.uint8)
+    scale = 40
+    bare = draw.pixels(Description("", "", cells), scale=scale)
+
+    def changed(**more: Any) -> set[tuple[int, int]]:
+        image = draw.pixels(Description("", "", cells, **more), scale=scale)
+        rows, columns = np.nonzero((image != bare).any(axis=-1))
+        return {
+            (int(row - 14) // scale, int(column - 14) // scale)
+            for row, column in zip(rows, columns, strict=True)
+        }
+
+    assert changed(glyphs=(Glyph(1, 2, "♞"),)) == {(1, 2)}
+    assert changed(glyphs=(Glyph(3, 0, "1"),)) == {(3, 0)}
+    assert changed(arrows=(Arrow((0, 3), (2, 3)),)) == {(0, 3), (1, 3), (2, 3)}
+    assert changed(arrows=(Arrow((1, 1), (1, 1)),)) == set()
+
+
+def test_a_glyph_has_its_colour() -> None:
+    cells = np.full((1, 1, 3), 255, dtype=np.uint8)
+    sign = Description("", "", cells, (Glyph(0, 0, "■", "#d02040"),))
+    assert draw.pixels(sign, scale=41)[14 + 20, 14 + 20].tolist() == [0xD0, 0x20, 0x40]
+
+
+@pytest.mark.parametrize(
+    "more", [{"caption": "nine by nine"}, {"row_labels": ("1", "2")}, {"column_labels": ("a", "b")}]
+)
+def test_captions_and_labels_are_drawn_around_the_cells(more: dict[str, Any]) -> None:
+    bare, labelled = checkered(2, 2), checkered(2, 2, **more)
+    small, large = draw.pixels(bare, scale=50), draw.pixels(labelled, scale=50)
+    assert large.shape[0] > small.shape[0] or large.shape[1] > small.shape[1]
+    dark = (large < 100).all(axis=-1).sum() - (small < 100).all(axis=-1).sum()
+    assert dark > 10
+
+
+def test_a_long_title_is_not_cut_off() -> None:
+    description = Description("m" * 60, "", np.zeros((1, 1, 3), dtype=np.uint8))
+    image = draw.pixels(description, scale=4)
+    assert (image[:, -5:] == 255).all(), "ink touches the right edge"
+    assert (image[:30] < 100).any()
+
+
+def test_dollar_signs_are_no_formulas() -> None:
+    assert draw.pixels(Description("$x", "", np.zeros((1, 1, 3), np.uint8), caption="a_$1$")).any()
+
+
+def test_a_saved_picture_is_the_picture(tmp_path: Path) -> None:
+    description = checkered(3, 4)
+    path = draw.save_png(description, tmp_path / "board.PNG", scale=5)
+    saved = np.round(imread(path)[..., :3] * 255).astype(np.uint8)
+    assert np.array_equal(saved, draw.pixels(description, scale=5))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["board.PNG"]
+
+
+def test_a_picture_that_fails_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = draw.save_png(checkered(2, 2), tmp_path / "kept.png")
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_all", full)
+    with pytest.raises(RunError, match="the disk is full"):
+        draw.save_png(checkered(3, 3), path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.png"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("maze.jpg", r"written as \.png, got '.*maze\.jpg'; try '.*maze\.png'"),
+        ("maze", r"written as \.png"),
+        ("nowhere/maze.png", "there is no folder '.*nowhere'; make it first"),
+        ("folder.png", "it is a folder"),
+    ],
+)
+def test_a_path_that_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(UsageError, match=message):
+        draw.save_png(checkered(1, 1), tmp_path / name)
+
+
+def test_show_draws_on_the_users_axes() -> None:
+    axes = Figure().add_subplot()
+    description = Description("title", "", np.zeros((2, 3, 3), np.uint8), caption="caption")
+    assert draw.show(description, ax=axes) is axes
+    assert (axes.get_title(), axes.get_xlabel()) == ("title", "caption")
+    assert axes.get_xlim() == (-0.5, 2.5)
+    assert axes.get_ylim() == (1.5, -0.5)
+    assert len(axes.images) == 1
+
+
+def test_show_leaves_nothing_in_pyplot() -> None:
+    axes = draw.show(checkered(2, 2))
+    assert axes.get_figure() is not None
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or pyplot.get_fignums() == []
+
+
+def test_show_appears_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[dict[str, bytes]] = []
+    notebook = types.ModuleType("IPython")
+    display = types.ModuleType("IPython.display")
+    monkeypatch.setattr(notebook, "get_ipython", object, raising=False)
+    monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data), raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    draw.show(checkered(2, 2))
+    assert [data["image/png"][:4] for data in shown] == [b"\x89PNG"]
+    draw.show(checkered(2, 2), ax=Figure().add_subplot())
+    assert len(shown) == 1, "the user's own figure is the user's to show"
