@@ -1,0 +1,175 @@
+"""The command as a whole: light to start, and failures in one line with the right code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+import pytest
+
+import iterant
+from iterant.cli.main import run
+
+COMMAND = [sys.executable, "-m", "iterant"]
+
+
+def start(*words: str, **options: str) -> subprocess.CompletedProcess[str]:
+    """A real process, as a shell would start it."""
+    environment = {**os.environ, **options}
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, env=environment)
+
+
+def code_of(words: Sequence[str]) -> object:
+    with pytest.raises(SystemExit) as leaving:
+        run(words)
+    return leaving.value.code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], [], ["sample", "--help"], ["data", "chess", "-h"], ["smaple"]],
+    ids=" ".join,
+)
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    script = (
+        "import sys\nfrom iterant.cli.main import run\n"
+        f"try:\n    run({words!r})\n"
+        "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert "cyclopts" in loaded
+    assert loaded.isdisjoint({"torch", "numpy", "matplotlib", "chess"})
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for command in ("sample", "runs", "info", "data"):
+        assert f" {command} " in shown
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == iterant.__version__
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["smaple"], 'Did you mean "sample"?'),
+        (["data", "ches"], 'Did you mean "chess"?'),
+        (["sample", "mazes", "--sise", "9"], "Did you mean --size?"),
+        (["sample", "maze"], "did you mean 'mazes'?"),
+        (["sample"], "TASK requires an argument (see iterant sample --help)"),
+        (["sample", "mazes", "--size"], "--size requires at least 1"),
+        (["sample", "mazes", "and", "more"], "unexpected words: 'and', 'more'"),
+        (["sample", "mazes", "--count", "few"], '--count: unable to convert "few" into int'),
+        (["data", "chess", "FILE"], "--out"),
+        (["sample", "json:JSONDecoder"], "is no task: it lacks spec"),
+        (["sample", "os:path"], "task 'os:path' cannot be made"),
+        (["sample", "nowhere:Task"], "cannot be imported"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_word_is_one_line_and_code_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(words) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("iterant: error: ")
+    assert errors.count("\n") == 1
+    assert said in errors
+
+
+def test_a_real_process_ends_the_same_way() -> None:
+    done = start("sample", "maze")
+    assert done.returncode == 2
+    assert done.stderr == "iterant: error: unknown task 'maze'; did you mean 'mazes'?\n"
+
+
+def test_a_bug_shows_its_traceback_and_where_to_report_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a slip of ours")
+
+    monkeypatch.setattr("iterant.cli.sample.task_of", broken)
+    assert code_of(["sample", "mazes"]) == 1
+    errors = capsys.readouterr().err
+    assert "Traceback" in errors
+    assert "a slip of ours" in errors
+    assert errors.rstrip().splitlines()[-1].startswith("iterant: this is a bug")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "iterant: interrupted"),
+        (BrokenPipeError(), 141, ""),
+        (MemoryError(), 1, "iterant: error: out of memory"),
+        (PermissionError(13, "Permission denied", "a\nfile"), 1, "Permission denied"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_is_no_bug_shows_no_traceback(
+    failure: BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("iterant.cli.sample.task_of", fail)
+    monkeypatch.setattr("iterant.cli.failures._forget_output", lambda: None)
+    assert code_of(["sample", "mazes"]) == code
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert len(errors.strip().splitlines()) == bool(said)
+    assert said in errors
+
+
+def test_a_reader_that_goes_away_is_no_failure_to_speak_of() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "sample", "prefix-sums", "--size", "4000", "--count", "8"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, process.stdout, process.stderr:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_an_interrupted_command_leaves_with_130() -> None:
+    script = (
+        "import iterant.cli.sample as sample, time, sys\n"
+        "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
+        "from iterant.cli.main import run\nrun(['sample', 'mazes'])"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.strip() == "iterant: interrupted"
+
+
+def test_a_terminal_without_the_signs_gets_question_marks() -> None:
+    done = start("--help", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "sample" in done.stdout
