@@ -5,9 +5,10 @@
     (4956458, 0)
 
 The file may be plain, .zst or .bz2; what it is is read off its first bytes. Memory does not grow
-with it: packed rows go to disk every few thousand, and the sort at the end holds one column and the
-order (about 40 bytes a puzzle). The position in a row is the one before the first move of its line;
-that move is played, and the second is the one to find. python-chess plays and judges the moves.
+with it while it is read: packed rows go to disk every few thousand. The sort at the end holds the
+order and one column at a time (about 100 bytes a puzzle, half of them pages of the mapped file).
+The position in a row is the one before the first move of its line; that move is played, and the
+second is the one to find. python-chess plays and judges the moves.
 """
 
 from __future__ import annotations

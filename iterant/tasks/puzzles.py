@@ -167,11 +167,11 @@ def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:
     if len(rows) > count:
         numbers = mix(_id_numbers(puzzles.ids[rows]))
         rows = rows[np.sort(np.argsort(numbers, kind="stable")[:count])]
-    kept = "drawn" if len(rows) == count else f"all that there are, fewer than {count:,}"
-    said = (
-        f"{len(rows):,} of {len(puzzles):,} puzzles from {puzzles.source} "
-        f"({twins:,} repeated positions dropped, then {kept})"
-    )
+    share = "all" if len(rows) == len(puzzles) else f"{len(rows):,} of the"
+    fewer = f", fewer than {count:,}" if len(rows) < count else ""
+    said = f"{share} {len(puzzles):,} puzzles in {puzzles.source}{fewer}"
+    if twins:
+        said += f" ({twins:,} repeated positions dropped)"
     return replace(puzzles.take(rows), source=said)
 
 

@@ -135,6 +135,15 @@ def test_packed_positions_give_batches_of_any_choice() -> None:
     assert torch.equal(held[3:5][0], planes(packed, black)[3:5])
 
 
+def test_batches_are_made_where_the_bytes_are() -> None:
+    # Torch refuses to mix devices, so on a device without memory nothing can come from the host.
+    bytes_there = torch.zeros(9, 32, dtype=torch.uint8, device="meta")
+    held = PackedPositions(bytes_there, torch.zeros(9, dtype=torch.int32, device="meta"))
+    inputs, wanted = held[torch.zeros(4, dtype=torch.int64, device="meta")]
+    assert (inputs.device.type, inputs.shape) == ("meta", (4, 12, 8, 8))
+    assert (wanted.device.type, wanted.shape) == ("meta", (4, 8, 8))
+
+
 def test_wrong_shapes_are_refused() -> None:
     with pytest.raises(TaskError, match=r"packed boards must be \(N, 32\) uint8"):
         planes(torch.zeros(2, 64, dtype=torch.uint8), torch.zeros(2))
