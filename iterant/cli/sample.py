@@ -51,16 +51,22 @@ def sample(
 
 
 def describe(task: Task, batch: Batch, solution: bool) -> list[Description]:
-    """Every problem of a batch, with its answer laid over it or with none to be seen."""
+    """Every problem of a batch, with its answer or with none to be seen."""
     import torch
 
     from iterant.tasks.protocol import Batch
 
-    if solution:
-        return [task.describe(batch, index, batch.targets) for index in range(len(batch))]
-    unknown = torch.full_like(batch.targets, -1)
-    hidden = Batch(batch.inputs, unknown, batch.extras)
-    return [task.describe(hidden, index) for index in range(len(batch))]
+    hidden = Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
+    descriptions = []
+    for index in range(len(batch)):
+        shown = task.describe(hidden, index)
+        if solution:
+            bare, shown = shown, task.describe(batch, index)
+            # Some tasks show a known answer by themselves; others must be handed one.
+            if shown.text == bare.text:
+                shown = task.describe(batch, index, batch.targets)
+        descriptions.append(shown)
+    return descriptions
 
 
 def _print(shown: list[Description], screen: Console) -> None:
