@@ -106,6 +106,13 @@ def test_a_tensor_of_many_axes_at_the_edge_of_the_limit(tmp_path: Path) -> None:
         assert all(shard["bytes"] <= 10_000 for shard in manifest["shards"])
 
 
+def test_many_small_tensors_count_with_what_they_take_in_the_header(tmp_path: Path) -> None:
+    tensors = {f"{i}": torch.zeros(1, 1, 1, 1, dtype=torch.uint8) for i in range(400)}
+    manifest = write_shards(tmp_path, "a", tensors, 0.01)
+    assert all(shard["bytes"] <= 10_000 for shard in manifest["shards"])
+    assert identical(read_shards(tmp_path, manifest), tensors)
+
+
 def test_a_prefix_reads_only_the_files_it_needs(tmp_path: Path) -> None:
     tensors = {"net.a": torch.ones(4000), "pool.b": torch.ones(9000), "net.c": torch.ones(2)}
     manifest = write_shards(tmp_path, "a", tensors, 0.01)
