@@ -3,7 +3,7 @@
     >>> task = Mazes()
     >>> batch = task.sample(100, size=13, seed=1)
     >>> batch.inputs.shape, batch.targets.shape, batch.extras["path_length"][0]
-    (torch.Size([100, 3, 32, 32]), torch.Size([100, 32, 32]), 42)
+    (torch.Size([100, 3, 32, 32]), torch.Size([100, 32, 32]), 8)
     >>> task.encode("S.#\\n#.#\\n#.E")
 
 Shapes: N mazes, s squares a side, pixels 2s + 6 a side. A maze of size s is a lattice of s by s
