@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import NoReturn
 
 from cyclopts import App
 
-import iterant
 from iterant.cli.data import data
 from iterant.cli.failures import exit_code
 from iterant.cli.info import info
@@ -23,7 +23,7 @@ app = App(
     name="iterant",
     help="Small recurrent networks learn an algorithm on easy problems and solve far harder ones "
     "by thinking longer.",
-    version=lambda: iterant.__version__,
+    version=lambda: version("iterant"),
     help_format="plaintext",
     # Failures are ours to print: one line, whoever found them.
     print_error=False,
