@@ -18,6 +18,7 @@ from iterant.errors import UnknownName
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
+    from iterant.training.recipe import Recipe
 
 _WHERE: dict[str, dict[str, str]] = {
     "task": {
@@ -34,6 +35,24 @@ _WHERE: dict[str, dict[str, str]] = {
         "argmax-open": "iterant.nets.readout:ArgmaxOpen",
         "two-best": "iterant.nets.readout:TwoBest",
     },
+    "objective": {
+        "progressive": "iterant.training.parts:progressive",
+        "progressive-n0": "iterant.training.parts:progressive_n0",
+        "run-time-weighted": "iterant.training.parts:run_time_weighted",
+        "pool": "iterant.training.parts:pool",
+    },
+    "optimizer": {
+        "adam": "iterant.training.parts:adam",
+        "adamw": "iterant.training.parts:adamw",
+        "sgd": "iterant.training.parts:sgd",
+    },
+    "schedule": {
+        "steps": "iterant.training.parts:steps",
+        "cosine": "iterant.training.parts:cosine",
+        "constant": "iterant.training.parts:constant",
+    },
+    "recipe": {"recipe": "iterant.training.recipes:recipe"},
+    "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16"},
 }
 
 
@@ -62,6 +81,12 @@ def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
     return f"unknown {kind} {word!r}; {hint}"
+
+
+def recipe(word: str, problem: str, net: str = "dt-recall") -> Recipe:
+    """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
+    made: Recipe = find("recipe", "recipe")(word, problem, net)
+    return made
 
 
 def task(word: str, **options: Any) -> Task:

@@ -1,7 +1,14 @@
 """What thinks: projection, recurrent step, head. Networks know no task."""
 
 from iterant.nets.base import PaperConfig, PaperNet
-from iterant.nets.catalogue import VARIANTS, build, catalogue, paper_net, parameter_count
+from iterant.nets.catalogue import (
+    VARIANTS,
+    build,
+    catalogue,
+    paper_net,
+    parameter_count,
+    variant_config,
+)
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
 from iterant.nets.protocol import Net, depth_of, readout_of
@@ -26,4 +33,5 @@ __all__ = [
     "parameter_count",
     "readout",
     "readout_of",
+    "variant_config",
 ]

@@ -36,12 +36,16 @@ class PaperConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no network can be built from."""
-        object.__setattr__(self, "head", tuple(self.head))
+        object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
         if self.dims not in (1, 2):
             raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
         for name in ("channels", "width", "classes", "blocks"):
             if getattr(self, name) < 1:
                 raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def described(self) -> dict[str, Any]:
+        """All fields, as JSON holds them."""
+        return asdict(self)
 
 
 class PaperNet(nn.Module):
@@ -104,10 +108,15 @@ class PaperNet(nn.Module):
         return logits
 
     @property
+    def recurrent(self) -> list[nn.Parameter]:
+        """The parameters that every iteration shares, whose rate some recipes throttle."""
+        return [] if self.recall is None else list(self.recall.parameters())
+
+    @property
     def parameters_count(self) -> int:
         """How many numbers were learned."""
         return sum(weight.numel() for weight in self.parameters())
 
     def described(self) -> dict[str, Any]:
         """Kind and configuration, as `iterant.nets.build` reads them back."""
-        return {"kind": self.config.kind, "config": asdict(self.config)}
+        return {"kind": self.config.kind, "config": self.config.described()}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,24 +19,60 @@ from iterant.nets.feed_forward import FeedForwardConfig
 from iterant.nets.protocol import Net
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "prefix-sums": {"dims": 1, "channels": 1, "width": 400, "head": (400, 200)},
+    "prefix-sums": {"dims": 1, "channels": 1, "width": 400},
     "mazes": {"dims": 2, "channels": 3, "width": 128, "readout": "argmax-open"},
     "chess": {"dims": 2, "channels": 12, "width": 512, "readout": "two-best"},
 }
-VARIANTS = ("dt", "dt-recall", "ff", "ff-recall")
+_VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
+    "dt": (PaperConfig, False),
+    "dt-recall": (PaperConfig, True),
+    "ff": (FeedForwardConfig, False),
+    "ff-recall": (FeedForwardConfig, True),
+}
+VARIANTS = tuple(_VARIANTS)
 """The paper's four architectures."""
 
 
 def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
     """The configuration of one of the paper's networks."""
-    for kind, word, words in (("task", problem, tuple(_SHARED)), ("network", variant, VARIANTS)):
-        if word not in words:
-            raise UnknownName(names.unknown(kind, word, words))
-    shared, recall = _SHARED[problem], variant.endswith("-recall")
-    if variant.startswith("ff"):
-        # The authors put no ReLU after the recall convolution of feed-forward networks, 1D or 2D.
-        return FeedForwardConfig(**shared, recall=recall)
-    return PaperConfig(**shared, recall=recall, recall_relu=recall and shared["dims"] == 1)
+    if problem not in _SHARED:
+        raise UnknownName(names.unknown("task", problem, tuple(_SHARED)))
+    return variant_config(variant, problem, **_SHARED[problem])
+
+
+def variant_config(
+    variant: str,
+    problem: str,
+    *,
+    dims: int,
+    channels: int,
+    readout: str = "argmax",
+    width: int | None = None,
+    head: tuple[int, ...] | None = None,
+    group_norm: bool = False,
+    depth: int = 30,
+) -> PaperConfig:
+    """One of the paper's architectures for any problem; what is None is the paper's choice.
+
+    The paper's head is (width, width / 2) in 1D and (32, 8) in 2D; a problem that the paper has
+    not gets 64 features.
+    """
+    if variant not in VARIANTS:
+        raise UnknownName(names.unknown("network", variant, VARIANTS))
+    made, recall = _VARIANTS[variant]
+    features = width or _SHARED.get(problem, {}).get("width", 64)
+    shared: dict[str, Any] = {
+        "dims": dims,
+        "channels": channels,
+        "width": features,
+        "head": head or ((features, max(1, features // 2)) if dims == 1 else (32, 8)),
+        "readout": readout,
+        "recall": recall,
+        "group_norm": group_norm,
+    }
+    # The authors put a ReLU after the recall convolution of recurrent networks in 1D alone.
+    own = {"depth": depth} if made is FeedForwardConfig else {"recall_relu": recall and dims == 1}
+    return made(**shared, **own)
 
 
 def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = None) -> Net:
@@ -46,15 +83,26 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
     """
     made = names.find("net", kind)
     try:
+        if not hasattr(made, "Config"):  # a user's own class, built from keywords
+            net = _drawn(seed, lambda: made(**(config if isinstance(config, dict) else {})))
+            return _checked(kind, net)
         ready = made.Config(**config) if isinstance(config, dict) else config
     except TypeError as error:
         raise DataError(
             f"the configuration of a {kind!r} network does not fit ({error}); "
             "it was written by another version or edited by hand"
         ) from error
+    return _checked(kind, _drawn(seed, lambda: made(ready)))
+
+
+def _drawn(seed: int | None, make: Callable[[], Any]) -> Any:
+    """Build with weights drawn from the seed, leaving the global generator as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed or 0)
-        net = made(ready)
+        return make()
+
+
+def _checked(kind: str, net: Any) -> Net:
     if not isinstance(net, Net):
         raise NetError(f"network {kind!r} lacks one of the methods read, start, step, answer")
     return net

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from iterant.nets.base import PaperConfig, PaperNet
 from iterant.nets.layers import residual_blocks
@@ -28,3 +28,8 @@ class DeepThinking(PaperNet):
         """One iteration; the same at every index."""
         after: Tensor = self.block(self.recalling(features, memory))
         return after
+
+    @property
+    def recurrent(self) -> list[nn.Parameter]:
+        """The parameters of an iteration: the recall convolution and the block."""
+        return super().recurrent + list(self.block.parameters())

@@ -50,3 +50,8 @@ class FeedForward(PaperNet):
         """Iteration ``index``, with the weights of that iteration."""
         after: Tensor = self.blocks[index](self.recalling(features, memory))
         return after
+
+    @property
+    def recurrent(self) -> list[nn.Parameter]:
+        """Nothing is repeated, so nothing is throttled."""
+        return []

@@ -1,0 +1,167 @@
+"""The verbs as captured CUDA graphs: one launch instead of hundreds.
+
+A graph is captured for every length of stretch when it is first needed, after one run outside
+the capture in which cuDNN chooses its kernels. Numbers of iterations without gradients are put
+together from powers of two. All graphs read and write the same few buffers, so an update is: copy
+the batch in, replay, read the loss when somebody wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from iterant.engine import State, think
+from iterant.engine import last as last_of
+from iterant.nets.fused import Fused
+from iterant.nets.protocol import Net
+from iterant.training.hands import Learned, Stretch, begin_again, stretch_loss
+
+# torch leaves its CUDA module untyped.
+_CUDA: Any = torch.cuda
+
+
+@dataclass(frozen=True)
+class _Buffers:
+    """What every graph reads and writes."""
+
+    inputs: Tensor
+    targets: Tensor
+    features: Tensor
+    restart: Tensor
+
+
+@dataclass(frozen=True)
+class _Captured:
+    graph: Any
+    loss: Tensor
+    trail: list[Tensor]
+
+
+_Work = Callable[[_Buffers], tuple[Tensor, list[Tensor]]]
+
+
+class CapturedHands:
+    """The two verbs of `iterant.training.hands.Hands`, replayed."""
+
+    def __init__(self, net: Net, module: nn.Module, smoothing: float = 0.0) -> None:
+        """Work on ``net``, whose parameters are those of ``module``."""
+        self.net, self.smoothing = net, smoothing
+        self._weights = [weight for weight in module.parameters() if weight.requires_grad]
+        for weight in self._weights:
+            weight.grad = torch.zeros_like(weight)
+        self._graphs: dict[object, _Captured] = {}
+        self._pool: Any = None
+        self._made: _Buffers | None = None
+        self._stream = _CUDA.Stream()
+
+    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        """Iterate without gradients."""
+        buffers = self._buffers(inputs)
+        buffers.inputs.copy_(inputs)
+        if state is None:
+            self._replay("begin", self._begin)
+        elif state.features is not buffers.features:
+            buffers.features.copy_(state.features)
+        for power in reversed(range(steps.bit_length())):
+            if steps >> power & 1:
+                self._replay(("advance", power), partial(self._advance, 1 << power))
+        return State(buffers.features, (0 if state is None else state.step) + steps)
+
+    def learn(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        stretch: Stretch,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+    ) -> Learned:
+        """Iterate with gradients, add those of the loss to the parameters."""
+        buffers = self._buffers(inputs)
+        buffers.inputs.copy_(inputs)
+        buffers.targets.copy_(targets)
+        if state is not None and state.features is not buffers.features:
+            buffers.features.copy_(state.features)
+        if restart is not None:
+            buffers.restart.copy_(restart)
+        key = (stretch, state is None, restart is None, keep is None)
+        captured = self._replay(
+            key, partial(self._learn, stretch, state is None, restart is None, keep is not None)
+        )
+        step = 0 if state is None else state.step
+        kept = None if keep is None else State(captured.trail[keep], step + keep)
+        return Learned(captured.loss, State(captured.trail[-1], step + stretch.steps), kept)
+
+    def _buffers(self, inputs: Tensor) -> _Buffers:
+        """The buffers, made at the first call in the shape of its batch."""
+        if self._made is None:
+            with torch.no_grad():
+                features = self.net.start(inputs)
+            shape = (len(inputs), *inputs.shape[2:])
+            self._made = _Buffers(
+                inputs.clone(),
+                torch.zeros(shape, dtype=torch.int64, device=inputs.device),
+                features.clone(),
+                torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device),
+            )
+        return self._made
+
+    def _begin(self, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
+        with torch.no_grad():
+            buffers.features.copy_(self.net.start(buffers.inputs))
+        return buffers.features.new_zeros(()), []
+
+    def _advance(self, steps: int, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
+        state = State(buffers.features)
+        with torch.no_grad():
+            end = last_of(think(self.net, buffers.inputs, steps=steps, state=state))
+            buffers.features.copy_(end.features)
+        return buffers.features.new_zeros(()), []
+
+    def _learn(
+        self, stretch: Stretch, start: bool, whole: bool, keep: bool, buffers: _Buffers
+    ) -> tuple[Tensor, list[Tensor]]:
+        inputs, targets = buffers.inputs, buffers.targets
+        given = None if start else State(buffers.features)
+        state = begin_again(self.net, inputs, given, None if whole else buffers.restart)
+        loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.smoothing)
+        torch.autograd.backward(loss * stretch.weight)
+        if isinstance(self.net, Fused):
+            self.net.flush()
+        trail = [state.features.detach() for state in states]
+        return loss.detach(), trail if keep else trail[-1:]
+
+    def _replay(self, key: object, work: _Work) -> _Captured:
+        if key not in self._graphs:
+            self._graphs[key] = self._capture(work)
+        captured = self._graphs[key]
+        captured.graph.replay()
+        return captured
+
+    def _capture(self, work: _Work) -> _Captured:
+        """Run once so that kernels are chosen, then capture; gradients and features stay."""
+        if self._made is None:
+            raise TypeError("nothing was copied in")
+        buffers, cuda, side = self._made, _CUDA, self._stream
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        before = [gradient.clone() for gradient in gradients]
+        at = buffers.features.clone()
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            work(buffers)
+        cuda.current_stream().wait_stream(side)
+        buffers.features.copy_(at)
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph, pool=self._pool, stream=side):
+            loss, trail = work(buffers)
+        self._pool = self._pool or graph.pool()
+        for gradient, old in zip(gradients, before, strict=True):
+            gradient.copy_(old)
+        return _Captured(graph, loss, trail)

@@ -1,0 +1,115 @@
+"""The processes that train together: who takes which rows, and how gradients become one.
+
+    $ torchrun --nproc-per-node 2 -m iterant train prefix-sums --out runs/s0
+
+Each process computes its share of the batch's rows; gradients are averaged, so the update equals
+that of one process with the whole batch up to rounding. gloo joins CPUs, NCCL GPUs. Only the
+first process writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+
+import torch
+import torch.distributed as distributed
+from torch import Tensor
+
+from iterant.errors import RecipeError, TrainingStopped
+
+PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others before it gives up."""
+
+
+class Crew:
+    """One process on its own; what several do differently is in `Joined`."""
+
+    rank = 0
+    size = 1
+
+    def mine(self, rows: Tensor) -> Tensor:
+        """This process's share of the rows."""
+        return rows
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """All processes' rows, in order."""
+        return rows
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its mean over the processes."""
+
+    def agree(self, flag: bool) -> bool:
+        """Whether any process raised its flag: all must leave a loop together."""
+        return flag
+
+    def leave(self) -> None:
+        """Part from the others."""
+
+
+class Joined(Crew):
+    """Several processes, joined by torch.distributed."""
+
+    def __init__(self, device: torch.device) -> None:
+        """Join the processes that torchrun started."""
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        distributed.init_process_group(backend, timeout=PATIENCE)
+        self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
+        self._device = device
+
+    def mine(self, rows: Tensor) -> Tensor:
+        """This process's share of the rows: equal shares, in order."""
+        if len(rows) % self.size:
+            raise RecipeError(
+                f"{len(rows)} rows cannot be shared equally by {self.size} processes; "
+                f"choose a batch that {self.size} divides"
+            )
+        share = len(rows) // self.size
+        return rows[self.rank * share : (self.rank + 1) * share]
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """All processes' rows, in order."""
+        parts = [torch.empty_like(rows) for _ in range(self.size)]
+        self._together(lambda: distributed.all_gather(parts, rows.contiguous()))
+        return torch.cat(parts)
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its mean over the processes, in one message."""
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        self._together(lambda: distributed.all_reduce(flat))
+        flat /= self.size
+        place = 0
+        for tensor in tensors:
+            tensor.copy_(flat[place : place + tensor.numel()].view_as(tensor))
+            place += tensor.numel()
+
+    def agree(self, flag: bool) -> bool:
+        """Whether any process raised its flag."""
+        raised = torch.tensor(float(flag), device=self._device)
+        self._together(lambda: distributed.all_reduce(raised, op=distributed.ReduceOp.MAX))
+        return bool(raised > 0)
+
+    def leave(self) -> None:
+        """Part from the others."""
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+    def _together(self, talk: object) -> None:
+        """Talk to the others; one that is gone ends this process with a clear message."""
+        if not callable(talk):
+            raise TypeError(talk)
+        try:
+            talk()
+        except RuntimeError as error:
+            first = str(error).strip().splitlines()[0]
+            raise TrainingStopped(
+                f"process {self.rank} of {self.size} lost contact with another ({first}); "
+                "the last checkpoint is intact: start all of them again with --resume"
+            ) from error
+
+
+def join(device: torch.device) -> Crew:
+    """The crew that this process belongs to: torchrun's if it was started by torchrun."""
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    return Joined(device) if started > 1 else Crew()

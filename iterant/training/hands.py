@@ -1,0 +1,144 @@
+"""What an objective does with a network: advance without gradients, learn with them.
+
+    >>> state = hands.advance(inputs, None, steps=n)
+    >>> learned = hands.learn(inputs, targets, steps=k, state=state, weight=alpha)
+
+An objective says what is done in these two verbs; how it is done fast is the hands' own affair:
+`PlainHands` here, captured CUDA graphs in `iterant.training.captured`. Gradients add up on the
+network's parameters until the update is made.
+
+Shapes: B batch, C channels, W width, K classes, *S space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from iterant.engine import State, think
+from iterant.engine import last as last_of
+from iterant.nets.fused import Fused
+from iterant.nets.protocol import Net, readout_of
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a stretch of learning leaves behind; nothing here carries gradients."""
+
+    loss: Tensor
+    """The loss without its weight, a number"""
+    end: State
+    """Where thinking ended"""
+    kept: State | None = None
+    """Where it stood after ``keep`` iterations, if asked"""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """How to learn over a number of iterations."""
+
+    steps: int
+    weight: float = 1.0
+    """What the loss is multiplied by before its gradients are taken"""
+    each: tuple[float, ...] = ()
+    """A loss after every iteration with these weights; empty: one loss after the last"""
+
+
+class Hands(Protocol):
+    """The two verbs."""
+
+    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        """Iterate without gradients; None starts from the projection."""
+
+    def learn(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        stretch: Stretch,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+    ) -> Learned:
+        """Iterate with gradients, add those of the loss to the parameters.
+
+        Rows of the state that ``restart`` (B,) marks begin at the projection instead, which then
+        learns too. ``keep`` asks for the features after so many iterations.
+        """
+
+
+def criterion(
+    net: Net, logits: Tensor, inputs: Tensor, targets: Tensor, smoothing: float
+) -> Tensor:
+    """Cross-entropy: the mean over a problem's counted positions, then over problems."""
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    losses = functional.cross_entropy(
+        exact, targets, reduction="none", label_smoothing=smoothing
+    ).flatten(1)
+    counted = readout_of(net).counted(inputs)
+    if counted is None:
+        return losses.mean()
+    weights = counted.flatten(1).to(losses.dtype)
+    return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+
+
+def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor | None) -> State:
+    """The state to learn from: the projection for all, for the marked rows, or for none."""
+    if state is None:
+        return State(net.start(inputs))
+    if restart is None:
+        return state
+    rows = restart.view(-1, *[1] * (state.features.dim() - 1))
+    return State(torch.where(rows, net.start(inputs), state.features), state.step)
+
+
+def stretch_loss(
+    net: Net, inputs: Tensor, targets: Tensor, stretch: Stretch, state: State, smoothing: float
+) -> tuple[Tensor, list[State]]:
+    """The loss of a stretch, with its graph, and every state on the way, the start first."""
+    states, losses = [state], []
+    for thought in think(net, inputs, steps=stretch.steps, state=state):
+        states.append(thought.state)
+        if stretch.each:
+            share = stretch.each[len(states) - 2]
+            losses.append(share * criterion(net, thought.logits, inputs, targets, smoothing))
+    if losses:
+        return torch.stack(losses).sum(), states
+    final = last_of(think(net, inputs, steps=0, state=states[-1]))
+    return criterion(net, final.logits, inputs, targets, smoothing), states
+
+
+class PlainHands:
+    """The verbs, step by step: the CPU, networks of users, and the measure of the fast ones."""
+
+    def __init__(self, net: Net, smoothing: float = 0.0) -> None:
+        """Work on this network; ``smoothing``: label smoothing of the loss."""
+        self.net, self.smoothing = net, smoothing
+
+    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        """Iterate without gradients."""
+        with torch.no_grad():
+            return last_of(think(self.net, inputs, steps=steps, state=state)).state
+
+    def learn(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        stretch: Stretch,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+    ) -> Learned:
+        """Iterate with gradients, add those of the loss to the parameters."""
+        first = begin_again(self.net, inputs, state, restart)
+        loss, states = stretch_loss(self.net, inputs, targets, stretch, first, self.smoothing)
+        torch.autograd.backward(loss * stretch.weight)
+        if isinstance(self.net, Fused):
+            self.net.flush()
+        kept = None if keep is None else states[keep].detached()
+        return Learned(loss.detach(), states[-1].detached(), kept)

@@ -1,0 +1,194 @@
+"""One update after another: gradients by the objective, then optimiser and averaged weights.
+
+    >>> learner = Learner(net, recipe, device)
+    >>> loss = learner.update(inputs, targets, moment, factor)
+
+The network's own parameters are float32 and are what the optimiser moves. In bfloat16 a copy of
+the network computes, and hands its gradients over.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from iterant import names
+from iterant.errors import NetError, RecipeError
+from iterant.nets.fused import Fused, can_fuse
+from iterant.nets.protocol import Net, depth_of
+from iterant.training.captured import CapturedHands
+from iterant.training.crew import Crew
+from iterant.training.hands import Hands, PlainHands
+from iterant.training.moments import Moment
+from iterant.training.objectives import Update
+from iterant.training.parts import objective_of, optimizer_of
+from iterant.training.pool import ReplayPool
+from iterant.training.recipe import Recipe
+
+_WARM = 10
+"""The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
+
+
+class Learner:
+    """A network in training: its parameters, optimiser, average and pool."""
+
+    def __init__(
+        self,
+        net: Net,
+        recipe: Recipe,
+        device: torch.device,
+        crew: Crew | None = None,
+        *,
+        capture: bool = True,
+    ) -> None:
+        """Take a network into training; ``capture``: use CUDA graphs where there is a GPU."""
+        if not isinstance(net, nn.Module):
+            raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
+        self.recipe, self.device, self.crew = recipe, device, crew or Crew()
+        self.objective = objective_of(recipe)
+        if depth_of(net) is not None and isinstance(self.objective, ReplayPool):
+            raise RecipeError(
+                f"a network of fixed depth ({depth_of(net)} iterations) cannot be trained from a "
+                "pool of states; use --objective progressive"
+            )
+        self.module: nn.Module = net.to(device)
+        self.dtype: torch.dtype = names.find("precision", recipe.precision)
+        self.working = self._working()
+        self.net = _as_net(self.working)
+        fast = Fused(self.working) if can_fuse(self.working) else None
+        self.optimizer = optimizer_of(recipe, self.module)
+        self.hands: Hands = (
+            CapturedHands(fast or self.net, self.working, recipe.smoothing)
+            if device.type == "cuda" and capture
+            else PlainHands(fast or self.net, recipe.smoothing)
+        )
+        self.updates = 0
+        self.average = (
+            None
+            if recipe.average is None
+            else {name: weight.detach().clone() for name, weight in self.module.named_parameters()}
+        )
+
+    def _working(self) -> nn.Module:
+        """The network that computes: the trained one itself, or its copy in lower precision."""
+        if self.device.type == "cuda":
+            self.module = _channels_last(self.module)
+        if self.dtype == torch.float32:
+            return self.module
+        return copy.deepcopy(self.module).to(self.dtype)
+
+    def update(self, inputs: Tensor, targets: Tensor, moment: Moment, factor: float) -> Tensor:
+        """One update; returns the loss as a number on the device (reading it waits for it)."""
+        working = list(self.working.parameters())
+        for weight in working:
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+        gradients = [weight.grad for weight in working if weight.grad is not None]
+        torch._foreach_zero_(gradients)
+        loss = self.objective.run(
+            self.hands, Update(inputs.to(self.dtype), targets, moment, self.crew)
+        )
+        weights: list[Tensor] = list(self.module.parameters())
+        if self.working is not self.module:
+            for master, gradient in zip(weights, gradients, strict=True):
+                master.grad = gradient.to(master.dtype)
+        self.crew.average([weight.grad for weight in weights if weight.grad is not None])
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(weights, self.recipe.clip, foreach=True)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate * group["share"] * factor
+        self.optimizer.step()
+        self.updates += 1
+        self._follow(weights)
+        return loss
+
+    @torch.no_grad()
+    def _follow(self, weights: list[Tensor]) -> None:
+        """Bring the working copy and the average up to date."""
+        if self.working is not self.module:
+            torch._foreach_copy_(list(self.working.parameters()), weights)
+        if self.average is not None and self.recipe.average is not None:
+            decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
+            torch._foreach_lerp_(list(self.average.values()), weights, 1 - decay)
+
+    @contextmanager
+    def averaged(self) -> Iterator[Net]:
+        """The network to be judged: with averaged weights where the recipe averages them."""
+        if self.average is None:
+            yield self.net
+            return
+        working = dict(self.working.named_parameters())
+        kept = [working[name].detach().clone() for name in self.average]
+        with torch.no_grad():
+            torch._foreach_copy_(
+                [working[name] for name in self.average], list(self.average.values())
+            )
+        try:
+            yield self.net
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_([working[name] for name in self.average], kept)
+
+    def judged(self) -> dict[str, Tensor]:
+        """The weights to be judged and shipped, named as in a checkpoint."""
+        weights = self.module.state_dict() if self.average is None else self.average
+        return {f"net.{name}": weight for name, weight in weights.items()}
+
+    def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
+        """Everything that the next update depends on, named for a checkpoint."""
+        made = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            for key, value in state.items():
+                if value is not None:
+                    made[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
+        for name, weight in (self.average or {}).items():
+            made[f"average.{name}"] = weight
+        if pool and isinstance(self.objective, ReplayPool):
+            made |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
+        return made
+
+    @torch.no_grad()
+    def restore(self, tensors: dict[str, Tensor], updates: int) -> None:
+        """Take over what `tensors` gave, after so many updates."""
+        parts: dict[str, dict[str, Tensor]] = {
+            "net": {},
+            "optimizer": {},
+            "average": {},
+            "pool": {},
+        }
+        for name, value in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = value
+        self.module.load_state_dict(parts["net"])
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in parts["optimizer"].items():
+            index, _, key = name.partition(".")
+            state.setdefault(int(index), {})[key] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        for name, weight in (self.average or {}).items():
+            weight.copy_(parts["average"][name])
+        if isinstance(self.objective, ReplayPool):
+            held = {name: value.to(self.device) for name, value in parts["pool"].items()}
+            self.objective.restore(held)
+        if self.working is not self.module:
+            torch._foreach_copy_(list(self.working.parameters()), list(self.module.parameters()))
+        self.updates = updates
+
+
+def _channels_last(module: nn.Module) -> nn.Module:
+    """Kernels of images in the layout that the GPU's matrix units read."""
+    for weight in module.parameters():
+        if weight.dim() == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+    return module
+
+
+def _as_net(module: nn.Module) -> Net:
+    if not isinstance(module, Net):
+        raise NetError(f"{type(module).__name__} lacks one of: read, start, step, answer")
+    return module

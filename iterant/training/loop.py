@@ -1,0 +1,214 @@
+"""The loop of a run: updates, validation, checkpoints, and every way of ending well.
+
+    >>> run = train("prefix-sums", recipe="quick", seed=0, out="runs/s0")
+    >>> net = iterant.load(run.path)
+
+Whatever decides an update is a function of the recipe, the seed and the update's number, so that a
+run resumed from a checkpoint goes on as if it had never stopped: bit for bit on the CPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from iterant.errors import TrainingStopped
+from iterant.runs import RunFolder
+from iterant.tasks.protocol import Task
+from iterant.training.crew import Crew
+from iterant.training.learner import Learner
+from iterant.training.moments import Moment, Order
+from iterant.training.parts import rate_factor
+from iterant.training.problems import Problems
+from iterant.training.progress import Report, Reporter
+from iterant.training.recipe import Recipe
+from iterant.training.stopping import Clock, Guard, Signals
+from iterant.training.watching import Figures, Watcher, finite
+
+_LOOKS = 20
+"""How often the loss is read within an epoch (reading waits for the device)."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How checkpoints are written."""
+
+    shard_mb: float | None = None
+    """Largest size of a file, in millions of bytes"""
+    pool: bool = True
+    """Whether the replay pool is part of them; without it a resumed run differs"""
+
+
+class Loop:
+    """One run from where it stands to its end."""
+
+    def __init__(
+        self,
+        task: Task,
+        recipe: Recipe,
+        seed: int,
+        learner: Learner,
+        problems: Problems,
+        *,
+        folder: RunFolder | None,
+        reporter: Reporter,
+        keeping: Keeping,
+        crew: Crew,
+    ) -> None:
+        """Everything a run needs; only the crew's first process has a folder."""
+        self.recipe, self.seed, self.learner, self.problems = recipe, seed, learner, problems
+        self.folder, self.reporter, self.keeping, self.crew = folder, reporter, keeping, crew
+        self.per_epoch = len(problems) // recipe.batch
+        self.total = self.per_epoch * recipe.epochs
+        self.takes = learner.objective.takes(recipe.batch)
+        self.order = Order(len(problems), seed)
+        self.watcher = Watcher(task, recipe, problems.held_out)
+        self.figures: Figures = {}
+        self.watched: set[str] = set()
+        self.best: dict[str, Any] = {}
+        self.losses: list[torch.Tensor] = []
+        self.guard = Guard()
+        self.seen, self.since = 0, 0.0
+
+    @property
+    def update(self) -> int:
+        """Updates done."""
+        return self.learner.updates
+
+    def run(self, clock: Clock, signals: Signals) -> str:
+        """Go on to the last update or to the first reason to stop; says which."""
+        self.seen, self.since = self.update, clock.elapsed
+        while self.update < self.total:
+            reason = self._reason_to_stop(clock, signals)
+            if reason is not None:
+                self._look(clock)
+                self.save()
+                return reason
+            self._one_update()
+            if self.update % max(1, self.per_epoch // _LOOKS) == 0:
+                self._look(clock)
+            if self.update % self.per_epoch == 0:
+                begun = clock.elapsed
+                self._end_of_epoch(self.update // self.per_epoch)
+                clock.took(clock.elapsed - begun)
+        self.save()
+        return "finished"
+
+    def _one_update(self) -> None:
+        number = self.update
+        rows = self.order.take(number * self.takes, self.takes)
+        inputs, targets = self.problems.rows(rows)
+        factor = rate_factor(self.recipe, number, self.per_epoch)
+        moment = Moment(self.seed, number)
+        self.losses.append(self.learner.update(inputs, targets, moment, factor).clone())
+
+    def _reason_to_stop(self, clock: Clock, signals: Signals) -> str | None:
+        """The first reason to stop; all processes leave together."""
+        if self.crew.agree(signals.raised is not None):
+            return f"stopped by {signals.raised or 'another process'}"
+        return "stopped at the time limit" if self.crew.agree(clock.over) else None
+
+    def _look(self, clock: Clock) -> None:
+        """Read the losses since the last look, check them, log and show them."""
+        if not self.losses:
+            return
+        losses = torch.stack(self.losses).double().cpu()
+        self.losses.clear()
+        first = self.update - len(losses) + 1
+        for number, loss in enumerate(losses.tolist(), start=first):
+            self.guard.see(number, loss)
+        now = clock.elapsed
+        pace = (self.update - self.seen) / max(now - self.since, 1e-9)
+        report = self.report(float(losses.mean()), pace)
+        self.reporter.show(report)
+        self._log({"kind": "train", "loss": report.loss, "rate": report.rate,
+                   "updates_per_second": pace})  # fmt: skip
+
+    def report(self, loss: float, pace: float) -> Report:
+        """Where the run stands."""
+        factor = rate_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
+        return Report(
+            update=self.update,
+            updates=self.total,
+            epoch=self.update // self.per_epoch,
+            epochs=self.recipe.epochs,
+            loss=loss,
+            rate=self.recipe.rate * factor,
+            updates_per_second=pace,
+            seconds_left=(self.total - self.update) / max(pace, 1e-9),
+            figures=dict(self.figures),
+            monitoring=tuple(sorted(self.watched)),
+        )
+
+    def _end_of_epoch(self, epoch: int) -> None:
+        """Validate, watch and save, as often as the recipe says, and at the very end."""
+        recipe, final = self.recipe, epoch == self.recipe.epochs
+        if epoch % recipe.validate_every == 0 or final:
+            self._judge("validation", self.watcher.validate)
+            self._keep_best(epoch)
+        if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
+            watched = self._judge("watch", self.watcher.watch)
+            self.watched |= watched.keys()
+        if epoch % recipe.checkpoint_every == 0 or final:
+            self.save()
+
+    def _judge(self, kind: str, look: Callable[[Any], Figures]) -> Figures:
+        """Figures of the network to be judged; the first process looks, the others wait."""
+        if self.crew.rank:
+            return {}
+        begun = time.monotonic()
+        with self.learner.averaged() as net:
+            figures = look(net)
+        self.figures |= figures
+        self._log({"kind": kind, "monitoring": kind != "validation", "figures": figures,
+                   "seconds": time.monotonic() - begun})  # fmt: skip
+        return figures
+
+    def _keep_best(self, epoch: int) -> None:
+        """Save the weights that validate best; the later ones on a tie."""
+        accuracy = self.figures.get("validation")
+        if accuracy is None or accuracy < self.best.get("validation", -1.0):
+            return
+        self.best = {"validation": accuracy, "epoch": epoch, "step": self.update}
+        if self.folder is not None:
+            self.folder.save("best", self.learner.judged(), self.best, self.keeping.shard_mb)
+
+    def save(self) -> None:
+        """Write the checkpoint from which the run can go on; refuse to write one that is NaN."""
+        if not finite(self.learner.module):
+            raise TrainingStopped(
+                f"a weight became NaN or infinite by update {self.update}; the last good "
+                "checkpoint is kept: resume it with a lower --rate or with --clip 1"
+            )
+        if self.folder is None:
+            return
+        if self.learner.average is not None:
+            self.folder.save("averaged", self.learner.judged(), {"step": self.update},
+                             self.keeping.shard_mb)  # fmt: skip
+        self.folder.save(
+            "last",
+            self.learner.tensors(pool=self.keeping.pool),
+            {"step": self.update, "seed": self.seed, "best": self.best, "figures": self.figures,
+             "pool": self.keeping.pool},
+            self.keeping.shard_mb,
+        )  # fmt: skip
+        self.folder.set_status("running", step=self.update, steps=self.total,
+                               best={**self.best, **self.figures})  # fmt: skip
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint."""
+        if self.folder is None:
+            return
+        tensors, metadata = self.folder.load("last")
+        self.learner.restore(tensors, metadata["step"])
+        self.best, self.figures = dict(metadata["best"]), dict(metadata["figures"])
+        self.folder.rewind_metrics(self.update)
+
+    def _log(self, record: dict[str, Any]) -> None:
+        if self.folder is not None:
+            epoch = self.update / self.per_epoch
+            self.folder.log({"step": self.update, "epoch": round(epoch, 4), **record})

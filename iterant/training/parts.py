@@ -1,0 +1,134 @@
+"""From a recipe's words to the parts of a run: network, objective, optimiser, rate.
+
+>>> objective = objective_of(recipe)
+>>> factor = rate_factor(recipe, update=0, per_epoch=80)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from iterant import names
+from iterant.nets import Net, build, variant_config
+from iterant.tasks.protocol import TaskSpec
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted
+from iterant.training.pool import ReplayPool
+from iterant.training.recipe import Recipe
+
+
+def progressive(recipe: Recipe) -> Objective:
+    """The paper's progressive loss."""
+    return Progressive(recipe.iterations, recipe.alpha)
+
+
+def progressive_n0(recipe: Recipe) -> Objective:
+    """The progressive loss whose stretch always begins at the beginning."""
+    return Progressive(recipe.iterations, recipe.alpha, prefix=False)
+
+
+def run_time_weighted(recipe: Recipe) -> Objective:
+    """A loss after every iteration, late ones counting more."""
+    return RunTimeWeighted(recipe.iterations)
+
+
+def pool(recipe: Recipe) -> Objective:
+    """The replay pool."""
+    return ReplayPool(
+        batch=recipe.batch,
+        slots=recipe.pool_slots,
+        fresh=recipe.pool_fresh,
+        damage=recipe.pool_damage,
+        shortest=recipe.pool_shortest,
+        longest=recipe.iterations,
+    )
+
+
+def objective_of(recipe: Recipe) -> Objective:
+    """The objective that the recipe names."""
+    made: Objective = names.find("objective", recipe.objective)(recipe)
+    return made
+
+
+def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
+    """A new network for a task, and what `iterant.nets.build` needs to build it again."""
+    described: dict[str, Any]
+    if ":" in recipe.net:
+        described = {"kind": recipe.net, "config": {"dims": spec.dims, "channels": spec.channels}}
+    else:
+        config = variant_config(
+            recipe.net,
+            spec.name,
+            dims=spec.dims,
+            channels=spec.channels,
+            readout=spec.readout,
+            width=recipe.width,
+            head=recipe.head,
+            group_norm=recipe.group_norm,
+            depth=recipe.iterations,
+        )
+        described = {"kind": config.kind, "config": config.described()}
+    return build(described["kind"], described["config"], seed=seed), described
+
+
+def adam(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam with the weight decay added to the gradient."""
+    return torch.optim.Adam(groups, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True)
+
+
+def adamw(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam with decoupled weight decay."""
+    return torch.optim.AdamW(groups, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True)
+
+
+def sgd(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
+    """Stochastic gradient descent with momentum."""
+    return torch.optim.SGD(
+        groups,
+        lr=recipe.rate,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
+
+
+def optimizer_of(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser that the recipe names; recurrent parameters are a group of their own."""
+    shared: Any = getattr(net, "recurrent", [])
+    recurrent = {id(weight) for weight in shared} if recipe.throttle else set()
+    weights = list(net.parameters())
+    groups = [
+        {"params": [w for w in weights if id(w) not in recurrent], "share": 1.0},
+        {"params": [w for w in weights if id(w) in recurrent], "share": 1 / recipe.iterations},
+    ]
+    made: torch.optim.Optimizer = names.find("optimizer", recipe.optimizer)(
+        [group for group in groups if group["params"]], recipe
+    )
+    return made
+
+
+def steps(recipe: Recipe, epoch: int, progress: float) -> float:
+    """Multiply by the decay at each milestone."""
+    return recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
+
+
+def cosine(recipe: Recipe, epoch: int, progress: float) -> float:
+    """Half a cosine from 1 to 0 over the whole run."""
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def constant(recipe: Recipe, epoch: int, progress: float) -> float:
+    """No decay."""
+    return 1.0
+
+
+def rate_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
+    """What the rate is multiplied by at an update: warm-up times schedule."""
+    epoch, total = update // per_epoch, per_epoch * recipe.epochs
+    warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch < recipe.warmup else 1.0
+    factor: float = names.find("schedule", recipe.schedule)(recipe, epoch, update / total)
+    return warm * factor

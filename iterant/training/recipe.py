@@ -1,0 +1,166 @@
+"""A training recipe: everything that decides a run, as one frozen object.
+
+    >>> recipe("paper", "mazes").alpha
+    0.01
+    >>> recipe("paper", "prefix-sums").changed(width=64, epochs=20)
+
+The same fields are flags (``--width 64``), lines of a file (``--recipe-file my.toml``) and
+arguments in Python. What a field is called here is what it is called everywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from iterant import names
+from iterant.errors import RecipeError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a run besides the task and the seed."""
+
+    name: str = "custom"
+
+    # The network
+    net: str = "dt-recall"
+    """dt, dt-recall, ff, ff-recall, or a class of your own as module:Class"""
+    width: int | None = None
+    """Features; None: the paper's for this task"""
+    head: tuple[int, ...] | None = None
+    """Widths between features and classes; None: the paper's, or (width, width / 2) in 1D"""
+    group_norm: bool = False
+
+    # The problems
+    size: int | tuple[int, int] | None = None
+    """Size of the training problems; None: the task's own"""
+    count: int | None = None
+    """Problems, validation included; None: the task's own"""
+    validation: float = 0.2
+    """Share held out for validation"""
+    data_seed: int = 0
+    """Which problems: the same set for every seed of the run"""
+
+    # The objective
+    objective: str = "progressive"
+    """progressive, progressive-n0, run-time-weighted or pool"""
+    iterations: int = 30
+    """m: the training regime"""
+    alpha: float = 1.0
+    """Share of the progressive loss; the rest is the full unroll's"""
+    pool_slots: int = 4096
+    pool_fresh: float = 0.3
+    pool_damage: float = 0.3
+    pool_shortest: int = 10
+    """k is drawn from pool_shortest to iterations"""
+    smoothing: float = 0.0
+    """Label smoothing"""
+
+    # The optimiser
+    optimizer: str = "adam"
+    """adam, adamw or sgd"""
+    rate: float = 1e-3
+    throttle: bool = False
+    """Divide the rate of the recurrent parameters by the iterations"""
+    momentum: float = 0.9
+    """Of sgd"""
+    weight_decay: float = 2e-4
+    """Added to the gradient by adam and sgd, decoupled in adamw"""
+    clip: float | None = None
+    """Largest norm of all gradients together"""
+    average: float | None = None
+    """Decay of the weights' moving average, such as 0.999; None: no average"""
+
+    # The schedule
+    batch: int = 100
+    epochs: int = 50
+    warmup: int = 10
+    """Epochs of exponential warm-up"""
+    schedule: str = "steps"
+    """steps (at milestones), cosine or constant"""
+    milestones: tuple[int, ...] = ()
+    """Epochs at which the rate is multiplied by decay"""
+    decay: float = 0.1
+
+    # Watching
+    validate_every: int = 1
+    """Epochs between validations, which also choose the best checkpoint"""
+    watch_every: int = 5
+    """Epochs between looks at larger problems (monitoring only); 0: never"""
+    watch_count: int = 100
+    """How many of them"""
+    checkpoint_every: int = 1
+    """Epochs between checkpoints"""
+    precision: str = "fp32"
+    """fp32 or bf16 (weights and their update stay fp32)"""
+    notes: tuple[str, ...] = ()
+    """Where sources disagree: which one this recipe follows, and how to get the other"""
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself, naming the field."""
+        for name in ("head", "milestones", "notes", "size"):
+            value = getattr(self, name)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        _check(self)
+
+    def changed(self, **changes: Any) -> Recipe:
+        """The same recipe with some fields changed; a wrong name gets a suggestion."""
+        known = tuple(field.name for field in fields(self))
+        for word in changes:
+            if word not in known:
+                near = difflib.get_close_matches(word, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "see --show for all of them"
+                raise RecipeError(f"a recipe has no field {word!r}; {hint}")
+        try:
+            return replace(self, **changes)
+        except TypeError as error:
+            raise RecipeError(f"a recipe's field has a value of the wrong kind: {error}") from error
+
+    def described(self) -> dict[str, Any]:
+        """All fields, as JSON holds them."""
+        return asdict(self)
+
+
+def _check(recipe: Recipe) -> None:
+    whole = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
+             "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
+             "pool_shortest": 1, "data_seed": 0}  # fmt: skip
+    for name, least in whole.items():
+        value = getattr(recipe, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            hint = " (m; the paper has 30)" if name == "iterations" else ""
+            raise RecipeError(f"{name}{hint} must be a whole number from {least} on, got {value!r}")
+    shares = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
+              "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1)}  # fmt: skip
+    for name, (low, high) in shares.items():
+        value = getattr(recipe, name)
+        if not isinstance(value, int | float) or not low <= value <= high:
+            raise RecipeError(f"{name} must lie between {low} and {high}, got {value!r}")
+    for name in ("rate", "clip", "width", "count"):
+        value = getattr(recipe, name)
+        if value is not None and not value > 0:
+            raise RecipeError(f"{name} must be above 0, got {value!r}")
+    if not recipe.weight_decay >= 0:
+        raise RecipeError(f"weight_decay must be 0 or more, got {recipe.weight_decay!r}")
+    if recipe.average is not None and not 0 < recipe.average < 1:
+        raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
+    for kind in ("objective", "optimizer", "schedule", "precision"):
+        word, words = getattr(recipe, kind), names.known(kind)
+        if word not in words:
+            raise RecipeError(names.unknown(kind, str(word), words))
+
+
+def recipe_from_file(path: Path, base: Recipe) -> Recipe:
+    """A recipe with the fields that a TOML file changes."""
+    try:
+        changes = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecipeError(f"cannot read the recipe file {path.name}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
+    return base.changed(**changes)

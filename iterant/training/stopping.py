@@ -1,0 +1,108 @@
+"""Why a run ends before its last update: the clock, a signal, a loss that is no number.
+
+>>> with Signals() as signals:
+...     while not signals.raised: ...
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import threading
+import time
+from collections import deque
+from types import FrameType
+from typing import Any
+
+from iterant.errors import TrainingStopped, UsageError
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(text: str | float) -> float:
+    """A duration as people write it: ``9m``, ``90s``, ``1h30m``, or a number of seconds."""
+    if isinstance(text, int | float):
+        value = float(text)
+    else:
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+        if not parts or "".join(a + b for a, b in parts) != text.strip().replace(" ", ""):
+            raise UsageError(f"a time is written like 9m, 90s or 1h30m, got {text!r}")
+        value = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not 0 < value < math.inf:
+        raise UsageError(f"a time limit must be above 0, got {text!r}")
+    return value
+
+
+class Clock:
+    """How long a run has been going; stops it early enough to save."""
+
+    def __init__(self, limit: float | None) -> None:
+        """A limit in seconds from now, or none."""
+        self._start, self._limit = time.monotonic(), limit
+        self._longest = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    def took(self, duration: float) -> None:
+        """Something that cannot be broken off (an epoch's end, a save) took so long."""
+        self._longest = max(self._longest, duration)
+
+    @property
+    def over(self) -> bool:
+        """Whether it is time to save and leave: as much time is kept as the longest save took."""
+        if self._limit is None:
+            return False
+        spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
+        return self.elapsed >= self._limit - spare
+
+
+class Signals:
+    """SIGINT and SIGTERM as a wish to save and leave; a second one leaves at once."""
+
+    def __init__(self) -> None:
+        """Nothing raised yet."""
+        self.raised: str | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        """Listen, if this is the thread that may."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back to whom they belonged."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.raised is not None:
+            raise KeyboardInterrupt
+        self.raised = signal.Signals(number).name
+
+
+class Guard:
+    """Stops a run whose loss is no number or has exploded, with the recent history."""
+
+    def __init__(self, factor: float = 1e3, keep: int = 8) -> None:
+        """Exploded: ``factor`` times the smallest loss so far, and above 10."""
+        self._factor, self._smallest = factor, math.inf
+        self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
+
+    def see(self, update: int, loss: float) -> None:
+        """Take note of a loss; raise TrainingStopped when it cannot go on."""
+        self._recent.append((update, loss))
+        if math.isfinite(loss) and not (loss > 10 and loss > self._factor * self._smallest):
+            self._smallest = min(self._smallest, loss)
+            return
+        what = "exploded" if math.isfinite(loss) else f"became {loss}"
+        history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
+        raise TrainingStopped(
+            f"the loss {what} at update {update} (recent: {history}); the last good checkpoint is "
+            "kept: resume it with a lower --rate, or with --clip 1, or train in --precision fp32"
+        )
