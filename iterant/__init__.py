@@ -40,9 +40,12 @@ __all__ = ["IterantError", "__version__", "errors", "last", "solve", "task", "th
 def __getattr__(name: str) -> object:
     """Load a public name on first use."""
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        value: object = version("iterant")
+        try:
+            value: object = version("iterant")
+        except PackageNotFoundError:  # a copy of the source that was never installed
+            value = "0+source"
     elif name in _WHERE:
         module = importlib.import_module(_WHERE[name])
         value = module if module.__name__ == f"iterant.{name}" else getattr(module, name)

@@ -49,7 +49,9 @@ class Stretch:
 
 
 class Hands(Protocol):
-    """The two verbs."""
+    """The two verbs, and the network they are about."""
+
+    net: Net
 
     def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients; None starts from the projection."""
@@ -84,6 +86,13 @@ def criterion(
         return losses.mean()
     weights = counted.flatten(1).to(losses.dtype)
     return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+
+
+@torch.no_grad()
+def blank(net: Net, inputs: Tensor, count: int) -> Tensor:
+    """(count, W, *S) zeros: the features of so many problems before anything was thought."""
+    features = net.start(inputs[:1])
+    return features.new_zeros(count, *features.shape[1:])
 
 
 def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor | None) -> State:

@@ -17,9 +17,13 @@ from torch import Tensor
 
 from iterant.engine import State
 from iterant.errors import RecipeError
-from iterant.training.hands import Hands, Stretch
+from iterant.training.hands import Hands, Stretch, blank
 from iterant.training.moments import Moment
 from iterant.training.objectives import Update
+
+
+_NOISES = 32
+"""How many draws of noise damage takes from."""
 
 
 @dataclass
@@ -46,6 +50,7 @@ class ReplayPool:
     shortest: int = 10
     longest: int = 30
     held: Slots | None = field(default=None, repr=False)
+    noise: Tensor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse shares that are none and stretches that end before they begin."""
@@ -89,13 +94,13 @@ class ReplayPool:
     def _slots(self, hands: Hands, update: Update) -> Slots:
         """The slots; at the first update, filled with its problems over and over, unthought."""
         if self.held is None:
-            again = torch.arange(self.slots, device=update.inputs.device) % len(update.inputs)
-            start = hands.advance(update.inputs[:1], None, 0).features
+            device = update.inputs.device
+            again = torch.arange(self.slots, device=device) % len(update.inputs)
             self.held = Slots(
                 inputs=update.inputs[again].clone(),
                 targets=update.targets[again].clone(),
-                features=start.new_zeros(self.slots, *start.shape[1:]),
-                filled=torch.zeros(self.slots, dtype=torch.bool, device=start.device),
+                features=blank(hands.net, update.inputs, self.slots),
+                filled=torch.zeros(self.slots, dtype=torch.bool, device=device),
             )
         return self.held
 
@@ -107,21 +112,24 @@ class ReplayPool:
 
     def _damaged(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
         """The states of these slots, some of them damaged in one of three ways."""
-        features = held.features[rows]
-        generator = moment.generator("damage")
+        generator, device = moment.generator("damage"), held.features.device
         hit = torch.rand(len(rows), generator=generator) < self.damage
-        how = torch.randint(3, (len(rows),), generator=generator)
+        how = torch.randint(3, (len(rows),), generator=generator).where(hit, -1)
         other = torch.randint(self.slots, (len(rows),), generator=generator)
-        noise = torch.randn(features.shape[1:].numel(), generator=generator)
-        for row in hit.nonzero().flatten().tolist():
-            if how[row] == 0:
-                features[row] = 0
-            elif how[row] == 1:
-                # One draw of noise a batch, turned by a row's own offset: cheap and never equal.
-                features[row] = noise.roll(row * 97).view(features.shape[1:]).to(features)
-            else:
-                features[row] = held.features[other[row]]
-        return features
+        which = torch.randint(_NOISES, (len(rows),), generator=generator)
+        features = held.features[rows]
+        kind = how.to(device).view(-1, *[1] * (features.dim() - 1))
+        features = features.masked_fill(kind == 0, 0)
+        features = torch.where(kind == 1, self._noise(held, moment)[which], features)
+        return torch.where(kind == 2, held.features[other], features)
+
+    def _noise(self, held: Slots, moment: Moment) -> Tensor:
+        """Unit Gaussian noise, drawn once a run: drawing it anew would cost more than learning."""
+        if self.noise is None:
+            shape = (_NOISES, *held.features.shape[1:])
+            generator = Moment(moment.seed, 0).generator("noise")
+            self.noise = torch.randn(shape, generator=generator).to(held.features)
+        return self.noise
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold to go on exactly."""

@@ -144,11 +144,11 @@ def _resume(
         return folder
     if not folder.has("last"):
         raise RunError(f"{path} stopped before its first checkpoint; start it anew with --out")
-    began, now = folder.environment.get("code"), code_version()
+    began, (now, _) = folder.environment.get("commit"), code_version()
     if began != now:
         reporter.note(
-            f"this run was begun by another version of the code ({began} then, {now} now): "
-            "it goes on, but an unbroken run may have differed"
+            f"this run was begun by another version of the code ({began or 'unknown'} then, "
+            f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
         )
     made = _task_again(config) if task is None or isinstance(task, str) else task
     recipe = Recipe().changed(**config["recipe"])

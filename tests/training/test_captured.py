@@ -1,0 +1,134 @@
+"""The captured verbs, with the one thing that needs a GPU replaced: a graph that runs its work.
+
+What is tested is everything around the graphs: what is copied in and out, which graph is taken,
+how prefixes are put together. The graphs themselves are compared with the plain way on a GPU by
+``iterant bench train``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from thinkers import small_batch, small_net
+from torch import Tensor, nn
+
+from iterant.engine import State
+from iterant.nets import DeepThinking
+from iterant.nets.fused import Fused
+from iterant.training import captured
+from iterant.training.captured import CapturedHands
+from iterant.training.crew import Crew
+from iterant.training.hands import Hands, PlainHands, Stretch
+from iterant.training.moments import Moment
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.pool import ReplayPool
+
+
+class Replayed:
+    """Runs the work again and leaves its results where the first run left them."""
+
+    def __init__(self, work: Callable[[], tuple[Tensor, list[Tensor]]]) -> None:
+        self.work = work
+        loss, trail = work()
+        self.loss, self.trail = loss.clone(), [features.clone() for features in trail]
+
+    def replay(self) -> None:
+        loss, trail = self.work()
+        self.loss.copy_(loss)
+        for kept, features in zip(self.trail, trail, strict=True):
+            kept.copy_(features)
+
+
+class OnTheCpu(CapturedHands):
+    """Captured hands without a GPU."""
+
+    captures = 0
+
+    def _capture(self, work: Any) -> Any:
+        self.captures += 1
+        buffers = self._made
+        assert buffers is not None
+        gradients = [weight.grad.clone() for weight in self._weights if weight.grad is not None]
+        at = buffers.features.clone()
+        graph = Replayed(lambda: work(buffers))
+        buffers.features.copy_(at)
+        for weight, gradient in zip(self._weights, gradients, strict=True):
+            assert weight.grad is not None
+            weight.grad.copy_(gradient)
+        return captured._Captured(graph, graph.loss, graph.trail)
+
+
+@pytest.fixture(autouse=True)
+def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cuda:
+        Stream = object
+
+    monkeypatch.setattr(captured, "_CUDA", Cuda)
+
+
+def hands_on(variant: str, kind: str) -> tuple[Hands, DeepThinking]:
+    net = small_net("mazes", variant)
+    assert isinstance(net, DeepThinking)
+    for weight in net.parameters():
+        weight.grad = torch.zeros_like(weight)
+    if kind == "plain":
+        return PlainHands(net), net
+    return OnTheCpu(Fused(net), net), net
+
+
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
+    "alpha 0": lambda: Progressive(6, 0.0),
+    "alpha 0.3": lambda: Progressive(6, 0.3),
+    "alpha 1": lambda: Progressive(6, 1.0),
+    "n = 0": lambda: Progressive(6, 0.5, prefix=False),
+    "run-time weighted": lambda: RunTimeWeighted(5),
+    "pool": lambda: ReplayPool(batch=4, slots=8, fresh=0.5, damage=0.5, shortest=2, longest=5),
+}
+
+
+@pytest.mark.parametrize("variant", ["dt", "dt-recall"])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_captured_updates_equal_plain_ones(name: str, variant: str) -> None:
+    batch = small_batch("mazes")
+    outcome = {}
+    for kind in ("plain", "captured"):
+        hands, net = hands_on(variant, kind)
+        objective = OBJECTIVES[name]()
+        new = objective.takes(4)
+        seen = []
+        for number in range(12):
+            nn.Module.zero_grad(net, set_to_none=False)
+            rows = torch.arange(new) + number % (len(batch) - new + 1)
+            update = Update(batch.inputs[rows], batch.targets[rows], Moment(0, number), Crew())
+            loss = objective.run(hands, update)
+            gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
+            seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
+        outcome[kind] = torch.stack(seen)
+    assert outcome["plain"].abs().max() > 0
+    assert (outcome["plain"] - outcome["captured"]).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 13])
+def test_prefixes_are_put_together_from_powers_of_two(steps: int) -> None:
+    x = small_batch("mazes").inputs
+    plain, _ = hands_on("dt-recall", "plain")
+    fast, _ = hands_on("dt-recall", "captured")
+    wanted, got = plain.advance(x, None, steps), fast.advance(x, None, steps)
+    assert got.step == wanted.step == steps
+    assert (got.features - wanted.features).abs().max() < 1e-12
+    further = fast.advance(x, State(wanted.features + 1, 3), 2)
+    expected = plain.advance(x, State(wanted.features + 1, 3), 2)
+    assert further.step == expected.step == 5
+    assert (further.features - expected.features).abs().max() < 1e-12
+
+
+def test_a_stretch_is_captured_once() -> None:
+    batch = small_batch("mazes")
+    hands, _ = hands_on("dt-recall", "captured")
+    for steps in (3, 2, 3, 3, 2):
+        hands.learn(batch.inputs, batch.targets, Stretch(steps))
+    assert isinstance(hands, OnTheCpu)
+    assert hands.captures == 2
