@@ -21,7 +21,6 @@ from iterant.training.hands import Hands, Stretch, blank
 from iterant.training.moments import Moment
 from iterant.training.objectives import Update
 
-
 _NOISES = 32
 """How many draws of noise damage takes from."""
 
