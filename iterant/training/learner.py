@@ -76,6 +76,8 @@ class Learner:
     def _working(self) -> nn.Module:
         """The network that computes: the trained one itself, or its copy in lower precision."""
         if self.device.type == "cuda":
+            # Shapes never change within a run, so cuDNN may try its kernels once and keep the best.
+            torch.backends.cudnn.benchmark = True
             self.module = _channels_last(self.module)
         if self.dtype == torch.float32:
             return self.module
