@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from iterant.engine import last as last
     from iterant.engine import think as think
     from iterant.errors import IterantError as IterantError
+    from iterant.evaluation import evaluate as evaluate
     from iterant.names import task as task
     from iterant.solving import solve as solve
+    from iterant.training.start import train as train
+    from iterant.zoo.loading import load as load
 
     __version__: str
 
@@ -28,13 +31,27 @@ if TYPE_CHECKING:
 _WHERE = {
     "IterantError": "iterant.errors",
     "errors": "iterant.errors",
+    "evaluate": "iterant.evaluation",
     "last": "iterant.engine",
+    "load": "iterant.zoo.loading",
     "solve": "iterant.solving",
     "task": "iterant.names",
     "think": "iterant.engine",
+    "train": "iterant.training.start",
 }
 
-__all__ = ["IterantError", "__version__", "errors", "last", "solve", "task", "think"]
+__all__ = [
+    "IterantError",
+    "__version__",
+    "errors",
+    "evaluate",
+    "last",
+    "load",
+    "solve",
+    "task",
+    "think",
+    "train",
+]
 
 
 def __getattr__(name: str) -> object:

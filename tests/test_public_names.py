@@ -14,7 +14,18 @@ import pytest
 import iterant
 from iterant.errors import MissingExtra
 
-PUBLIC = {"IterantError", "__version__", "errors", "last", "solve", "task", "think"}
+PUBLIC = {
+    "IterantError",
+    "__version__",
+    "errors",
+    "evaluate",
+    "last",
+    "load",
+    "solve",
+    "task",
+    "think",
+    "train",
+}
 
 ROOMS = [
     module.name

@@ -1,0 +1,11 @@
+"""Trained networks: shipped weights by name, and anything that was trained or imported by path.
+
+>>> net = iterant.load("runs/m0")
+
+loading.py   from a name or a path to a network
+weights/     one folder of shipped weights a name (none ship yet)
+"""
+
+from iterant.zoo.loading import load, shipped
+
+__all__ = ["load", "shipped"]

@@ -1,0 +1,172 @@
+"""Networks come back from names, runs and folders, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import iterant
+from iterant.errors import DataError, RunError, UnknownName, UsageError
+from iterant.nets import Net, PaperConfig, build, paper_net
+from iterant.runs import RunFolder, save_weights
+from iterant.zoo import loading
+
+CONFIG = PaperConfig(dims=2, channels=3, width=4, head=(4, 3), readout="argmax-open")
+DESCRIBED: dict[str, Any] = {"kind": CONFIG.kind, "config": CONFIG.described()}
+Tensors = dict[str, Tensor]
+
+
+def weights(seed: int = 1) -> Tensors:
+    net = build(CONFIG.kind, CONFIG, seed=seed)
+    assert isinstance(net, nn.Module)
+    return {name: tensor.clone() for name, tensor in net.state_dict().items()}
+
+
+def held(net: Net) -> Tensors:
+    assert isinstance(net, nn.Module)
+    return dict(net.state_dict())
+
+
+def same(first: Tensors, second: Tensors) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
+
+
+def test_a_folder_comes_back_as_the_network_it_was(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", DESCRIBED, weights())
+    for given in (tmp_path / "w", str(tmp_path / "w")):
+        net = iterant.load(given)
+        assert same(held(net), weights())
+        assert isinstance(net, nn.Module)
+        assert net.config == CONFIG
+        assert not net.training
+    batch = iterant.task("mazes").sample(2, size=3, seed=1)
+    assert iterant.solve(net, batch.inputs, max_steps=2).prediction.shape == batch.targets.shape
+
+
+def test_a_run_gives_the_checkpoint_that_is_asked_for(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", {"task": "mazes", "net": DESCRIBED})
+    for seed, name in enumerate(("last", "best")):
+        tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
+        run.save(name, {**tensors, "optimizer.0": torch.ones(3)}, {"step": seed})
+    assert same(held(iterant.load(run.path)), weights(1))
+    assert same(held(iterant.load(run.path, which="last")), weights(0))
+    assert same(held(iterant.load(run.path / "checkpoints" / "last")), weights(0))
+    with pytest.raises(RunError, match="no checkpoint averaged"):
+        iterant.load(run.path, which="averaged")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_precisions_become_float32(tmp_path: Path, dtype: torch.dtype) -> None:
+    stored = {name: tensor.to(dtype) for name, tensor in weights().items()}
+    save_weights(tmp_path / "w", DESCRIBED, stored)
+    loaded = held(iterant.load(tmp_path / "w"))
+    assert {tensor.dtype for tensor in loaded.values()} == {torch.float32}
+    assert all(torch.equal(loaded[name], stored[name].float()) for name in stored)
+
+
+def without(name: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {key: tensor for key, tensor in tensors.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("head.0.weight"), "missing: head.0.weight)"),
+        (lambda t: {**t, "extra": torch.ones(1)}, "unexpected: extra)"),
+        (
+            lambda t: {**t, "head.0.weight": t["head.0.weight"][:1]},
+            "misshapen: head.0.weight (1, 4, 3, 3) instead of (4, 4, 3, 3))",
+        ),
+        (
+            lambda t: {**t, "head.0.weight": t["head.0.weight"].long()},
+            "head.0.weight torch.int64 instead of torch.float32)",
+        ),
+        (lambda t: {"other": torch.ones(1)}, "and 6 more; unexpected: other)"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_by_name(
+    tmp_path: Path, change: Callable[[Tensors], Tensors], said: str
+) -> None:
+    save_weights(tmp_path / "w", DESCRIBED, change(weights()))
+    with pytest.raises(DataError) as refusal:
+        iterant.load(tmp_path / "w")
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"config": {"width": 4}}, "missing"),
+        ({"config": {**CONFIG.described(), "wdith": 4}}, "wdith"),
+        ({"config": {**CONFIG.described(), "dims": 3}}, "1 or 2 dimensions"),
+        ({"config": {**CONFIG.described(), "readout": "best"}}, "unknown readout 'best'"),
+    ],
+)
+def test_a_configuration_that_builds_nothing_is_a_data_error(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    save_weights(tmp_path / "w", {**DESCRIBED, **changes}, weights())
+    with pytest.raises(DataError, match=said):
+        iterant.load(tmp_path / "w")
+
+
+def test_a_configuration_can_call_nothing_but_networks(tmp_path: Path) -> None:
+    trace = tmp_path / "was-run"
+    for kind, config in (
+        ("subprocess:Popen", {"args": ["touch", str(trace)]}),
+        ("pathlib:Path.touch", {"self": str(trace)}),
+        ("torch.nn:Identity", {}),
+    ):
+        save_weights(tmp_path / "w", {"kind": kind, "config": config}, {"a": torch.ones(1)})
+        with pytest.raises((DataError, UnknownName)):
+            iterant.load(tmp_path / "w")
+    assert not trace.exists()
+
+
+def test_a_folder_of_shipped_weights_makes_its_name_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownName, match="none ship with this version"):
+        iterant.load("mazes")
+    save_weights(tmp_path / "weights" / "mazes", DESCRIBED, weights(1))
+    save_weights(tmp_path / "mazes", DESCRIBED, weights(2))
+    assert loading.shipped() == ("mazes",)
+    assert same(held(iterant.load("mazes")), weights(1))
+    assert same(held(iterant.load("./mazes")), weights(2))
+    with pytest.raises(UnknownName, match="did you mean 'mazes'"):
+        iterant.load("maze")
+    save_weights(tmp_path / "maze", DESCRIBED, weights(3))
+    assert same(held(iterant.load("maze")), weights(3))
+
+
+def test_every_shipped_name_loads() -> None:
+    for name in loading.shipped():
+        iterant.load(name)
+
+
+@pytest.mark.parametrize("path", ["runs/none", "nothing.pth", "/no/such/folder"])
+def test_a_path_to_nothing_says_so(path: str) -> None:
+    with pytest.raises(RunError, match="does not exist"):
+        iterant.load(path)
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", DESCRIBED, weights())
+    for device in ("warp", "cuda:99"):
+        with pytest.raises(UsageError, match=device):
+            iterant.load(tmp_path / "w", device)
+
+
+def test_the_papers_network_is_built_whole(tmp_path: Path) -> None:
+    config = paper_net("mazes", "dt-recall")
+    net = build(config.kind, config, seed=2)
+    save_weights(tmp_path / "w", {"kind": config.kind, "config": config.described()}, held(net))
+    assert same(held(iterant.load(tmp_path / "w")), held(net))
