@@ -113,12 +113,12 @@ class Chess:
 
     def __init__(self, data: str | Path | None = None) -> None:
         """Take the puzzles from a folder, or from the first place that has some."""
-        self._data = data
+        self.data = data
 
     @cached_property
     def puzzles(self) -> Puzzles:
         """The set that sizes refer to; its `source` says where it came from and what was kept."""
-        return subset(load_puzzles(find_puzzles(self._data)))
+        return subset(load_puzzles(find_puzzles(self.data)))
 
     def check_size(self, size: Size | None) -> tuple[int, int]:
         """The range itself if the set holds it.

@@ -57,6 +57,7 @@ class Mazes:
 
     def __init__(self, data: str | Path | None = None) -> None:
         """Make mazes, or draw them from the files under `data`."""
+        self.data = data
         self._stored = None if data is None else Stored(data, channels=self.spec.channels)
 
     def check_size(self, size: Size | None) -> int:

@@ -29,6 +29,9 @@ class Crew:
     rank = 0
     size = 1
 
+    def check(self, batch: int) -> None:
+        """Refuse a batch that cannot be shared equally."""
+
     def mine(self, rows: Tensor) -> Tensor:
         """This process's share of the rows."""
         return rows
@@ -58,20 +61,25 @@ class Joined(Crew):
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
         self._device = device
 
-    def mine(self, rows: Tensor) -> Tensor:
-        """This process's share of the rows: equal shares, in order."""
-        if len(rows) % self.size:
+    def check(self, batch: int) -> None:
+        """Refuse a batch that cannot be shared equally."""
+        if batch % self.size:
             raise RecipeError(
-                f"{len(rows)} rows cannot be shared equally by {self.size} processes; "
+                f"a batch of {batch} cannot be shared equally by {self.size} processes; "
                 f"choose a batch that {self.size} divides"
             )
+
+    def mine(self, rows: Tensor) -> Tensor:
+        """This process's share of the rows: equal shares, in order."""
+        self.check(len(rows))
         share = len(rows) // self.size
         return rows[self.rank * share : (self.rank + 1) * share]
 
     def gather(self, rows: Tensor) -> Tensor:
         """All processes' rows, in order."""
-        parts = [torch.empty_like(rows) for _ in range(self.size)]
-        self._together(lambda: distributed.all_gather(parts, rows.contiguous()))
+        mine = rows.contiguous()  # whatever the layout: what is sent is memory in order
+        parts = [torch.empty_like(mine) for _ in range(self.size)]
+        self._together(lambda: distributed.all_gather(parts, mine))
         return torch.cat(parts)
 
     def average(self, tensors: Sequence[Tensor]) -> None:

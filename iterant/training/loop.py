@@ -9,6 +9,7 @@ run resumed from a checkpoint goes on as if it had never stopped: bit for bit on
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ from typing import Any
 
 import torch
 
-from iterant.errors import TrainingStopped
+from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.runs import RunFolder
+from iterant.runs.shards import SMALLEST_SHARD_MB
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
 from iterant.training.learner import Learner
 from iterant.training.moments import Moment, Order
 from iterant.training.parts import rate_factor
+from iterant.training.pool import ReplayPool
 from iterant.training.problems import Problems
 from iterant.training.progress import Report, Reporter
 from iterant.training.recipe import Recipe
@@ -41,6 +44,13 @@ class Keeping:
     """Largest size of a file, in millions of bytes"""
     pool: bool = True
     """Whether the replay pool is part of them; without it a resumed run differs"""
+
+    def __post_init__(self) -> None:
+        """Refuse a size now rather than at the first checkpoint."""
+        if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
+            raise UsageError(
+                f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
+            )
 
 
 class Loop:
@@ -71,8 +81,9 @@ class Loop:
         self.watched: set[str] = set()
         self.best: dict[str, Any] = {}
         self.losses: list[torch.Tensor] = []
+        self.read: list[float] = []
         self.guard = Guard()
-        self.seen, self.since = 0, 0.0
+        self.seen, self.since, self.saved = 0, 0.0, -1
 
     @property
     def update(self) -> int:
@@ -85,17 +96,17 @@ class Loop:
         while self.update < self.total:
             reason = self._reason_to_stop(clock, signals)
             if reason is not None:
-                self._look(clock)
                 self.save()
                 return reason
+            begun, place = clock.elapsed, (self.update + 1) % self.per_epoch
             self._one_update()
-            if self.update % max(1, self.per_epoch // _LOOKS) == 0:
+            if place % max(1, self.per_epoch // _LOOKS) == 0:
                 self._look(clock)
-            if self.update % self.per_epoch == 0:
-                begun = clock.elapsed
+            if place == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
-                clock.took(clock.elapsed - begun)
-        self.save()
+            clock.took(clock.elapsed - begun)
+        if self.saved != self.update:
+            self.save()
         return "finished"
 
     def _one_update(self) -> None:
@@ -113,20 +124,30 @@ class Loop:
         return "stopped at the time limit" if self.crew.agree(clock.over) else None
 
     def _look(self, clock: Clock) -> None:
-        """Read the losses since the last look, check them, log and show them."""
-        if not self.losses:
+        """Log and show the losses since the last look."""
+        self._read_losses()
+        if not self.read:
             return
-        losses = torch.stack(self.losses).double().cpu()
-        self.losses.clear()
-        first = self.update - len(losses) + 1
-        for number, loss in enumerate(losses.tolist(), start=first):
-            self.guard.see(number, loss)
+        mean = math.fsum(self.read) / len(self.read)
+        self.read.clear()
         now = clock.elapsed
         pace = (self.update - self.seen) / max(now - self.since, 1e-9)
-        report = self.report(float(losses.mean()), pace)
+        report = self.report(mean, pace)
         self.reporter.show(report)
         self._log({"kind": "train", "loss": report.loss, "rate": report.rate,
                    "updates_per_second": pace})  # fmt: skip
+
+    def _read_losses(self) -> None:
+        """Fetch the losses from the device, the mean over all processes, and check them."""
+        if not self.losses:
+            return
+        losses = torch.stack(self.losses).double()
+        self.losses.clear()
+        self.crew.average([losses])
+        values = losses.tolist()
+        for number, loss in enumerate(values, start=self.update - len(values) + 1):
+            self.guard.see(number, loss)
+        self.read += values
 
     def report(self, loss: float, pace: float) -> Report:
         """Where the run stands."""
@@ -147,6 +168,7 @@ class Loop:
     def _end_of_epoch(self, epoch: int) -> None:
         """Validate, watch and save, as often as the recipe says, and at the very end."""
         recipe, final = self.recipe, epoch == self.recipe.epochs
+        self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
             self._judge("validation", self.watcher.validate)
             self._keep_best(epoch)
@@ -179,11 +201,9 @@ class Loop:
 
     def save(self) -> None:
         """Write the checkpoint from which the run can go on; refuse to write one that is NaN."""
-        if not finite(self.learner.module):
-            raise TrainingStopped(
-                f"a weight became NaN or infinite by update {self.update}; the last good "
-                "checkpoint is kept: resume it with a lower --rate or with --clip 1"
-            )
+        self._read_losses()
+        self._check_weights()
+        self.saved = self.update
         if self.folder is None:
             return
         if self.learner.average is not None:
@@ -192,23 +212,60 @@ class Loop:
         self.folder.save(
             "last",
             self.learner.tensors(pool=self.keeping.pool),
-            {"step": self.update, "seed": self.seed, "best": self.best, "figures": self.figures,
-             "pool": self.keeping.pool},
+            {"step": self.update, "seed": self.seed, "best": self.best,
+             "figures": {name: _number(value) for name, value in self.figures.items()},
+             "watched": sorted(self.watched), "losses": self.read,
+             "smallest": _number(self.guard.smallest),
+             "pool": self.keeping.pool or not isinstance(self.learner.objective, ReplayPool)},
             self.keeping.shard_mb,
         )  # fmt: skip
-        self.folder.set_status("running", step=self.update, steps=self.total,
-                               best={**self.best, **self.figures})  # fmt: skip
+        self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
 
-    def resume(self) -> None:
-        """Go on from the last checkpoint."""
-        if self.folder is None:
-            return
-        tensors, metadata = self.folder.load("last")
+    def _check_weights(self) -> None:
+        if not finite(self.learner.module):
+            raise TrainingStopped(
+                f"a weight became NaN or infinite by update {self.update}; {self.guard.advice}"
+            )
+
+    def resume(self, source: RunFolder) -> None:
+        """Go on from a run's last checkpoint; one that was killed before its first begins anew."""
+        if not source.has("last"):
+            self.reporter.note("this run has no checkpoint yet; it begins anew")
+        else:
+            tensors, metadata = source.load("last")
+            try:
+                self._take_over(tensors, metadata)
+            except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                first = str(error).strip().splitlines()[0]
+                raise RunError(
+                    f"the last checkpoint of {source.path} does not fit its recipe ({first}); "
+                    "use the version of iterant that wrote it"
+                ) from error
+        if self.folder is not None:
+            self.folder.rewind_metrics(self.update)
+
+    def _take_over(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         self.learner.restore(tensors, metadata["step"])
-        self.best, self.figures = dict(metadata["best"]), dict(metadata["figures"])
-        self.folder.rewind_metrics(self.update)
+        self.best, self.watched = dict(metadata["best"]), set(metadata["watched"])
+        self.figures = {
+            name: math.nan if value is None else value
+            for name, value in metadata["figures"].items()
+        }
+        self.read, self.saved = list(metadata["losses"]), self.update
+        smallest = metadata["smallest"]
+        self.guard.smallest = math.inf if smallest is None else smallest
+        if not metadata["pool"]:
+            self.reporter.note(
+                "the checkpoint was saved without its replay pool (--drop-pool), which begins "
+                "anew: from here on the run differs from an unbroken one"
+            )
 
     def _log(self, record: dict[str, Any]) -> None:
         if self.folder is not None:
             epoch = self.update / self.per_epoch
             self.folder.log({"step": self.update, "epoch": round(epoch, 4), **record})
+
+
+def _number(value: float) -> float | None:
+    """The value as a checkpoint's metadata holds it: features that explode have no figures."""
+    return value if math.isfinite(value) else None

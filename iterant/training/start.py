@@ -6,20 +6,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from iterant import names
-from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
+from iterant.errors import RunError, UsageError
 from iterant.nets import Net, build, parameter_count
 from iterant.runs import RunFolder, code_version
+from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew, join
 from iterant.training.learner import Learner
 from iterant.training.loop import Keeping, Loop
 from iterant.training.parts import network_of
+from iterant.training.pool import ReplayPool
 from iterant.training.problems import Problems
 from iterant.training.progress import Reporter, Silent
 from iterant.training.recipe import Recipe
@@ -27,18 +31,24 @@ from iterant.training.stopping import Clock, Signals, seconds
 
 
 def device_of(word: str = "auto") -> torch.device:
-    """The device of that name; ``auto`` is the GPU if there is one."""
+    """The device of that name; ``auto`` is the GPU if there is one.
+
+    Of several processes each takes the GPU of its own number.
+    """
     if word == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        word = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(word)
     except RuntimeError as error:
         raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0") from error
     if device.type == "cuda":
+        if device.index is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count <= (device.index or 0):
             raise UsageError(
-                f"device {word!r} was asked for and {count or 'no'} GPU is there; use --device cpu"
+                f"device {str(device)!r} was asked for and {count or 'no'} GPU is there; "
+                "use --device cpu"
             )
     return device
 
@@ -64,15 +74,19 @@ def train(
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
-    where = device_of(device)
-    crew = join(where)
+    check_seed(seed)
     keeping = Keeping(shard_mb, pool=not drop_pool)
+    where = device_of(device)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    crew = join(where)
     listener = reporter or Silent()
     if crew.rank:
         listener = Silent()
     try:
         clock = Clock(None if time_limit is None else seconds(time_limit))
         if resume is not None:
+            changes |= {"net": net} if net else {}
             if changes:
                 raise UsageError(
                     f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
@@ -88,12 +102,16 @@ def train(
             else recipe
         )
         chosen = chosen.changed(**({"net": net} if net else {}), **changes)
-        return _begin(made, chosen, seed, Path(str(out)), where, crew, keeping, listener, clock)
+        word = task if isinstance(task, str) else made.spec.name
+        return _begin(
+            word, made, chosen, seed, Path(str(out)), where, crew, keeping, listener, clock
+        )
     finally:
         crew.leave()
 
 
 def _begin(
+    word: str,
     task: Task,
     recipe: Recipe,
     seed: int,
@@ -105,12 +123,14 @@ def _begin(
     clock: Clock,
 ) -> RunFolder:
     """A new run; everything that can be refused is refused before the folder is made."""
+    crew.check(recipe.batch)
     net, described = network_of(recipe, task.spec, seed)
     learner = Learner(net, recipe, device, crew)
     problems = Problems.of(task, recipe, device)
+    data = getattr(task, "data", None)
     config = {
-        "task": task.spec.name,
-        "data": str(getattr(task, "data", "") or "") or None,
+        "task": word,
+        "data": None if data is None else str(Path(data).resolve()),
         "recipe": recipe.described(),
         "net": described,
         "seed": seed,
@@ -118,6 +138,8 @@ def _begin(
     folder = RunFolder.create(out, config) if crew.rank == 0 else None
     loop = Loop(task, recipe, seed, learner, problems, folder=folder, reporter=reporter,
                 keeping=keeping, crew=crew)  # fmt: skip
+    if not keeping.pool and isinstance(learner.objective, ReplayPool):
+        reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
     return _go(loop, out, clock, f"{task.spec.title}: {_named(recipe, learner, seed)}")
 
 
@@ -133,6 +155,8 @@ def _resume(
     """Go on with a run from its last checkpoint."""
     folder = RunFolder.open(path)
     config = folder.config
+    if not {"task", "recipe", "net", "seed"} <= config.keys():
+        raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
     wanted = task if isinstance(task, str) or task is None else task.spec.name
     if wanted is not None and wanted != config["task"]:
         raise RunError(
@@ -142,8 +166,6 @@ def _resume(
     if folder.state == "finished":
         reporter.note(f"{path} has finished already; nothing to do")
         return folder
-    if not folder.has("last"):
-        raise RunError(f"{path} stopped before its first checkpoint; start it anew with --out")
     began, (now, _) = folder.environment.get("commit"), code_version()
     if began != now:
         reporter.note(
@@ -152,14 +174,14 @@ def _resume(
         )
     made = _task_again(config) if task is None or isinstance(task, str) else task
     recipe = Recipe().changed(**config["recipe"])
+    crew.check(recipe.batch)
     net: Net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
     learner = Learner(net, recipe, device, crew)
     loop = Loop(made, recipe, config["seed"], learner, Problems.of(made, recipe, device),
-                folder=folder, reporter=reporter, keeping=keeping, crew=crew)  # fmt: skip
-    loop.resume()
-    if crew.rank:
-        loop.folder = None
-    return _go(loop, path, clock, f"{made.spec.title}: {_named(recipe, learner, config['seed'])}")
+                folder=None if crew.rank else folder, reporter=reporter, keeping=keeping,
+                crew=crew)  # fmt: skip
+    title = f"{made.spec.title}: {_named(recipe, learner, config['seed'])}"
+    return _go(loop, path, clock, title, source=folder)
 
 
 def _task_again(config: dict[str, Any]) -> Task:
@@ -172,25 +194,30 @@ def _named(recipe: Recipe, learner: Learner, seed: int) -> str:
     return f"{recipe.net}, recipe {recipe.name}, {count:,} parameters, seed {seed}"
 
 
-def _go(loop: Loop, path: Path, clock: Clock, title: str) -> RunFolder:
+def _go(
+    loop: Loop, path: Path, clock: Clock, title: str, source: RunFolder | None = None
+) -> RunFolder:
     """Run the loop under the folder's lock, and leave the folder saying how it ended."""
     if loop.folder is None:
         with Signals() as signals:
+            if source is not None:
+                loop.resume(source)
             loop.run(clock, signals)
         return RunFolder.open(path)
     folder = loop.folder
     with folder.lock(), Signals() as signals:
+        if source is not None:
+            loop.resume(source)
         folder.set_status("running", step=loop.update, steps=loop.total)
         loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
         try:
             reason = loop.run(clock, signals)
-        except TrainingStopped as error:
-            folder.set_status("failed", reason=str(error))
-            loop.reporter.end(f"failed: {error}")
-            raise
-        except (IterantError, KeyboardInterrupt) as error:
-            folder.set_status("stopped", reason=str(error) or "interrupted")
-            loop.reporter.end(f"stopped: {error or 'interrupted'}")
+        except BaseException as error:
+            state = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
+            said = str(error) or ("interrupted" if state == "stopped" else type(error).__name__)
+            with contextlib.suppress(RunError):  # a full disk must not hide why
+                folder.set_status(state, reason=said)
+            loop.reporter.end(f"{state}: {said}")
             raise
         done = reason == "finished"
         folder.set_status("finished" if done else "stopped", reason=None if done else reason)

@@ -89,20 +89,24 @@ class Signals:
 class Guard:
     """Stops a run whose loss is no number or has exploded, with the recent history."""
 
+    advice = (
+        "the last good checkpoint is kept; resumed, the run would end here again: begin a new one "
+        "with a lower --rate, with --clip 1 or in --precision fp32"
+    )
+
     def __init__(self, factor: float = 1e3, keep: int = 8) -> None:
         """Exploded: ``factor`` times the smallest loss so far, and above 10."""
-        self._factor, self._smallest = factor, math.inf
+        self._factor, self.smallest = factor, math.inf
         self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
 
     def see(self, update: int, loss: float) -> None:
         """Take note of a loss; raise TrainingStopped when it cannot go on."""
         self._recent.append((update, loss))
-        if math.isfinite(loss) and not (loss > 10 and loss > self._factor * self._smallest):
-            self._smallest = min(self._smallest, loss)
+        if math.isfinite(loss) and not (loss > 10 and loss > self._factor * self.smallest):
+            self.smallest = min(self.smallest, loss)
             return
         what = "exploded" if math.isfinite(loss) else f"became {loss}"
         history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
         raise TrainingStopped(
-            f"the loss {what} at update {update} (recent: {history}); the last good checkpoint is "
-            "kept: resume it with a lower --rate, or with --clip 1, or train in --precision fp32"
+            f"the loss {what} at update {update} (recent: {history}); {self.advice}"
         )
