@@ -11,6 +11,7 @@ arguments in Python. What a field is called here is what it is called everywhere
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -116,43 +117,70 @@ class Recipe:
                 near = difflib.get_close_matches(word, known, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else "see --show for all of them"
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
-        try:
-            return replace(self, **changes)
-        except TypeError as error:
-            raise RecipeError(f"a recipe's field has a value of the wrong kind: {error}") from error
+        return replace(self, **changes)
 
     def described(self) -> dict[str, Any]:
         """All fields, as JSON holds them."""
         return asdict(self)
 
 
+_WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
+          "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
+          "pool_shortest": 1, "data_seed": 0}  # fmt: skip
+_SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
+           "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1)}  # fmt: skip
+
+
 def _check(recipe: Recipe) -> None:
-    whole = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
-             "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
-             "pool_shortest": 1, "data_seed": 0}  # fmt: skip
-    for name, least in whole.items():
-        value = getattr(recipe, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    for name, least in _WHOLE.items():
+        if not _is_whole(value := getattr(recipe, name), least):
             hint = " (m; the paper has 30)" if name == "iterations" else ""
             raise RecipeError(f"{name}{hint} must be a whole number from {least} on, got {value!r}")
-    shares = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
-              "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1)}  # fmt: skip
-    for name, (low, high) in shares.items():
-        value = getattr(recipe, name)
-        if not isinstance(value, int | float) or not low <= value <= high:
+    for name in ("width", "count"):
+        if not _is_whole(value := getattr(recipe, name), 1) and value is not None:
+            raise RecipeError(f"{name} must be a whole number above 0, got {value!r}")
+    for name, (low, high) in _SHARES.items():
+        if not _is_number(value := getattr(recipe, name)) or not low <= value <= high:
             raise RecipeError(f"{name} must lie between {low} and {high}, got {value!r}")
-    for name in ("rate", "clip", "width", "count"):
+    for name in ("rate", "clip"):
         value = getattr(recipe, name)
-        if value is not None and not value > 0:
+        if not (_is_number(value) and value > 0) and not (name == "clip" and value is None):
             raise RecipeError(f"{name} must be above 0, got {value!r}")
-    if not recipe.weight_decay >= 0:
+    if not _is_number(recipe.weight_decay) or recipe.weight_decay < 0:
         raise RecipeError(f"weight_decay must be 0 or more, got {recipe.weight_decay!r}")
-    if recipe.average is not None and not 0 < recipe.average < 1:
+    if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):
         raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
+    for name in ("group_norm", "throttle"):
+        if not isinstance(value := getattr(recipe, name), bool):
+            raise RecipeError(f"{name} must be true or false, got {value!r}")
+    _check_lists(recipe)
     for kind in ("objective", "optimizer", "schedule", "precision"):
         word, words = getattr(recipe, kind), names.known(kind)
         if word not in words:
             raise RecipeError(names.unknown(kind, str(word), words))
+
+
+def _check_lists(recipe: Recipe) -> None:
+    for name, least, empty in (("head", 1, None), ("milestones", 0, ())):
+        value = getattr(recipe, name)
+        whole = isinstance(value, tuple) and all(_is_whole(item, least) for item in value)
+        if not whole and value != empty:
+            raise RecipeError(f"{name} must be whole numbers from {least} on, got {value!r}")
+    size = recipe.size
+    pair = isinstance(size, tuple) and len(size) == 2 and all(_is_whole(end, 0) for end in size)
+    if not (size is None or _is_whole(size, 1) or pair):
+        raise RecipeError(f"size must be a number, or two for a range, got {size!r}")
+    for name in ("name", "net"):
+        if not isinstance(value := getattr(recipe, name), str):
+            raise RecipeError(f"{name} must be a word, got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
