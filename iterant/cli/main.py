@@ -15,6 +15,7 @@ from cyclopts import App
 
 from iterant.cli.data import data
 from iterant.cli.failures import exit_code
+from iterant.cli.importing import import_
 from iterant.cli.info import info
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
@@ -36,6 +37,7 @@ app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
 app.command(runs)
 app.command(info)
 app.command(data)
+app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,0 +1,298 @@
+"""The authors' checkpoints give the same logits here as in a plain restatement of their network."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional
+
+import iterant
+from iterant.errors import DataError, UsageError
+from iterant.export import import_checkpoint
+from iterant.runs import read_weights
+
+Tensors = dict[str, Tensor]
+CONVOLVE: dict[int, Any] = {3: functional.conv1d, 4: functional.conv2d}
+TASKS = ("prefix-sums", "mazes", "chess")
+MISSING = object()
+
+
+def checkpoint(
+    task: str, *, recall: bool, depth: int | None = None, width: int = 6, seed: int = 1
+) -> Tensors:
+    """Random weights under the authors' names; ``depth``: of a feed-forward network."""
+    spec = iterant.task(task).spec
+    chance = torch.Generator().manual_seed(seed)
+
+    def kernel(outputs: int, inputs: int) -> Tensor:
+        shape = (outputs, inputs, *[3] * spec.dims)
+        return torch.randn(shape, generator=chance) / math.sqrt(inputs * 3**spec.dims)
+
+    made = {"projection.0.weight": kernel(width, spec.channels)}
+    place = (2 if spec.dims == 1 else 1) if recall else 0
+    if recall:
+        name = "recall_layer.weight" if depth else "recur_block.0.weight"
+        made[name] = kernel(width, width + spec.channels)
+    turns = [f"feedforward_layers.{i}.0" for i in range(depth)] if depth else []
+    for turn in turns or [f"recur_block.{place}"]:
+        for block in (0, 1):
+            for number in (1, 2):
+                made[f"{turn}.{block}.conv{number}.weight"] = kernel(width, width)
+    inner = (width, width // 2) if spec.dims == 1 else (32, 8)
+    sizes = [width, *inner, 2]
+    for place in range(3):
+        made[f"head.{2 * place}.weight"] = kernel(sizes[place + 1], sizes[place])
+    return made
+
+
+def restated(weights: Tensors, x: Tensor, iterations: int) -> Iterator[Tensor]:
+    """Their network in words of our own: concatenate, convolve, two residual blocks, head."""
+
+    def conv(values: Tensor, name: str) -> Tensor:
+        kernel = weights[name].double()
+        result: Tensor = CONVOLVE[kernel.dim()](values, kernel, padding=1)
+        return result
+
+    features = torch.relu(conv(x, "projection.0.weight"))
+    for i in range(iterations):
+        if "recur_block.0.weight" in weights:
+            features = conv(torch.cat([features, x], dim=1), "recur_block.0.weight")
+            features = torch.relu(features) if x.dim() == 3 else features
+        if "recall_layer.weight" in weights:
+            features = conv(torch.cat([features, x], dim=1), "recall_layer.weight")
+        stem = next(
+            stem
+            for stem in (
+                *(f"recur_block.{place}" for place in range(3)),
+                f"feedforward_layers.{i}.0",
+            )
+            if f"{stem}.0.conv1.weight" in weights
+        )
+        for block in (0, 1):
+            inner = torch.relu(conv(features, f"{stem}.{block}.conv1.weight"))
+            features = torch.relu(features + conv(inner, f"{stem}.{block}.conv2.weight"))
+        values = features
+        for place in (0, 2, 4):
+            values = conv(values, f"head.{place}.weight")
+            values = torch.relu(values) if place < 4 else values
+        yield values
+
+
+def saved(path: Path, net: Any, prefix: str = "module.", **extra: Any) -> Path:
+    tensors = {f"{prefix}{name}": tensor for name, tensor in net.items()}
+    torch.save({"net": tensors, "epoch": 41, "optimizer": {"state": {}}, **extra}, path)
+    return path
+
+
+def test_the_logits_are_theirs(tmp_path: Path) -> None:
+    count = 0
+    for task in TASKS:
+        for recall in (False, True):
+            for depth in (None, 5):
+                weights = checkpoint(task, recall=recall, depth=depth)
+                prefix = "module." if recall else ""
+                path = saved(tmp_path / f"{task}-{recall}-{depth}.pth", weights, prefix)
+                spec = iterant.task(task).spec
+                found = import_checkpoint(path, task=spec, out=path.with_suffix(""))
+                net = iterant.load(found.folder)
+                assert isinstance(net, nn.Module)
+                x = iterant.task(task).sample(3, seed=2).inputs.double()
+                theirs = list(restated(weights, x, 5))
+                ours = list(iterant.think(net.double(), x, steps=5))
+                for thought, logits in zip(ours, theirs, strict=True):
+                    assert logits.abs().max() > 1e-3
+                    assert (thought.logits - logits).abs().max() < 1e-12
+                    count += 1
+    assert count == 60
+
+
+def test_the_report_and_the_folder_say_what_was_found(tmp_path: Path) -> None:
+    weights = checkpoint("chess", recall=True, width=5)
+    path = saved(tmp_path / "model_best.pth", weights)
+    found = import_checkpoint(path, task=iterant.task("chess").spec, out=tmp_path / "out")
+    assert found.epoch == 41
+    assert found.parameters == sum(tensor.numel() for tensor in weights.values())
+    config, _ = read_weights(tmp_path / "out")
+    assert config["task"] == "chess"
+    assert config["origin"]["file"] == "model_best.pth"
+    assert config["config"] == {**config["config"], "dims": 2, "channels": 12, "width": 5,
+                                "recall": True, "recall_relu": False, "head": [32, 8],
+                                "classes": 2, "blocks": 2, "group_norm": False,
+                                "readout": "two-best"}  # fmt: skip
+
+
+def test_group_norm_must_be_said(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.pth", checkpoint("mazes", recall=True, width=8))
+    spec = iterant.task("mazes").spec
+    plain = import_checkpoint(path, task=spec, out=tmp_path / "plain")
+    normed = import_checkpoint(path, task=spec, out=tmp_path / "normed", group_norm=True)
+    assert not plain.config.group_norm
+    assert normed.config.group_norm
+    x = iterant.task("mazes").sample(1, size=3, seed=1).inputs
+    first, second = (
+        iterant.last(iterant.think(iterant.load(f.folder), x, steps=2)) for f in (plain, normed)
+    )
+    assert not torch.allclose(first.logits, second.logits)
+
+
+def test_a_bare_state_dict_is_read_too(tmp_path: Path) -> None:
+    weights = checkpoint("prefix-sums", recall=False)
+    torch.save(weights, tmp_path / "bare.pth")
+    spec = iterant.task("prefix-sums").spec
+    found = import_checkpoint(tmp_path / "bare.pth", task=spec, out=tmp_path / "out")
+    assert found.epoch is None
+    assert not found.config.recall
+
+
+class Malicious:
+    """What a pickle can do to whoever loads it: here, make a file."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return Path.touch, (self.target,)
+
+
+def by_torch(value: object, path: Path) -> None:
+    torch.save({"net": value, "epoch": 1, "optimizer": {}}, path)
+
+
+def by_pickle(value: object, path: Path) -> None:
+    path.write_bytes(pickle.dumps({"net": value}, protocol=2))
+
+
+@pytest.mark.parametrize("save", [by_torch, by_pickle])
+def test_a_malicious_file_is_refused_and_does_nothing(
+    tmp_path: Path, save: Callable[[object, Path], None]
+) -> None:
+    trace = tmp_path / "was-run"
+    act, arguments = Malicious(trace).__reduce__()
+    act(*arguments)
+    assert trace.exists(), "the pickle would do nothing"
+    trace.unlink()
+    save(Malicious(trace), tmp_path / "evil.pth")
+    with pytest.raises(DataError, match="nothing of it was run") as refusal:
+        import_checkpoint(
+            tmp_path / "evil.pth", task=iterant.task("mazes").spec, out=tmp_path / "out"
+        )
+    assert "\n" not in str(refusal.value)
+    assert not trace.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def refused(tmp_path: Path, content: Any, task: str = "mazes") -> str:
+    path, out = tmp_path / "m.pth", tmp_path / "out"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not MISSING:
+        torch.save(content, path)
+    with pytest.raises(DataError) as refusal:
+        import_checkpoint(path, task=iterant.task(task).spec, out=out)
+    assert "\n" not in str(refusal.value)
+    assert str(path) in str(refusal.value)
+    assert not out.exists()
+    return str(refusal.value)
+
+
+def test_files_that_hold_no_network_are_refused(tmp_path: Path) -> None:
+    whole = saved(tmp_path / "whole.pth", checkpoint("mazes", recall=True)).read_bytes()
+    for content, said in [
+        (MISSING, "does not exist"),
+        (b"", "cannot be read"),
+        (b"not a checkpoint", "cannot be read"),
+        (whole[: len(whole) // 2], "cannot be read"),
+        ([1, 2], "got a list"),
+        ({}, "got a dict"),
+        ({"net": {}}, "got a dict with the keys net"),
+        ({"net": {"projection.0.weight": 3}}, "projection.0.weight no dense tensor"),
+        ({"net": {"projection.0.weight": torch.ones(2, 3, 3).long()}}, "no dense tensor"),
+        ({"epoch": 3}, "under epoch no dense tensor"),
+        ({"net": {"conv1.weight": torch.ones(2, 3, 3, 3)}}, "but conv1.weight"),
+        ({"net": {"projection.0.weight": torch.ones(2, 3), "head.0.weight": torch.ones(2)}}, "no"),
+    ]:
+        assert said in refused(tmp_path, content)
+    (tmp_path / "m.pth").unlink()
+    (tmp_path / "m.pth").mkdir()
+    assert "is a folder" in refused(tmp_path, MISSING)
+
+
+def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
+    """The same with names changed: a string is a new name, None removes, a tensor replaces."""
+    made: dict[str, Any] = dict(base)
+    for key, value in changes.items():
+        name = key.replace("__", ".")
+        if value is None or isinstance(value, str):
+            tensor = made.pop(name)
+            made |= {value: tensor} if value else {}
+        else:
+            made[name] = value
+    return {"net": made}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"head__2__weight": None}, "missing: head.2.weight"),
+        ({"head__4__weight": "head.5.weight"}, "missing: head.4.weight; unknown: head.5.weight"),
+        ({"recur_block__0__weight": None}, "missing: recur_block.0.weight)"),
+        ({"bias": torch.ones(1)}, "unknown: bias)"),
+        ({"recur_block__1__0__gn1__weight": torch.ones(6)}, "recur_block.1.0.gn1.weight"),
+        ({"recur_block__1__1__conv2__weight": None}, "missing: recur_block.1.1.conv2.weight)"),
+        ({"recur_block__7__0__conv1__weight": torch.ones(6)}, "unknown: "),
+        (
+            {"recur_block__1__1__conv2__weight": torch.ones(6, 5, 3, 3)},
+            "misshapen: recur_block.1.1.conv2.weight (6, 5, 3, 3) instead of (6, 6, 3, 3))",
+        ),
+        ({"projection__0__weight": torch.ones(6, 3, 5, 5)}, "instead of (6, 3, 3, 3)"),
+        ({"projection__0__weight": torch.ones(6, 12, 3, 3)}, "12 channels"),
+        ({"projection__0__weight": torch.ones(0, 3, 3, 3)}, "width must be at least 1"),
+        ({"head__4__weight": torch.ones(())}, "classes must be at least 1"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused_by_name(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    assert said in refused(tmp_path, changed(checkpoint("mazes", recall=True), **changes))
+
+
+def test_a_network_of_another_task_is_refused(tmp_path: Path) -> None:
+    for other in ("prefix-sums", "chess"):
+        said = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
+        assert "2D network for inputs of 3 channels" in said
+        assert "--task" in said
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.pth", checkpoint("mazes", recall=True))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="new or an empty folder"):
+        import_checkpoint(path, task=iterant.task("mazes").spec, out=tmp_path / "out")
+    assert (tmp_path / "out" / "config.json").read_text() == "{}"
+
+
+@given(st.binary(max_size=200), st.integers(0, 2000))
+def test_damaged_files_never_end_in_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    path = saved(folder / "m.pth", checkpoint("prefix-sums", recall=True, width=2))
+    data = bytearray(path.read_bytes())
+    data[place : place + len(noise)] = noise
+    path.write_bytes(data)
+    failure = None
+    try:
+        import_checkpoint(path, task=iterant.task("prefix-sums").spec, out=folder / "out")
+    except DataError as error:
+        failure = str(error)
+    assert failure is None or "\n" not in failure
