@@ -1,0 +1,211 @@
+"""Objectives: what they sample, where gradients flow, and that they are what they claim to be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import restated
+import torch
+from scipy import stats
+from thinkers import small_batch
+from torch import Tensor, nn
+
+import iterant
+from iterant.errors import RecipeError
+from iterant.nets import Net, build, paper_net
+from iterant.nets.fused import Fused, can_fuse
+from iterant.tasks.protocol import Batch
+from iterant.training.crew import Crew
+from iterant.training.hands import PlainHands
+from iterant.training.moments import Moment
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+
+
+def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:
+    config = replace(paper_net(problem, variant), width=4, head=(4,))
+    if variant.startswith("ff"):
+        config = replace(config, depth=depth)  # type: ignore[call-arg]
+    net = build(config.kind, config, seed=5)
+    assert isinstance(net, nn.Module)
+    return net.double()
+
+
+def batch_of(problem: str) -> Batch:
+    if problem == "mazes":
+        mazes = iterant.task("mazes").sample(2, size=3, seed=3)
+        return Batch(mazes.inputs.double(), mazes.targets)
+    batch = small_batch(problem)[:2]
+    return Batch(batch.inputs[..., :6], batch.targets[..., :6])
+
+
+def learned(objective: Objective, net: Net, update: Update) -> tuple[Tensor, list[Tensor]]:
+    """The loss and every parameter's gradient, the way training gets them."""
+    weights = restated.parameters(net)
+    for weight in weights:
+        weight.grad = torch.zeros_like(weight)
+    loss = objective.run(PlainHands(Fused(net) if can_fuse(net) else net), update)
+    return loss, [weight.grad for weight in weights if weight.grad is not None]
+
+
+def update_of(batch: Batch, number: int, seed: int = 1) -> Update:
+    return Update(batch.inputs, batch.targets, Moment(seed, number), Crew())
+
+
+class Counting:
+    """A network that counts its iterations, with and without gradients, and its answers."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+        self.counts: Counter[str] = Counter()
+
+    def read(self, inputs: Tensor) -> Tensor | None:
+        return self.net.read(inputs)
+
+    def start(self, inputs: Tensor) -> Tensor:
+        return self.net.start(inputs)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        after = self.net.step(features, memory, index)
+        self.counts["with" if after.requires_grad else "without"] += 1
+        return after
+
+    def answer(self, features: Tensor) -> Tensor:
+        self.counts["answers"] += 1
+        return self.net.answer(features)
+
+
+class TestDraws:
+    def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(self) -> None:
+        m, updates = 5, 4000
+        drawn = Counter(Progressive(m).draw(Moment(3, number)) for number in range(updates))
+        pairs = [(n, k) for n in range(m) for k in range(1, m - n + 1)]
+        assert set(drawn) == set(pairs)
+        expected = [updates / m / (m - n) for n, _ in pairs]
+        assert stats.chisquare([drawn[pair] for pair in pairs], expected).pvalue > 1e-3
+
+    def test_consecutive_draws_are_independent(self) -> None:
+        m, updates = 4, 3000
+        prefixes = [Progressive(m).draw(Moment(3, number))[0] for number in range(updates)]
+        table = [[0] * m for _ in range(m)]
+        for before, after in pairwise(prefixes):
+            table[before][after] += 1
+        assert stats.chi2_contingency(table).pvalue > 1e-3
+
+    def test_the_variant_without_prefix_draws_k_from_all_of_them(self) -> None:
+        m, updates = 5, 2000
+        objective = Progressive(m, prefix=False)
+        drawn = [objective.draw(Moment(3, number)) for number in range(updates)]
+        assert {n for n, _ in drawn} == {0}
+        lengths = Counter(k for _, k in drawn)
+        assert stats.chisquare([lengths[k] for k in range(1, m + 1)]).pvalue > 1e-3
+
+    def test_seeds_draw_differently(self) -> None:
+        first = [Progressive(30).draw(Moment(0, number)) for number in range(50)]
+        assert first != [Progressive(30).draw(Moment(1, number)) for number in range(50)]
+
+
+class TestWork:
+    def counted(self, objective: Objective, number: int) -> Counter[str]:
+        net = Counting(tiny())
+        objective.run(PlainHands(net), update_of(batch_of("prefix-sums"), number))
+        return net.counts
+
+    @pytest.mark.parametrize("number", range(6))
+    def test_alpha_1_runs_no_full_unroll(self, number: int) -> None:
+        objective = Progressive(7, alpha=1.0)
+        n, k = objective.draw(Moment(1, number))
+        assert self.counted(objective, number) == Counter({"without": n, "with": k, "answers": 1})
+
+    def test_alpha_0_runs_nothing_but_the_full_unroll(self) -> None:
+        assert self.counted(Progressive(7, alpha=0.0), 0) == {"with": 7, "answers": 1}
+
+    @pytest.mark.parametrize("number", range(6))
+    def test_in_between_the_prefix_is_the_full_unrolls(self, number: int) -> None:
+        objective = Progressive(7, alpha=0.5)
+        _, k = objective.draw(Moment(1, number))
+        assert self.counted(objective, number) == {"with": 7 + k, "answers": 2}
+
+    def test_every_iteration_is_answered_where_each_has_a_loss(self) -> None:
+        assert self.counted(RunTimeWeighted(7), 0) == {"with": 7, "answers": 7}
+
+
+class TestGradients:
+    def projection(self, objective: Progressive, number: int) -> Tensor:
+        net = tiny()
+        _, gradients = learned(objective, net, update_of(batch_of("prefix-sums"), number))
+        assert isinstance(net, nn.Module)
+        names = [name for name, _ in net.named_parameters()]
+        assert any(bool(gradient.any()) for gradient in gradients)
+        return gradients[names.index("projection.weight")]
+
+    def number_with(self, objective: Progressive, *, prefix: bool) -> int:
+        return next(u for u in range(100) if (objective.draw(Moment(1, u))[0] > 0) == prefix)
+
+    def test_a_prefix_keeps_gradients_from_the_projection(self) -> None:
+        objective = Progressive(4, alpha=1.0)
+        assert not self.projection(objective, self.number_with(objective, prefix=True)).any()
+
+    def test_without_a_prefix_the_projection_learns(self) -> None:
+        objective = Progressive(4, alpha=1.0)
+        assert self.projection(objective, self.number_with(objective, prefix=False)).any()
+
+    def test_the_full_unroll_teaches_the_projection_whatever_the_prefix(self) -> None:
+        objective = Progressive(4, alpha=0.5)
+        assert self.projection(objective, self.number_with(objective, prefix=True)).any()
+
+    def test_nothing_handed_back_carries_a_graph(self) -> None:
+        net, batch = tiny(), batch_of("prefix-sums")
+        hands = PlainHands(net)
+        state = hands.advance(batch.inputs, None, 3)
+        assert not state.features.requires_grad
+        assert not Progressive(4, 0.5).run(hands, update_of(batch, 0)).requires_grad
+
+
+KINDS = [("prefix-sums", "dt-recall"), ("prefix-sums", "dt"), ("mazes", "dt-recall"),
+         ("prefix-sums", "ff-recall")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "variant"), KINDS)
+class TestRestated:
+    @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.5, 1.0])
+    @pytest.mark.parametrize("prefix", [True, False])
+    def test_progressive_is_algorithm_1(
+        self, problem: str, variant: str, alpha: float, prefix: bool
+    ) -> None:
+        net, batch = tiny(problem, variant), batch_of(problem)
+        objective = Progressive(4, alpha, prefix)
+        seen = set()
+        for number in range(2 if problem == "mazes" else 5):
+            n, k = objective.draw(Moment(1, number))
+            seen.add(n > 0)
+            loss, gradients = learned(objective, net, update_of(batch, number))
+            wanted = restated.progressive(
+                net, batch.inputs, batch.targets, m=4, alpha=alpha, n=n, k=k
+            )
+            torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
+            theirs = restated.gradients_of(wanted, restated.parameters(net))
+            restated.assert_same(gradients, theirs, 1e-12)
+        assert seen == ({True, False} if prefix and problem != "mazes" else seen)
+
+    def test_run_time_weighted(self, problem: str, variant: str) -> None:
+        net, batch = tiny(problem, variant), batch_of(problem)
+        loss, gradients = learned(RunTimeWeighted(4), net, update_of(batch, 0))
+        wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
+        torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
+        theirs = restated.gradients_of(wanted, restated.parameters(net))
+        restated.assert_same(gradients, theirs, 1e-12)
+
+
+@pytest.mark.parametrize("alpha", [-0.01, 1.01, float("nan")])
+def test_an_alpha_that_mixes_nothing_is_refused(alpha: float) -> None:
+    with pytest.raises(RecipeError, match="alpha must lie between 0 and 1"):
+        Progressive(30, alpha)
+
+
+@pytest.mark.parametrize("make", [Progressive, RunTimeWeighted])
+def test_no_iterations_are_refused(make: type[Progressive] | type[RunTimeWeighted]) -> None:
+    with pytest.raises(RecipeError, match="m = 0"):
+        make(0)

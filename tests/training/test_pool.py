@@ -1,0 +1,311 @@
+"""The replay pool: what it draws, what it damages, what it learns from and what it puts back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import restated
+import torch
+from scipy import stats
+from test_objectives import tiny
+from torch import Tensor
+
+import iterant
+from iterant.engine import State
+from iterant.errors import RecipeError
+from iterant.nets.fused import Fused, can_fuse
+from iterant.training.crew import Crew
+from iterant.training.hands import Learned, PlainHands, Stretch
+from iterant.training.moments import Moment
+from iterant.training.objectives import Update
+from iterant.training.pool import ReplayPool, Slots
+
+BATCH, SLOTS = 8, 24
+
+
+@dataclass
+class Asked:
+    """What the hands were asked to learn from, and what came of it."""
+
+    inputs: Tensor
+    targets: Tensor
+    steps: int
+    state: State
+    restart: Tensor
+    learned: Learned | None = None
+
+
+class Watched(PlainHands):
+    """Hands that remember what they were asked; idle ones make up where it leads."""
+
+    idle = False
+    turn = 0
+    asked: Asked | None = None
+
+    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        raise AssertionError("the pool needs no prefix")
+
+    def learn(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        stretch: Stretch,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+    ) -> Learned:
+        assert state is not None
+        assert restart is not None
+        assert stretch.weight == 1
+        assert stretch.each == ()
+        self.asked = Asked(
+            inputs.clone(), targets, stretch.steps, State(state.features.clone()), restart.clone()
+        )
+        if self.idle:
+            self.turn += 1  # so that no two states are ever equal
+            thought = torch.rand(
+                state.features.shape, generator=torch.Generator().manual_seed(self.turn)
+            )
+            learned = Learned(torch.zeros(()), State(thought.double()))
+        else:
+            learned = super().learn(inputs, targets, stretch, state=state, restart=restart)
+        self.asked.learned = learned
+        return learned
+
+
+def hands_of(*, idle: bool = False) -> Watched:
+    net = tiny()
+    hands = Watched(Fused(net) if can_fuse(net) else net)
+    hands.idle = idle
+    return hands
+
+
+def copied(slots: Slots | None) -> Slots | None:
+    return slots and Slots(**{name: value.clone() for name, value in vars(slots).items()})
+
+
+def updates(
+    pool: ReplayPool, hands: Watched, count: int, seed: int = 2
+) -> Iterator[tuple[Update, Tensor, Slots | None, Asked, Slots]]:
+    """Run updates; of each: what it was given, its slots, the pool before, the ask, the pool."""
+    task = iterant.task("prefix-sums")
+    takes = pool.takes(pool.batch)
+    for number in range(count):
+        fresh = task.sample(takes, size=5, seed=9, first=number * takes)
+        moment = Moment(seed, number)
+        update = Update(fresh.inputs.double(), fresh.targets, moment, Crew())
+        before = copied(pool.held)
+        pool.run(hands, update)
+        rows = torch.from_numpy(moment.chosen(pool.batch, pool.slots, "slots"))
+        after = copied(pool.held)
+        assert hands.asked is not None
+        assert after is not None
+        yield update, rows, before, hands.asked, after
+
+
+def small(**changes: float) -> ReplayPool:
+    known = {"fresh": 0.25, "damage": 0.5, "shortest": 2, "longest": 4, **changes}
+    return ReplayPool(BATCH, SLOTS, **known)  # type: ignore[arg-type]
+
+
+class TestSlots:
+    def test_a_batch_takes_different_slots_and_all_alike(self) -> None:
+        seen: Counter[int] = Counter()
+        for number in range(600):
+            rows = Moment(4, number).chosen(BATCH, SLOTS, "slots").tolist()
+            assert len(set(rows)) == BATCH
+            seen.update(rows)
+        assert stats.chisquare([seen[slot] for slot in range(SLOTS)]).pvalue > 1e-3
+
+    def test_the_fresh_share_is_replaced_by_the_new_problems(self) -> None:
+        pool = small()
+        assert pool.takes(BATCH) == 2
+        for update, rows, before, asked, after in updates(pool, hands_of(idle=True), 8):
+            assert torch.equal(asked.inputs[:2], update.inputs)
+            assert torch.equal(asked.targets[:2], update.targets)
+            assert bool(asked.restart[:2].all())
+            if before is not None:
+                assert torch.equal(asked.inputs[2:], before.inputs[rows[2:]])
+                assert torch.equal(asked.restart[2:], ~before.filled[rows[2:]])
+            assert torch.equal(after.inputs[rows], asked.inputs)
+
+    def test_at_least_one_problem_is_fresh(self) -> None:
+        assert ReplayPool(10, 10, fresh=0.01).takes(10) == 1
+
+    def test_slots_outside_the_batch_stay_as_they_are(self) -> None:
+        for _, rows, before, _, after in updates(small(), hands_of(), 6):
+            if before is None:
+                continue
+            outside = torch.ones(SLOTS, dtype=torch.bool)
+            outside[rows] = False
+            for name, value in vars(before).items():
+                assert torch.equal(value[outside], vars(after)[name][outside]), name
+
+    def test_a_slot_is_filled_exactly_when_its_own_problem_was_thought_about(self) -> None:
+        chosen: set[int] = set()
+        for _, rows, _, asked, after in updates(small(), hands_of(), 10):
+            chosen |= set(rows.tolist())
+            assert set(after.filled.nonzero().flatten().tolist()) == chosen
+            assert asked.learned is not None
+            assert torch.equal(after.features[rows], asked.learned.end.features)
+
+    def test_before_their_first_turn_slots_hold_true_problems(self) -> None:
+        (update, _, _, _, after), *_ = list(updates(small(), hands_of(), 1))
+        given = {tuple(row.flatten().tolist()) for row in update.inputs}
+        assert {tuple(row.flatten().tolist()) for row in after.inputs} == given
+        answers = (after.inputs[:, 0] > 0).long().cumsum(dim=1) % 2
+        assert torch.equal(after.targets, answers)
+
+
+class TestDamage:
+    def kinds(self, pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor]]:
+        """How each old state of many updates was damaged, told by looking at it alone."""
+        found: Counter[str] = Counter()
+        noises: list[Tensor] = []
+        for _, rows, before, asked, _ in updates(pool, hands_of(idle=True), count):
+            if before is None or not bool(before.filled.all()):
+                continue
+            for place in range(pool.takes(BATCH), BATCH):
+                state = asked.state.features[place]
+                others = [
+                    slot for slot in range(SLOTS) if torch.equal(before.features[slot], state)
+                ]
+                if int(rows[place]) in others:
+                    found["as it was"] += 1
+                elif others:
+                    found["another's"] += 1
+                elif not state.any():
+                    found["zeros"] += 1
+                else:
+                    found["noise"] += 1
+                    noises.append(state)
+        return found, noises
+
+    def test_share_and_kinds(self) -> None:
+        pool = small(damage=0.6)
+        found, noises = self.kinds(pool, 260)
+        total = found.total()
+        assert total > 1200
+        # Another slot is the slot itself once in SLOTS times.
+        share = 0.6 * (1 - 1 / (3 * SLOTS))
+        assert stats.binomtest(total - found["as it was"], total, share).pvalue > 1e-3
+        observed = [found["zeros"], found["noise"], found["another's"] * SLOTS / (SLOTS - 1)]
+        assert stats.chisquare(observed, [sum(observed) / 3] * 3).pvalue > 1e-3
+        noise = torch.stack(noises)
+        different = noise.flatten(1).unique(dim=0)
+        assert len(different) > 20
+        assert stats.kstest(different.flatten().numpy(), "norm").pvalue > 1e-3
+
+    def test_none_where_none_is_asked_for(self) -> None:
+        found, _ = self.kinds(small(damage=0.0), 30)
+        assert set(found) == {"as it was"}
+
+    def test_all_where_all_is_asked_for(self) -> None:
+        found, _ = self.kinds(small(damage=1.0), 60)
+        assert found["as it was"] < 0.05 * found.total()
+
+    def test_the_pool_itself_is_not_damaged(self) -> None:
+        pool = small(damage=1.0)
+        for _ in updates(pool, hands_of(idle=True), 3):
+            pass
+        before = copied(pool.held)
+        pool._damaged(pool.held, torch.arange(SLOTS), Moment(2, 50))  # type: ignore[arg-type]
+        assert before is not None
+        assert pool.held is not None
+        assert torch.equal(before.features, pool.held.features)
+
+
+class TestLearning:
+    def test_k_is_uniform(self) -> None:
+        drawn = Counter(asked.steps for *_, asked, _ in updates(small(), hands_of(idle=True), 600))
+        assert set(drawn) == {2, 3, 4}
+        assert stats.chisquare(list(drawn.values())).pvalue > 1e-3
+
+    def test_losses_and_gradients_are_those_of_the_definition(self) -> None:
+        pool, hands = small(), hands_of()
+        net = tiny()
+        mine = restated.parameters(getattr(hands.net, "net", hands.net))
+        for number, (*_, asked, _) in enumerate(updates(pool, hands, 6)):
+            rows = [
+                net.start(asked.inputs[i : i + 1])
+                if asked.restart[i]
+                else asked.state.features[i : i + 1]
+                for i in range(BATCH)
+            ]
+            end = restated.unrolled(net, asked.inputs, torch.cat(rows), asked.steps)
+            wanted = restated.loss_of(net, end, asked.inputs, asked.targets)
+            theirs = restated.gradients_of(wanted, restated.parameters(net))
+            assert asked.learned is not None
+            torch.testing.assert_close(asked.learned.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
+            ours = [weight.grad for weight in mine if weight.grad is not None]
+            restated.assert_same(ours, theirs, 1e-12)
+            restated.assert_same([asked.learned.end.features], [end.detach()], 1e-12)
+            for weight in mine:
+                weight.grad = None
+            assert bool(asked.restart.any()), number
+            # The fresh rows alone teach the projection.
+            assert bool(theirs[0].any())
+
+    def test_rows_that_go_on_teach_the_projection_nothing(self) -> None:
+        net, hands = tiny(), hands_of()
+        pool = small()
+        for *_, asked, _ in updates(pool, hands, 4):
+            going_on = State(asked.state.features[~asked.restart])
+        weights = restated.parameters(net)
+        PlainHands(net).learn(
+            asked.inputs[~asked.restart],
+            asked.targets[~asked.restart],
+            Stretch(3),
+            state=going_on,
+            restart=torch.zeros(len(going_on.features), dtype=torch.bool),
+        )
+        projection = weights[0].grad
+        assert projection is None or not projection.any()
+
+    def test_chance_is_the_moments_alone(self) -> None:
+        first = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5)]
+        again = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5)]
+        other = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5, seed=3)]
+        assert all(map(torch.equal, first, again))
+        assert not all(map(torch.equal, first, other))
+
+    def test_a_pool_taken_over_goes_on_alike(self) -> None:
+        pool, hands = small(), hands_of()
+        whole = [after for *_, after in updates(pool, hands, 8)]
+        broken = small()
+        for _ in updates(broken, hands_of(), 4):
+            pass
+        successor = small()
+        successor.restore({name: value.clone() for name, value in broken.tensors().items()})
+        task = iterant.task("prefix-sums")
+        for number in range(4, 8):
+            fresh = task.sample(2, size=5, seed=9, first=number * 2)
+            update = Update(fresh.inputs.double(), fresh.targets, Moment(2, number), Crew())
+            successor.run(hands_of(), update)
+        assert successor.held is not None
+        for name, value in vars(whole[-1]).items():
+            assert torch.equal(vars(successor.held)[name], value), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fresh": 1.5}, "share from 0 to 1"),
+        ({"damage": -0.1}, "share from 0 to 1"),
+        ({"fresh": 0.0}, "never sees a new problem"),
+        ({"shortest": 5, "longest": 4}, "shortest <= longest"),
+        ({"shortest": 0}, "shortest <= longest"),
+    ],
+)
+def test_a_pool_that_cannot_work_is_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        small(**changes)
+
+
+def test_a_batch_larger_than_the_pool_is_refused() -> None:
+    with pytest.raises(RecipeError, match="does not fit a pool of 4 slots"):
+        ReplayPool(batch=5, slots=4)
