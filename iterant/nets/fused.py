@@ -5,10 +5,8 @@
     >>> fast.flush()                       # the kernels' gradients of the block arrive here
 
 Two things make training fast where the plain way is slow. Convolution, addition and ReLU are one
-kernel (cuDNN's, where there is one). And the gradient of a kernel is not computed at every
-iteration: the pairs (input, gradient of the output) of several iterations are kept, and one large
-convolution over them gives their sum, on a second CUDA stream beside the backward chain. That is
-faster and, in bfloat16, rounded once instead of many times.
+kernel (cuDNN's, where there is one). And the gradients of the kernels, which the backward chain
+does not wait for, are computed on a second CUDA stream beside it and summed in float32.
 
 The mathematics is that of the plain network; a test compares the two in float64.
 """
@@ -24,33 +22,36 @@ from torch.autograd import Function
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.layers import ResidualBlock
 
-GROUP = 6
-"""Iterations whose kernel gradients are computed together."""
-
 
 class Tape:
-    """Pairs (input, gradient of the output) of each kernel, turned into its gradient in groups."""
+    """The gradients of the kernels, computed as iterations leave (input, gradient of the output).
 
-    def __init__(self, group: int = GROUP, *, beside: bool = True) -> None:
-        """Groups of so many iterations; ``beside``: on a second stream, on CUDA."""
-        self.group, self.beside = group, beside
-        self._pairs: dict[Tensor, list[tuple[Tensor, Tensor]]] = {}
+    On CUDA that happens on a second stream beside the backward chain, which does not wait for it.
+    Sums are float32, so that in bfloat16 nothing is lost by adding up thirty iterations.
+    """
+
+    def __init__(self) -> None:
+        """Nothing on it."""
         self._sums: dict[Tensor, Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
-    def put(self, weight: Tensor, x: Tensor, gradient: Tensor) -> None:
-        """Leave a pair; a full group is worked off."""
-        pairs = self._pairs.setdefault(weight, [])
-        pairs.append((x, gradient))
-        if len(pairs) >= self.group:
-            self._work_off(weight)
+    def put(self, weight: Tensor, kernel: Tensor, x: Tensor, gradient: Tensor) -> None:
+        """Leave a pair: its part of the weight's gradient is computed and added."""
+        if not weight.is_cuda:
+            self._add(weight, kernel, x, gradient)
+            return
+        if self._stream is None:
+            make: Any = torch.cuda.Stream
+            self._stream = make(weight.device)
+        self._stream.wait_stream(torch.cuda.current_stream())
+        self._kept += [x, gradient]
+        with torch.cuda.stream(self._stream):
+            self._add(weight, kernel, x, gradient)
 
     @torch.no_grad()
     def flush(self) -> None:
-        """Work off what is left, wait for the second stream, and add to the gradients."""
-        for weight in list(self._pairs):
-            self._work_off(weight)
+        """Wait for the second stream, and add the sums to the gradients."""
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
         # Only now: autograd adds to the same gradients on its own stream until backward ends,
@@ -62,27 +63,14 @@ class Tape:
         self._sums.clear()
         self._kept.clear()
 
-    def _work_off(self, weight: Tensor) -> None:
-        pairs = self._pairs.pop(weight, [])
-        if not pairs:
-            return
-        if not (weight.is_cuda and self.beside):
-            self._add(weight, pairs)
-            return
-        if self._stream is None:
-            make: Any = torch.cuda.Stream
-            self._stream = make(weight.device)
-        self._stream.wait_stream(torch.cuda.current_stream())
-        self._kept += [tensor for pair in pairs for tensor in pair]
-        with torch.cuda.stream(self._stream):
-            self._add(weight, pairs)
-
-    def _add(self, weight: Tensor, pairs: list[tuple[Tensor, Tensor]]) -> None:
-        gradient = _weight_gradient(weight, pairs)
+    @torch.no_grad()
+    def _add(self, weight: Tensor, kernel: Tensor, x: Tensor, gradient: Tensor) -> None:
+        made = _kernel_gradient(gradient, x, kernel)
+        part = made.squeeze(2) if weight.dim() == 3 else made
         if weight in self._sums:
-            self._sums[weight] += gradient
+            self._sums[weight] += part
         else:
-            self._sums[weight] = gradient
+            self._sums[weight] = part if part.dtype == torch.float64 else part.float()
 
 
 class Fused:
@@ -98,6 +86,7 @@ class Fused:
         blocks = [block for block in net.block if isinstance(block, ResidualBlock)]
         self._pairs = [(block.conv1.weight, block.conv2.weight) for block in blocks]
         self._kernels: dict[Tensor, Tensor] = {}
+        self._pinned = False
 
     def check(self, inputs: Tensor) -> None:
         """As the network itself."""
@@ -105,7 +94,8 @@ class Fused:
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term, and the kernels as iterations need them: once a problem."""
-        self._lay_out()
+        if not self._pinned:
+            self._kernels = self._laid_out()
         memory = self.net.read(inputs)
         return None if memory is None else self._images(memory)
 
@@ -138,13 +128,26 @@ class Fused:
         """Bring the gradients of the block's kernels up to date: once after each backward."""
         self.tape.flush()
 
-    def _lay_out(self) -> None:
-        """The kernels in the layout of the images, once a problem instead of once a call."""
-        self._kernels = {weight: _kernel(weight) for pair in self._pairs for weight in pair}
-        if self.net.recall is not None:
-            self._kernels[self.net.recall.weight] = _kernel(
-                self.net.recall.weight, self.net.recall.width
-            )
+    def pin(self) -> None:
+        """Lay the kernels out now and keep them: whoever changes the weights calls `refresh`."""
+        self._kernels, self._pinned = self._laid_out(), True
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Bring pinned kernels up to date with the weights, in place."""
+        for kernel, new in zip(self._kernels.values(), self._laid_out().values(), strict=True):
+            if kernel.data_ptr() != new.data_ptr():
+                kernel.copy_(new)
+
+    def _laid_out(self) -> dict[Tensor, Tensor]:
+        """The kernels in the layout of the images."""
+        kernels = {weight: _kernel(weight) for pair in self._pairs for weight in pair}
+        recall = self.net.recall
+        return (
+            kernels
+            if recall is None
+            else {**kernels, recall.weight: _kernel(recall.weight, recall.width)}
+        )
 
     def _images(self, tensor: Tensor) -> Tensor:
         """Strings as images one pixel high, so that one set of kernels serves both."""
@@ -187,16 +190,12 @@ def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
     return made
 
 
-def _weight_gradient(weight: Tensor, pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """One convolution over several iterations; of a recall kernel, the features' part."""
-    inputs = torch.cat([x for x, _ in pairs]) if len(pairs) > 1 else pairs[0][0]
-    outputs = torch.cat([g for _, g in pairs]) if len(pairs) > 1 else pairs[0][1]
-    kernel = _kernel(weight, inputs.shape[1])
+def _kernel_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
     made: Tensor = torch.ops.aten.convolution_backward(
-        outputs, inputs, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1,
+        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1,
         [False, True, False],
     )[1]  # fmt: skip
-    return made.squeeze(2) if weight.dim() == 3 else made
+    return made
 
 
 class _Conv(Function):
@@ -220,7 +219,7 @@ class _Conv(Function):
         g = gradients[0]
         if y is not None:
             g = torch.ops.aten.threshold_backward(g, y, 0)
-        ctx.tape.put(ctx.weight, x, g)
+        ctx.tape.put(ctx.weight, kernel, x, g)
         back = _input_gradient(g, x, kernel) if ctx.needs_input_grad[0] else None
         return back, None, None, None, g, None
 
@@ -250,8 +249,8 @@ class _Block(Function):
         outer = torch.ops.aten.threshold_backward(gradients[0], y, 0)
         middle = _input_gradient(outer, inner, kernel2)
         middle = torch.ops.aten.threshold_backward(middle, inner, 0)
-        ctx.tape.put(ctx.weights[1], inner, outer)
-        ctx.tape.put(ctx.weights[0], x, middle)
+        ctx.tape.put(ctx.weights[1], kernel2, inner, outer)
+        ctx.tape.put(ctx.weights[0], kernel1, x, middle)
         back = _input_gradient(middle, x, kernel1).add_(outer)
         return back, None, None, None, None, None
 

@@ -87,14 +87,18 @@ class CapturedHands:
         buffers = self._buffers(inputs)
         buffers.inputs.copy_(inputs)
         buffers.targets.copy_(targets)
-        if state is not None and state.features is not buffers.features:
-            buffers.features.copy_(state.features)
-        if restart is not None:
-            buffers.restart.copy_(restart)
-        key = (stretch, state is None, restart is None, keep is None)
-        captured = self._replay(
-            key, partial(self._learn, stretch, state is None, restart is None, keep is not None)
-        )
+        # One graph serves every kind of start: the rows that restart are told by a buffer.
+        if state is None:
+            buffers.restart.fill_(True)
+        else:
+            if state.features is not buffers.features:
+                buffers.features.copy_(state.features)
+            if restart is None:
+                buffers.restart.fill_(False)
+            else:
+                buffers.restart.copy_(restart)
+        key = (stretch, keep is None)
+        captured = self._replay(key, partial(self._learn, stretch, keep is not None))
         step = 0 if state is None else state.step
         kept = None if keep is None else State(captured.trail[keep], step + keep)
         return Learned(captured.loss, State(captured.trail[-1], step + stretch.steps), kept)
@@ -126,11 +130,10 @@ class CapturedHands:
         return buffers.features.new_zeros(()), []
 
     def _learn(
-        self, stretch: Stretch, start: bool, whole: bool, keep: bool, buffers: _Buffers
+        self, stretch: Stretch, keep: bool, buffers: _Buffers
     ) -> tuple[Tensor, list[Tensor]]:
         inputs, targets = buffers.inputs, buffers.targets
-        given = None if start else State(buffers.features)
-        state = begin_again(self.net, inputs, given, None if whole else buffers.restart)
+        state = begin_again(self.net, inputs, State(buffers.features), buffers.restart)
         loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.smoothing)
         torch.autograd.backward(loss * stretch.weight)
         if isinstance(self.net, Fused):

@@ -59,13 +59,15 @@ class Learner:
         self.dtype: torch.dtype = names.find("precision", recipe.precision)
         self.working = self._working()
         self.net = _as_net(self.working)
-        fast = Fused(self.working) if can_fuse(self.working) else None
+        self.fast = Fused(self.working) if can_fuse(self.working) else None
         self.optimizer = optimizer_of(recipe, self.module)
         self.hands: Hands = (
-            CapturedHands(fast or self.net, self.working, recipe.smoothing)
+            CapturedHands(self.fast or self.net, self.working, recipe.smoothing)
             if device.type == "cuda" and capture
-            else PlainHands(fast or self.net, recipe.smoothing)
+            else PlainHands(self.fast or self.net, recipe.smoothing)
         )
+        if self.fast is not None:
+            self.fast.pin()
         self.updates = 0
         self.average = (
             None
@@ -110,9 +112,11 @@ class Learner:
 
     @torch.no_grad()
     def _follow(self, weights: list[Tensor]) -> None:
-        """Bring the working copy and the average up to date."""
+        """Bring the working copy, its laid-out kernels and the average up to date."""
         if self.working is not self.module:
             torch._foreach_copy_(list(self.working.parameters()), weights)
+        if self.fast is not None:
+            self.fast.refresh()
         if self.average is not None and self.recipe.average is not None:
             decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
             torch._foreach_lerp_(list(self.average.values()), weights, 1 - decay)
@@ -179,6 +183,8 @@ class Learner:
             self.objective.restore(held)
         if self.working is not self.module:
             torch._foreach_copy_(list(self.working.parameters()), list(self.module.parameters()))
+        if self.fast is not None:
+            self.fast.refresh()
         self.updates = updates
 
 

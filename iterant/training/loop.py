@@ -80,6 +80,7 @@ class Loop:
         self.figures: Figures = {}
         self.watched: set[str] = set()
         self.best: dict[str, Any] = {}
+        self.unsaved: dict[str, torch.Tensor] | None = None
         self.losses: list[torch.Tensor] = []
         self.read: list[float] = []
         self.guard = Guard()
@@ -191,13 +192,13 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int) -> None:
-        """Save the weights that validate best; the later ones on a tie."""
+        """Keep the weights that validate best, the later ones on a tie, for the next save."""
         accuracy = self.figures.get("validation")
         if accuracy is None or accuracy < self.best.get("validation", -1.0):
             return
         self.best = {"validation": accuracy, "epoch": epoch, "step": self.update}
         if self.folder is not None:
-            self.folder.save("best", self.learner.judged(), self.best, self.keeping.shard_mb)
+            self.unsaved = {name: weight.clone() for name, weight in self.learner.judged().items()}
 
     def save(self) -> None:
         """Write the checkpoint from which the run can go on; refuse to write one that is NaN."""
@@ -206,6 +207,9 @@ class Loop:
         self.saved = self.update
         if self.folder is None:
             return
+        if self.unsaved is not None:
+            self.folder.save("best", self.unsaved, self.best, self.keeping.shard_mb)
+            self.unsaved = None
         if self.learner.average is not None:
             self.folder.save("averaged", self.learner.judged(), {"step": self.update},
                              self.keeping.shard_mb)  # fmt: skip
@@ -215,7 +219,7 @@ class Loop:
             {"step": self.update, "seed": self.seed, "best": self.best,
              "figures": {name: _number(value) for name, value in self.figures.items()},
              "watched": sorted(self.watched), "losses": self.read,
-             "smallest": _number(self.guard.smallest),
+             "first_loss": self.guard.first,
              "pool": self.keeping.pool or not isinstance(self.learner.objective, ReplayPool)},
             self.keeping.shard_mb,
         )  # fmt: skip
@@ -252,8 +256,7 @@ class Loop:
             for name, value in metadata["figures"].items()
         }
         self.read, self.saved = list(metadata["losses"]), self.update
-        smallest = metadata["smallest"]
-        self.guard.smallest = math.inf if smallest is None else smallest
+        self.guard.first = metadata["first_loss"]
         if not metadata["pool"]:
             self.reporter.note(
                 "the checkpoint was saved without its replay pool (--drop-pool), which begins "

@@ -31,7 +31,7 @@ _PAPER: dict[str, Fields] = {
     "prefix-sums": {
         "batch": 100, "epochs": 150, "alpha": 1.0, "optimizer": "adam", "rate": 1e-3,
         "warmup": 10, "milestones": (60, 100), "decay": 0.01, "clip": 1.0,
-        "validate_every": 5, "watch_every": 25, "checkpoint_every": 10, "notes": (_FACTOR,),
+        "validate_every": 10, "watch_every": 50, "checkpoint_every": 30, "notes": (_FACTOR,),
     },
     "mazes": {
         "batch": 50, "epochs": 50, "alpha": 0.01, "optimizer": "adam", "rate": 1e-3,
