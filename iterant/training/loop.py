@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -83,6 +83,7 @@ class Loop:
         self.unsaved: dict[str, torch.Tensor] | None = None
         self.losses: list[torch.Tensor] = []
         self.read: list[float] = []
+        self.shown: Report | None = None
         self.guard = Guard()
         self.seen, self.since, self.saved = 0, 0.0, -1
 
@@ -91,8 +92,11 @@ class Loop:
         """Updates done."""
         return self.learner.updates
 
-    def run(self, clock: Clock, signals: Signals) -> str:
-        """Go on to the last update or to the first reason to stop; says which."""
+    def steps(self, clock: Clock, signals: Signals) -> Generator[None, None, str]:
+        """Go on to the last update or to the first reason to stop; returns which.
+
+        Yields after every update, so that several runs can take turns.
+        """
         self.seen, self.since = self.update, clock.elapsed
         while self.update < self.total:
             reason = self._reason_to_stop(clock, signals)
@@ -106,6 +110,7 @@ class Loop:
             if place == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
             clock.took(clock.elapsed - begun)
+            yield
         if self.saved != self.update:
             self.save()
         return "finished"
@@ -133,7 +138,7 @@ class Loop:
         self.read.clear()
         now = clock.elapsed
         pace = (self.update - self.seen) / max(now - self.since, 1e-9)
-        report = self.report(mean, pace)
+        report = self.shown = self.report(mean, pace)
         self.reporter.show(report)
         self._log({"kind": "train", "loss": report.loss, "rate": report.rate,
                    "updates_per_second": pace})  # fmt: skip
@@ -169,13 +174,19 @@ class Loop:
     def _end_of_epoch(self, epoch: int) -> None:
         """Validate, watch and save, as often as the recipe says, and at the very end."""
         recipe, final = self.recipe, epoch == self.recipe.epochs
+        fresh: Figures = {}
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
-            self._judge("validation", self.watcher.validate)
+            fresh |= self._judge("validation", self.watcher.validate)
             self._keep_best(epoch)
         if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
             watched = self._judge("watch", self.watcher.watch)
             self.watched |= watched.keys()
+            fresh |= watched
+        if fresh and self.shown is not None:
+            self.reporter.show(replace(self.shown, figures=dict(self.figures),
+                                       monitoring=tuple(sorted(self.watched)),
+                                       fresh=tuple(fresh)))  # fmt: skip
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
 

@@ -29,6 +29,8 @@ class Report:
     """The newest validation and watch figures by name: "validation", "48 at 4m", "48 change" …"""
     monitoring: tuple[str, ...] = ()
     """The names of those that only monitor and choose nothing"""
+    fresh: tuple[str, ...] = ()
+    """The names of those that were measured just now"""
 
 
 class Reporter(Protocol):

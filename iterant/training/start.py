@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,23 @@ def device_of(word: str = "auto") -> torch.device:
     return device
 
 
+Going = Generator[None, None, RunFolder]
+"""A run under way: yields after every update, returns its folder."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run is carried out with."""
+
+    device: torch.device
+    crew: Crew
+    keeping: Keeping
+    reporter: Reporter
+    clock: Clock
+    signals: Signals | None = None
+    """Somebody who listens for several runs; None: the run listens itself"""
+
+
 def train(
     task: Task | str | None = None,
     *,
@@ -61,6 +80,7 @@ def train(
     seed: int = 0,
     out: str | Path | None = None,
     resume: str | Path | None = None,
+    data: str | Path | None = None,
     device: str = "auto",
     time_limit: str | float | None = None,
     shard_mb: float | None = None,
@@ -70,21 +90,19 @@ def train(
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
 
-    ``out`` is a new folder, ``resume`` one that exists; give one of the two.
+    ``out`` is a new folder, ``resume`` one that exists; give one of the two. ``data`` is where the
+    task finds its problems, if not where it found them before.
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
     check_seed(seed)
     keeping = Keeping(shard_mb, pool=not drop_pool)
-    where = device_of(device)
-    if where.type == "cuda":
-        torch.cuda.set_device(where)
+    clock = Clock(None if time_limit is None else seconds(time_limit))
+    where = use_device(device)
     crew = join(where)
-    listener = reporter or Silent()
-    if crew.rank:
-        listener = Silent()
+    listener = Silent() if reporter is None or crew.rank else reporter
+    setting = Setting(where, crew, keeping, listener, clock)
     try:
-        clock = Clock(None if time_limit is None else seconds(time_limit))
         if resume is not None:
             changes |= {"net": net} if net else {}
             if changes:
@@ -92,41 +110,65 @@ def train(
                     f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
                     "(only --time-limit, --shard-mb, --drop-pool and --device can)"
                 )
-            return _resume(task, Path(resume), where, crew, keeping, listener, clock)
-        if task is None:
-            raise UsageError("which task? give one of: " + ", ".join(names.known("task")))
-        made = names.task(task) if isinstance(task, str) else task
-        chosen = (
-            names.recipe(recipe, made.spec.name, net or "dt-recall")
-            if isinstance(recipe, str)
-            else recipe
-        )
-        chosen = chosen.changed(**({"net": net} if net else {}), **changes)
-        word = task if isinstance(task, str) else made.spec.name
-        return _begin(
-            word, made, chosen, seed, Path(str(out)), where, crew, keeping, listener, clock
-        )
+            return finish(resumed(task, Path(resume), setting, data))
+        word, made = task_named(task, data)
+        chosen = recipe_for(made, recipe, net, changes)
+        return finish(begun(word, made, chosen, seed, Path(str(out)), setting))
     finally:
         crew.leave()
 
 
-def _begin(
+def use_device(word: str) -> torch.device:
+    """The device of that name, made the current one."""
+    where = device_of(word)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    return where
+
+
+def task_named(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
+    """A task and the word that finds it again."""
+    if task is None:
+        raise UsageError("which task? give one of: " + ", ".join(names.known("task")))
+    if not isinstance(task, str):
+        return task.spec.name, task
+    return task, names.task(task, **({} if data is None else {"data": data}))
+
+
+def recipe_for(
+    task: Task, recipe: Recipe | str, net: str | None, changes: dict[str, Any]
+) -> Recipe:
+    """The recipe of that name for a task and a network, with the changes made."""
+    if isinstance(recipe, str):
+        recipe = names.recipe(recipe, task.spec.name, net or "dt-recall")
+    return recipe.changed(**({"net": net} if net else {}), **changes)
+
+
+def finish(going: Going) -> RunFolder:
+    """Carry a run to its end."""
+    while True:
+        try:
+            next(going)
+        except StopIteration as end:
+            folder: RunFolder = end.value
+            return folder
+
+
+def begun(
     word: str,
     task: Task,
     recipe: Recipe,
     seed: int,
     out: Path,
-    device: torch.device,
-    crew: Crew,
-    keeping: Keeping,
-    reporter: Reporter,
-    clock: Clock,
-) -> RunFolder:
+    setting: Setting,
+    problems: Problems | None = None,
+) -> Going:
     """A new run; everything that can be refused is refused before the folder is made."""
+    crew, keeping, reporter = setting.crew, setting.keeping, setting.reporter
     crew.check(recipe.batch)
     net, described = network_of(recipe, task.spec, seed)
-    learner = Learner(net, recipe, device, crew)
-    problems = Problems.of(task, recipe, device)
+    learner = Learner(net, recipe, setting.device, crew)
+    problems = problems or Problems.of(task, recipe, setting.device)
     data = getattr(task, "data", None)
     config = {
         "task": word,
@@ -140,19 +182,19 @@ def _begin(
                 keeping=keeping, crew=crew)  # fmt: skip
     if not keeping.pool and isinstance(learner.objective, ReplayPool):
         reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
-    return _go(loop, out, clock, f"{task.spec.title}: {_named(recipe, learner, seed)}")
+    title = f"{task.spec.title}: {_named(recipe, learner, seed)}"
+    return (yield from _going(loop, out, setting, title))
 
 
-def _resume(
+def resumed(
     task: Task | str | None,
     path: Path,
-    device: torch.device,
-    crew: Crew,
-    keeping: Keeping,
-    reporter: Reporter,
-    clock: Clock,
-) -> RunFolder:
+    setting: Setting,
+    data: str | Path | None = None,
+    problems: Problems | None = None,
+) -> Going:
     """Go on with a run from its last checkpoint."""
+    crew, reporter = setting.crew, setting.reporter
     folder = RunFolder.open(path)
     config = folder.config
     if not {"task", "recipe", "net", "seed"} <= config.keys():
@@ -172,21 +214,23 @@ def _resume(
             f"this run was begun by another version of the code ({began or 'unknown'} then, "
             f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
         )
-    made = _task_again(config) if task is None or isinstance(task, str) else task
+    made = task_again(config, data) if task is None or isinstance(task, str) else task
     recipe = Recipe().changed(**config["recipe"])
     crew.check(recipe.batch)
     net: Net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
-    learner = Learner(net, recipe, device, crew)
-    loop = Loop(made, recipe, config["seed"], learner, Problems.of(made, recipe, device),
-                folder=None if crew.rank else folder, reporter=reporter, keeping=keeping,
+    learner = Learner(net, recipe, setting.device, crew)
+    problems = problems or Problems.of(made, recipe, setting.device)
+    loop = Loop(made, recipe, config["seed"], learner, problems,
+                folder=None if crew.rank else folder, reporter=reporter, keeping=setting.keeping,
                 crew=crew)  # fmt: skip
     title = f"{made.spec.title}: {_named(recipe, learner, config['seed'])}"
-    return _go(loop, path, clock, title, source=folder)
+    return (yield from _going(loop, path, setting, title, source=folder))
 
 
-def _task_again(config: dict[str, Any]) -> Task:
-    options = {"data": config["data"]} if config.get("data") else {}
-    return names.task(config["task"], **options)
+def task_again(config: dict[str, Any], data: str | Path | None = None) -> Task:
+    """The task of a run, on the data that it had or on that of now."""
+    place = data or config.get("data")
+    return names.task(config["task"], **({"data": place} if place else {}))
 
 
 def _named(recipe: Recipe, learner: Learner, seed: int) -> str:
@@ -194,27 +238,29 @@ def _named(recipe: Recipe, learner: Learner, seed: int) -> str:
     return f"{recipe.net}, recipe {recipe.name}, {count:,} parameters, seed {seed}"
 
 
-def _go(
-    loop: Loop, path: Path, clock: Clock, title: str, source: RunFolder | None = None
-) -> RunFolder:
+def _going(
+    loop: Loop, path: Path, setting: Setting, title: str, source: RunFolder | None = None
+) -> Going:
     """Run the loop under the folder's lock, and leave the folder saying how it ended."""
+    listening = Signals() if setting.signals is None else contextlib.nullcontext(setting.signals)
     if loop.folder is None:
-        with Signals() as signals:
+        with listening as signals:
             if source is not None:
                 loop.resume(source)
-            loop.run(clock, signals)
+            yield from loop.steps(setting.clock, signals)
         return RunFolder.open(path)
     folder = loop.folder
-    with folder.lock(), Signals() as signals:
+    with folder.lock(), listening as signals:
         if source is not None:
             loop.resume(source)
         folder.set_status("running", step=loop.update, steps=loop.total)
         loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
         try:
-            reason = loop.run(clock, signals)
+            reason = yield from loop.steps(setting.clock, signals)
         except BaseException as error:
-            state = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
-            said = str(error) or ("interrupted" if state == "stopped" else type(error).__name__)
+            broken_off = isinstance(error, KeyboardInterrupt | GeneratorExit)
+            state = "stopped" if broken_off else "failed"
+            said = str(error) or ("interrupted" if broken_off else type(error).__name__)
             with contextlib.suppress(RunError):  # a full disk must not hide why
                 folder.set_status(state, reason=said)
             loop.reporter.end(f"{state}: {said}")
