@@ -1,0 +1,281 @@
+"""One update: the optimisers are torch's own, and everything around them does what it says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import restated
+import torch
+from torch import Tensor, nn
+
+import iterant
+from iterant.errors import NetError, RecipeError
+from iterant.nets import Net
+from iterant.training.hands import Hands, criterion
+from iterant.training.learner import Learner
+from iterant.training.moments import Moment
+from iterant.training.objectives import Update
+from iterant.training.parts import network_of
+from iterant.training.recipe import Recipe
+
+CPU = torch.device("cpu")
+SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
+
+
+def learner_of(problem: str = "prefix-sums", **changes: Any) -> Learner:
+    chosen = Recipe(**{**SMALL, **changes})
+    net, _ = network_of(chosen, iterant.task(problem).spec, seed=1)
+    return Learner(net, chosen, CPU)
+
+
+def module_of(learner: Learner) -> nn.Module:
+    return learner.module
+
+
+class Given:
+    """An objective whose gradients are known: of update u, the u-th draw of a generator."""
+
+    def __init__(self, learner: Learner, scale: float = 1.0) -> None:
+        self.learner, self.scale = learner, scale
+
+    def takes(self, batch: int) -> int:
+        return batch
+
+    def run(self, hands: Hands, update: Update) -> Tensor:
+        weights = self.learner.working.parameters()
+        for weight, gradient in zip(
+            weights, gradients(self.learner, update.moment.update), strict=True
+        ):
+            assert weight.grad is not None
+            weight.grad += (self.scale * gradient).to(weight.dtype)
+        return torch.zeros(())
+
+
+def gradients(learner: Learner, number: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(number)
+    return [torch.randn(w.shape, generator=generator) for w in learner.module.parameters()]
+
+
+def step(learner: Learner, number: int, factor: float = 1.0) -> None:
+    inputs, targets = torch.zeros(2, 1, 4), torch.zeros(2, 4, dtype=torch.int64)
+    learner.update(inputs, targets, Moment(0, number), factor)
+
+
+def weights_of(learner: Learner) -> list[Tensor]:
+    return [weight.detach().clone() for weight in learner.module.parameters()]
+
+
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": lambda weights: torch.optim.Adam(weights, lr=0.01, weight_decay=0.1),
+    "adamw": lambda weights: torch.optim.AdamW(weights, lr=0.01, weight_decay=0.1),
+    "sgd": lambda weights: torch.optim.SGD(weights, lr=0.01, weight_decay=0.1, momentum=0.7),
+}
+
+
+@pytest.mark.parametrize("word", OPTIMISERS)
+def test_optimisers_are_torchs_own(word: str) -> None:
+    learner = learner_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
+    learner.objective = Given(learner)
+    theirs = [nn.Parameter(weight) for weight in weights_of(learner)]
+    optimiser = OPTIMISERS[word](theirs)
+    for number in range(5):
+        step(learner, number)
+        for weight, gradient in zip(theirs, gradients(learner, number), strict=True):
+            weight.grad = gradient
+        optimiser.step()
+    restated.assert_same(weights_of(learner), [weight.detach() for weight in theirs], 1e-6)
+
+
+def test_decay_inside_adam_is_not_decoupled_decay() -> None:
+    ends = []
+    for word in ("adam", "adamw"):
+        learner = learner_of(optimizer=word, weight_decay=0.1)
+        learner.objective = Given(learner)
+        step(learner, 0)
+        ends.append(weights_of(learner)[0])
+    assert not torch.allclose(*ends)
+
+
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
+def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
+    moved = {}
+    for throttle in (False, True):
+        learner = learner_of(
+            net=variant,
+            optimizer="sgd",
+            momentum=0.0,
+            weight_decay=0.0,
+            throttle=throttle,
+            rate=1.0,
+        )
+        before = weights_of(learner)
+        learner.objective = Given(learner)
+        step(learner, 0, factor=0.5)
+        moved[throttle] = [b - a for a, b in zip(before, weights_of(learner), strict=True)]
+    named = [name for name, _ in module_of(learner).named_parameters()]
+    for name, plain, slow in zip(named, moved[False], moved[True], strict=True):
+        repeated = not variant.startswith("ff") and name.split(".")[0] in ("recall", "block")
+        restated.assert_same([slow], [plain / 3 if repeated else plain], 1e-5)
+    assert any(name.startswith("projection") for name in named)
+
+
+def test_clipping_bounds_the_norm_of_all_gradients_together() -> None:
+    learner = learner_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
+    before = weights_of(learner)
+    learner.objective = Given(learner)
+    step(learner, 0)
+    wanted = gradients(learner, 0)
+    length = sum(float((gradient**2).sum()) for gradient in wanted) ** 0.5
+    assert length > 0.5
+    for old, new, gradient in zip(before, weights_of(learner), wanted, strict=True):
+        torch.testing.assert_close(old - new, gradient * 0.5 / length, rtol=1e-4, atol=1e-6)
+
+
+def test_small_gradients_are_not_clipped() -> None:
+    ends = []
+    for clip in (None, 100.0):
+        learner = learner_of(optimizer="sgd", clip=clip)
+        learner.objective = Given(learner, scale=1e-3)
+        step(learner, 0)
+        ends.append(weights_of(learner))
+    restated.assert_same(*ends, 0.0)
+
+
+def test_averaged_weights_follow_their_recurrence() -> None:
+    learner = learner_of(average=0.6)
+    learner.objective = Given(learner)
+    wanted = weights_of(learner)
+    for number in range(20):
+        step(learner, number, factor=10.0)
+        decay = min(0.6, (number + 1) / (number + 11))
+        now = weights_of(learner)
+        wanted = [decay * old + (1 - decay) * new for old, new in zip(wanted, now, strict=True)]
+    assert learner.average is not None
+    restated.assert_same(list(learner.average.values()), wanted, 1e-5)
+    raw = weights_of(learner)
+    with learner.averaged() as net:
+        assert isinstance(net, nn.Module)
+        inside = [weight.detach().clone() for weight in net.parameters()]
+    restated.assert_same(inside, wanted, 1e-5)
+    restated.assert_same(weights_of(learner), raw, 0.0)
+    assert not torch.allclose(inside[0], raw[0])
+
+
+def test_a_failure_within_averaged_gives_the_weights_back() -> None:
+    learner = learner_of(average=0.9)
+    learner.objective = Given(learner)
+    step(learner, 0, factor=100.0)
+    raw = weights_of(learner)
+    with pytest.raises(RuntimeError, match="judging failed"), learner.averaged():
+        raise RuntimeError("judging failed")
+    restated.assert_same(weights_of(learner), raw, 0.0)
+
+
+def test_the_bf16_copy_follows_its_masters() -> None:
+    learner = learner_of(precision="bf16", average=0.9)
+    batch = iterant.task("prefix-sums").sample(8, size=8)
+    for number in range(6):
+        learner.update(batch.inputs, batch.targets, Moment(0, number), 1.0)
+        for master, working in zip(
+            learner.module.parameters(), learner.working.parameters(), strict=True
+        ):
+            assert master.dtype == torch.float32
+            assert working.dtype == torch.bfloat16
+            assert torch.equal(master.to(torch.bfloat16), working)
+    masters = torch.cat([weight.flatten() for weight in weights_of(learner)])
+    assert not torch.equal(masters, masters.to(torch.bfloat16).float())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"net": "dt-recall", "group_norm": True},
+        {"net": "dt", "precision": "bf16"},
+        {"net": "ff", "alpha": 0.0},
+        {"net": "ff-recall", "alpha": 0.5},
+        {"objective": "pool", "pool_slots": 32, "pool_shortest": 2, "batch": 16},
+        {"objective": "run-time-weighted"},
+        {"objective": "progressive-n0"},
+    ],
+)
+def test_every_kind_learns(changes: dict[str, Any]) -> None:
+    learner = learner_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
+    batch = iterant.task("prefix-sums").sample(16, size=4)
+    takes = learner.objective.takes(16)
+    losses = [
+        float(learner.update(batch.inputs[:takes], batch.targets[:takes], Moment(0, u), 1.0))
+        for u in range(40)
+    ]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+    assert all(map(torch.isfinite, map(torch.tensor, losses)))
+
+
+@pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_loss_is_the_formula(problem: str, smoothing: float) -> None:
+    task = iterant.task(problem)
+    batch = task.sample(3, size=3, seed=2)
+    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
+    ours = criterion(net, net.answer(features), batch.inputs, batch.targets, smoothing)
+    theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_what_stands_on_a_wall_costs_nothing() -> None:
+    task = iterant.task("mazes")
+    batch = task.sample(2, size=5, seed=2)
+    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
+    walls = ~(batch.inputs > 0).any(dim=1)
+    assert walls.any()
+    changed = logits + 100.0 * walls.unsqueeze(1) * torch.tensor([1.0, -1.0]).view(1, 2, 1, 1)
+    before, after = (
+        criterion(net, some, batch.inputs, batch.targets, 0.0) for some in (logits, changed)
+    )
+    assert torch.equal(before, after)
+
+
+def test_restored_is_the_same_learner() -> None:
+    batch = iterant.task("prefix-sums").sample(10, size=6)
+    changes: dict[str, Any] = {"objective": "pool", "batch": 10, "pool_slots": 12,
+                               "pool_shortest": 1, "average": 0.9}  # fmt: skip
+    first = learner_of(**changes)
+    for number in range(3):
+        first.update(batch.inputs[:3], batch.targets[:3], Moment(0, number), 1.0)
+    second = learner_of(**changes)
+    second.restore(copy.deepcopy(first.tensors()), first.updates)
+    for learner in (first, second):
+        for number in range(3, 6):
+            learner.update(batch.inputs[3:6], batch.targets[3:6], Moment(0, number), 0.5)
+    theirs = second.tensors()
+    assert theirs.keys() == first.tensors().keys()
+    for name, value in first.tensors().items():
+        assert torch.equal(value, theirs[name]), name
+
+
+def test_a_pool_of_states_is_not_for_networks_of_fixed_depth() -> None:
+    with pytest.raises(RecipeError, match=r"fixed depth.*--objective progressive"):
+        learner_of(net="ff", objective="pool", pool_shortest=1)
+
+
+def test_only_modules_are_trained() -> None:
+    class Bare:
+        def read(self, inputs: Tensor) -> Tensor | None:
+            return None
+
+        def start(self, inputs: Tensor) -> Tensor:
+            return inputs
+
+        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+            return features
+
+        def answer(self, features: Tensor) -> Tensor:
+            return features
+
+    bare: Net = Bare()
+    with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got Bare"):
+        Learner(bare, Recipe(), CPU)

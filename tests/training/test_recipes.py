@@ -1,0 +1,271 @@
+"""Recipes: the paper's tables, written out once more; overriding, files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iterant
+from iterant import names
+from iterant.errors import RecipeError, TaskError, UnknownName
+from iterant.nets import paper_net
+from iterant.training import RECIPES, Recipe, recipe
+from iterant.training.parts import network_of
+from iterant.training.recipe import recipe_from_file
+
+HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
+    ("prefix-sums", "dt-recall"): {
+        "optimizer": "adam", "rate": 0.001, "schedule": "steps", "milestones": (60, 100),
+        "decay": 0.01, "warmup": 10, "epochs": 150, "clip": 1.0,
+    },
+    ("mazes", "dt-recall"): {
+        "optimizer": "adam", "rate": 0.001, "schedule": "constant", "milestones": (), "warmup": 10,
+        "epochs": 50, "clip": None,
+    },
+    ("mazes", "ff"): {
+        "optimizer": "adam", "rate": 0.0001, "schedule": "steps", "milestones": (175,),
+        "decay": 0.1, "warmup": 10, "epochs": 200, "clip": None,
+    },
+    ("chess", "dt-recall"): {
+        "optimizer": "sgd", "rate": 0.01, "schedule": "steps", "milestones": (100, 110),
+        "decay": 0.01, "warmup": 3, "epochs": 120, "clip": None, "momentum": 0.9,
+    },
+}  # fmt: skip
+"""The paper's table of hyperparameters, row by row."""
+
+TEXT: dict[str, dict[str, Any]] = {
+    "prefix-sums": {"alpha": 1.0, "batch": 100, "throttle": False},
+    "mazes": {"alpha": 0.01, "batch": 50, "throttle": True},
+    "chess": {"alpha": 0.5, "batch": 300, "throttle": False},
+}
+"""The paper's α, and what it leaves out: batches, throttle."""
+
+ARCHITECTURES = {
+    "prefix-sums": (400, (400, 200), 3_123_600, "argmax"),
+    "mazes": (128, (32, 8), 783_504, "argmax-open"),
+    "chess": (512, (32, 8), 12_056_976, "two-best"),
+}
+"""Width and head of the paper's table, and the parameters and readouts that follow."""
+
+PROBLEMS = tuple(TEXT)
+VARIANTS = ("dt", "dt-recall", "ff", "ff-recall")
+
+
+@pytest.mark.parametrize(("problem", "net"), HYPERPARAMETERS)
+def test_the_table_of_hyperparameters(problem: str, net: str) -> None:
+    made = recipe("paper", problem, net).described()
+    assert {name: made[name] for name in HYPERPARAMETERS[problem, net]} == HYPERPARAMETERS[
+        problem, net
+    ]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_what_the_text_and_the_code_add(problem: str) -> None:
+    made = recipe("paper", problem).described()
+    assert {name: made[name] for name in TEXT[problem]} == TEXT[problem]
+    shared = {"objective": "progressive", "iterations": 30, "weight_decay": 2e-4,
+              "validation": 0.2, "smoothing": 0.0, "average": None, "precision": "fp32",
+              "group_norm": False, "size": None, "count": None}  # fmt: skip
+    assert {name: made[name] for name in shared} == shared
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_table_of_architectures(problem: str) -> None:
+    width, head, parameters, readout = ARCHITECTURES[problem]
+    made = recipe("paper", problem)
+    assert made.width is None
+    assert made.head is None
+    config = paper_net(problem, "dt-recall")
+    assert (config.width, config.head, config.readout) == (width, head, readout)
+    _, described = network_of(made.changed(width=8, head=(4,)), iterant.task(problem).spec, 0)
+    assert described["config"]["readout"] == readout
+    assert dict(iterant.nets.catalogue())[f"{problem} dt-recall"] == parameters
+
+
+def test_training_sets_are_the_papers() -> None:
+    sets = {name: (iterant.task(name).spec.train_size, iterant.task(name).spec.train_count)
+            for name in PROBLEMS}  # fmt: skip
+    assert sets == {
+        "prefix-sums": (32, 10_000),
+        "mazes": (9, 50_000),
+        "chess": ((0, 600_000), 600_000),
+    }
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("net", ["ff", "ff-recall"])
+def test_feed_forward_networks_have_no_progressive_loss_and_no_throttle(
+    problem: str, net: str
+) -> None:
+    made = recipe("paper", problem, net)
+    assert (made.alpha, made.throttle) == (0.0, False)
+
+
+def test_sums_without_recall_train_slower() -> None:
+    made = recipe("paper", "prefix-sums", "dt")
+    assert (made.rate, made.alpha) == (1e-4, 1.0)
+    assert any("1e-4" in note and "--rate 1e-3" in note for note in made.notes)
+
+
+def test_the_code_where_it_differs_from_the_table() -> None:
+    sums, chess = recipe("paper-code", "prefix-sums"), recipe("paper-code", "chess")
+    assert sums.decay == chess.decay == 0.1
+    assert (chess.warmup, chess.epochs, chess.milestones) == (10, 130, (100, 115))
+    for problem in PROBLEMS:
+        told = {"name", "notes", "decay", "warmup", "epochs", "milestones"}
+        paper, code = (
+            recipe("paper", problem).described(),
+            recipe("paper-code", problem).described(),
+        )
+        assert {name for name in paper if paper[name] != code[name]} <= told
+
+
+@pytest.mark.parametrize("net", VARIANTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_notes_name_every_disagreement(problem: str, net: str) -> None:
+    paper, code = recipe("paper", problem, net), recipe("paper-code", problem, net)
+    said = " ".join(paper.notes)
+    words = {"decay": "decay", "warmup": "warm-up", "epochs": "epochs", "milestones": "milestones"}
+    for name, word in words.items():
+        if getattr(paper, name) != getattr(code, name):
+            assert word in said
+            assert "--recipe paper-code" in said
+            assert word in " ".join(code.notes)
+    assert ("open pixels" in said) == (problem == "mazes")
+
+
+@pytest.mark.parametrize("word", RECIPES)
+@pytest.mark.parametrize("problem", [*PROBLEMS, "a-task-of-ones-own"])
+@pytest.mark.parametrize("net", VARIANTS)
+def test_every_recipe_is_whole_and_survives_json(word: str, problem: str, net: str) -> None:
+    made = recipe(word, problem, net)
+    assert (made.name, made.net) == (word, net)
+    assert names.recipe(word, problem, net) == made
+    assert Recipe().changed(**json.loads(json.dumps(made.described()))) == made
+
+
+OTHER: dict[str, Any] = {
+    "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "size": 16,
+    "count": 500, "validation": 0.1, "data_seed": 3, "objective": "pool", "iterations": 12,
+    "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_damage": 0.1, "pool_shortest": 2,
+    "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8,
+    "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1,
+    "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2, "watch_every": 0,
+    "watch_count": 7, "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
+}  # fmt: skip
+"""Another value for every field."""
+
+
+class TestChanging:
+    def test_every_field_is_listed_here(self) -> None:
+        assert list(OTHER) == [field.name for field in fields(Recipe)]
+
+    @pytest.mark.parametrize("name", OTHER)
+    def test_every_field_can_be_changed_and_nothing_else_changes(self, name: str) -> None:
+        before = Recipe()
+        after = before.changed(**{name: OTHER[name]})
+        assert getattr(after, name) == OTHER[name] != getattr(before, name)
+        assert after.changed(**{name: getattr(before, name)}) == before
+
+    def test_every_field_can_be_changed_by_a_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "mine.toml"
+        lines = [
+            f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"
+            for name, value in OTHER.items()
+        ]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        assert recipe_from_file(path, recipe("paper", "mazes")).described() == OTHER
+
+    @pytest.mark.parametrize(
+        ("word", "near"), [("widht", "width"), ("learning_rate", "rate"), ("batchsize", "batch")]
+    )
+    def test_a_wrong_name_gets_a_suggestion(self, word: str, near: str) -> None:
+        with pytest.raises(RecipeError) as caught:
+            Recipe().changed(**{word: 1})
+        assert repr(word) in str(caught.value)
+        assert near in str(caught.value)
+
+    def test_a_wrong_recipe_gets_a_suggestion(self) -> None:
+        with pytest.raises(UnknownName, match="did you mean 'paper'"):
+            recipe("papper", "mazes")
+
+    def test_a_wrong_network_gets_a_suggestion(self) -> None:
+        with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
+            network_of(Recipe(net="dt-recal"), iterant.task("mazes").spec, 0)
+
+
+BAD: dict[str, list[Any]] = {
+    "alpha": [-0.1, 1.1, float("nan"), "half", None, True],
+    "iterations": [0, -1, 2.5, "30", True],
+    "rate": [0, -1e-3, float("inf"), float("nan"), "fast", None],
+    "batch": [0, 1.5, None],
+    "epochs": [0, -3],
+    "count": [0, -1, 2.5, "all"],
+    "width": [0, "wide"],
+    "head": [(0,), ("a",), 5],
+    "validation": [-0.1, 0.95, 1],
+    "smoothing": [1.0, -0.1],
+    "clip": [0, -1, "no"],
+    "average": [0, 1, 1.5, "yes"],
+    "weight_decay": [-1e-4, float("inf"), None],
+    "warmup": [-1],
+    "milestones": [5, ("a",), (-1,)],
+    "decay": [2.0],
+    "throttle": ["yes", 1, None],
+    "objective": ["progresive", "", None],
+    "optimizer": ["adm", 3],
+    "schedule": ["cosin"],
+    "precision": ["fp16", "bf-16"],
+    "size": ["9", (1, 2, 3), 0, 1.5],
+    "net": [None, 3],
+    "pool_fresh": [1.5],
+    "data_seed": [-1],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
+def test_bad_values_are_refused_in_a_line_that_names_them(name: str, value: Any) -> None:
+    for make in (Recipe().changed, Recipe):
+        with pytest.raises(RecipeError) as caught:
+            make(**{name: value})
+        message = str(caught.value)
+        assert "\n" not in message
+        assert name in message
+        assert repr(value) in message
+
+
+class TestFiles:
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(RecipeError, match=r"cannot read the recipe file none\.toml"):
+            recipe_from_file(tmp_path / "none.toml", Recipe())
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(RecipeError, match="cannot read"):
+            recipe_from_file(tmp_path, Recipe())
+
+    @pytest.mark.parametrize(
+        "content", [b"rate = ", b"{'rate': 1}", b"\xff\xfe\x00", b"rate = 1\nrate = 2"]
+    )
+    def test_a_broken_file(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "broken.toml"
+        path.write_bytes(content)
+        with pytest.raises(RecipeError, match=r"broken\.toml is not a TOML file") as caught:
+            recipe_from_file(path, Recipe())
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("content", ["speed = 3", "[optimizer]\nrate = 1", "alpha = 2"])
+    def test_a_file_that_says_something_else(self, tmp_path: Path, content: str) -> None:
+        path = tmp_path / "mine.toml"
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(RecipeError):
+            recipe_from_file(path, Recipe())
+
+
+def test_a_seed_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="seed must be a whole number"):
+        iterant.training.train("prefix-sums", seed=-1, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
