@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from cyclopts import App
 
+from iterant.cli.bench import bench
 from iterant.cli.data import data
 from iterant.cli.failures import exit_code
 from iterant.cli.importing import import_
@@ -37,6 +38,7 @@ app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
 app.command(runs)
 app.command(info)
 app.command(data)
+app.command(bench)
 app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
 
 

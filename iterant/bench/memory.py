@@ -1,0 +1,101 @@
+"""How much memory a training step takes at its peak.
+
+    >>> peak_on_cpu(Request("ours", net, recipe, (100, 1, 32), (100, 32), update=3))
+
+On a GPU the allocator counts. On the CPU a step runs in a process of its own, whose largest
+resident size is what it grew to: within one process, memory that was freed and not yet returned
+would be counted to whoever came second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from iterant.bench.even import Even
+from iterant.bench.plain import PlainStep
+from iterant.errors import UsageError
+from iterant.nets import build
+from iterant.training.learner import Learner
+from iterant.training.recipe import Recipe
+
+_SOURCE = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One step of one side, described so that another process can take it."""
+
+    side: str
+    """ours or plain"""
+    net: dict[str, Any]
+    recipe: dict[str, Any]
+    inputs: tuple[int, ...]
+    targets: tuple[int, ...]
+    update: int
+
+    def step(self, device: torch.device) -> Callable[[], object]:
+        """The step itself, ready to be taken; what the problems say does not matter here."""
+        recipe = Recipe().changed(**self.recipe)
+        net = build(self.net["kind"], self.net["config"])
+        inputs = torch.ones(self.inputs, device=device)
+        targets = torch.zeros(self.targets, dtype=torch.int64, device=device)
+        sides: dict[str, Callable[..., PlainStep | Learner]] = {
+            "ours": Learner,
+            "plain": PlainStep,
+        }
+        taker = sides[self.side](net, recipe, device)
+        return lambda: taker.update(inputs, targets, Even(0, self.update), 1.0)
+
+
+def peak_on_cpu(request: Request) -> int:
+    """Bytes by which a process grows that takes one step, at its largest."""
+    paths = [str(_SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    answer = subprocess.run(
+        [sys.executable, "-c", "from iterant.bench.memory import main; main()"],
+        input=json.dumps(asdict(request)),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+    )
+    if answer.returncode != 0:
+        reason = (answer.stderr.strip().splitlines() or [f"code {answer.returncode}"])[-1]
+        raise UsageError(
+            f"the memory of a step could not be measured, its process ended early ({reason}); "
+            "try a smaller --width or --batch, or --no-memory"
+        )
+    return int(answer.stdout)
+
+
+def _largest() -> int:
+    """The largest resident size of this process so far, in bytes."""
+    # getrusage counts what the process was before it became this program; the kernel's own
+    # figure does not, so it comes first where there is one.
+    with contextlib.suppress(OSError):
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+        if found:
+            return 1024 * int(found[1])
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    """Take the step described on the input; print by how many bytes that made the process grow."""
+    step = Request(**json.load(sys.stdin)).step(torch.device("cpu"))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # forget how large importing was
+    before = _largest()
+    step()
+    sys.stdout.write(f"{_largest() - before}\n")

@@ -1,0 +1,126 @@
+"""The plain step computes what ours computes: the same losses, gradients and weights."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from thinkers import small_batch, small_net
+from torch import Tensor, nn
+
+from iterant import names
+from iterant.bench.even import Even
+from iterant.bench.plain import PlainStep, plain_loss, progressive_of
+from iterant.errors import UsageError
+from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
+from iterant.nets.fused import Fused, can_fuse
+from iterant.training.crew import Crew
+from iterant.training.hands import PlainHands
+from iterant.training.learner import Learner
+from iterant.training.moments import Moment
+from iterant.training.objectives import Progressive, Update
+from iterant.training.recipe import Recipe
+
+PROBLEMS = ["prefix-sums", "mazes", "chess"]
+
+
+def gradients(net: nn.Module) -> dict[str, Tensor]:
+    return {name: weight.grad for name, weight in net.named_parameters() if weight.grad is not None}
+
+
+def module(net: Net) -> DeepThinking | FeedForward:
+    assert isinstance(net, DeepThinking | FeedForward)
+    return net
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_losses_and_gradients_are_those_of_our_step(
+    problem: str, variant: str, alpha: float
+) -> None:
+    batch = small_batch(problem)
+    objective = Progressive(iterations=4, alpha=alpha)
+    draws = set()
+    for update in range(6):
+        moment = Moment(5, update)
+        draws.add(objective.draw(moment))
+        ours = module(small_net(problem, variant))
+        plain = copy.deepcopy(ours)
+        hands = PlainHands(Fused(ours) if can_fuse(ours) else ours)
+        loss = objective.run(hands, Update(batch.inputs, batch.targets, moment, Crew()))
+        other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(moment))
+        torch.autograd.backward(other)
+        assert other.dtype == torch.float64
+        assert abs(float(other.detach() - loss)) < 1e-12
+        wanted, found = gradients(ours), gradients(plain)
+        assert sum(float(gradient.abs().sum()) for gradient in wanted.values()) > 0
+        for name, gradient in wanted.items():
+            there = found.get(name, torch.zeros_like(gradient))
+            assert (gradient - there).abs().max() < 1e-12, name
+    assert len(draws) > 2
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
+    recipe = names.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
+    config = replace(paper_net(problem), width=4, head=(4, 3))
+    batch = small_batch(problem)
+    inputs = batch.inputs.float()
+    learner = Learner(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
+    plain = PlainStep(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
+    before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
+    for update in range(4):
+        moment = Even(0, update)
+        first = learner.update(inputs, batch.targets, moment, 0.5)
+        second = plain.update(inputs, batch.targets, moment, 0.5)
+        assert float(first) == pytest.approx(float(second), rel=1e-4)
+    after = plain.net.state_dict()
+    assert any(not torch.equal(before[name], after[name]) for name in after)
+    for name, weight in learner.module.state_dict().items():
+        moved = (weight - before[name]).abs().max()
+        assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
+
+
+def test_the_network_that_was_given_stays_as_it_was() -> None:
+    config = replace(paper_net("prefix-sums"), width=4, head=(4, 3))
+    net = module(build(config.kind, config, seed=1))
+    before = {name: weight.clone() for name, weight in net.state_dict().items()}
+    batch = small_batch("prefix-sums")
+    recipe = names.recipe("paper", "prefix-sums").changed(iterations=3)
+    step = PlainStep(net, recipe, torch.device("cpu"))
+    step.update(batch.inputs.float(), batch.targets, Even(0, 0), 1.0)
+    assert all(torch.equal(before[name], weight) for name, weight in net.state_dict().items())
+
+
+def test_the_plain_step_does_what_the_reference_does() -> None:
+    """The head at every iteration, the full unroll even at α = 1, the prefix with gradients."""
+    net = module(small_net("prefix-sums", "dt-recall"))
+    heads: list[bool] = []
+    net.head.register_forward_hook(lambda *_: heads.append(torch.is_grad_enabled()))
+    batch = small_batch("prefix-sums")
+    plain_loss(net, batch.inputs, batch.targets, Progressive(5, 1.0), (2, 3))
+    assert heads == [True] * (5 + 2 + 3)
+
+
+def test_what_has_no_plain_counterpart_is_refused() -> None:
+    net = small_net("prefix-sums", "dt")
+    with pytest.raises(UsageError, match="by 'pool'"):
+        progressive_of(net, Recipe(objective="pool"))
+    with pytest.raises(UsageError, match="choose --recipe paper"):
+        progressive_of(Fused(net) if can_fuse(net) else net, Recipe())
+
+
+@pytest.mark.parametrize("m", [1, 5, 30])
+def test_even_draws_stand_for_all_of_them(m: int) -> None:
+    objective = Progressive(m)
+    draws = [objective.draw(Even(0, update)) for update in range(200)]
+    assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
+    n, k = (sum(draw[i] for draw in draws) / len(draws) for i in (0, 1))
+    assert n == pytest.approx((m - 1) / 2, abs=0.02 * m)
+    # The mean of k given n is (m - n + 1) / 2.
+    assert k == pytest.approx((m + 3) / 4, abs=0.02 * m)
+    some = [objective.draw(Even(0, update)) for update in range(20)]
+    assert sum(k for _, k in some) / 20 == pytest.approx((m + 3) / 4, abs=0.05 * m)
