@@ -13,7 +13,7 @@ from torch import Tensor
 
 from iterant.errors import RecipeError
 from iterant.tasks.chance import Stream
-from iterant.tasks.protocol import Batch, Task
+from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.recipe import Recipe
 
 
@@ -30,16 +30,10 @@ class Problems:
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> Problems:
         """Make the set that a recipe asks for."""
-        spec = task.spec
         size = task.check_size(recipe.size)
-        count = recipe.count or _whole_set(task, size)
+        count = set_size(task, recipe, size)
+        held, _ = shares(task, recipe, count)
         whole = task.sample(count, size=size, seed=recipe.data_seed)
-        held = round(count * recipe.validation)
-        if count - held < recipe.batch:
-            raise RecipeError(
-                f"a batch of {recipe.batch} does not fit the {count - held} training problems of "
-                f"{spec.name}; choose a smaller batch or a larger count"
-            )
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         train = order[held:].sort().values
         return cls(
@@ -58,10 +52,23 @@ class Problems:
         return self.inputs[index].float(), self.targets[index]
 
 
-def _whole_set(task: Task, size: object) -> int:
-    """The task's own count, or all that an index range holds."""
+def set_size(task: Task, recipe: Recipe, size: Size) -> int:
+    """The recipe's count, the task's own, or all that an index range holds."""
+    if recipe.count is not None:
+        return recipe.count
     count = task.spec.train_count
     return min(count, size[1] - size[0]) if isinstance(size, tuple) else count
+
+
+def shares(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
+    """How many problems are held out and how many trained on, which must be a batch at least."""
+    held = round(count * recipe.validation)
+    if count - held < recipe.batch:
+        raise RecipeError(
+            f"a batch of {recipe.batch} does not fit the {count - held} training problems of "
+            f"{task.spec.name}; choose a smaller batch or a larger count"
+        )
+    return held, count - held
 
 
 def _compact(inputs: Tensor) -> Tensor:
