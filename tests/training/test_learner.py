@@ -96,7 +96,7 @@ def test_decay_inside_adam_is_not_decoupled_decay() -> None:
         learner.objective = Given(learner)
         step(learner, 0)
         ends.append(weights_of(learner)[0])
-    assert not torch.allclose(*ends)
+    assert not torch.allclose(ends[0], ends[1])
 
 
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
@@ -141,7 +141,7 @@ def test_small_gradients_are_not_clipped() -> None:
         learner.objective = Given(learner, scale=1e-3)
         step(learner, 0)
         ends.append(weights_of(learner))
-    restated.assert_same(*ends, 0.0)
+    restated.assert_same(ends[0], ends[1], 0.0)
 
 
 def test_averaged_weights_follow_their_recurrence() -> None:

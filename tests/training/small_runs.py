@@ -1,0 +1,107 @@
+"""Runs small enough for tests, and what must be equal between two of them."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from iterant.runs import RunFolder
+from iterant.training import train
+from iterant.training.loop import Loop
+from iterant.training.progress import Report
+from iterant.training.stopping import Clock, Signals
+
+PROGRESSIVE: dict[str, Any] = {
+    "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch": 10, "epochs": 3,
+    "iterations": 3, "alpha": 0.5, "warmup": 2, "milestones": (2,), "watch_count": 4,
+    "watch_every": 2, "validate_every": 1, "checkpoint_every": 1, "average": 0.9,
+}  # fmt: skip
+"""Three epochs of four updates each."""
+
+POOL: dict[str, Any] = {
+    **PROGRESSIVE, "recipe": "quick", "objective": "pool", "pool_slots": 16, "pool_shortest": 1,
+}  # fmt: skip
+
+KINDS = {"progressive": PROGRESSIVE, "pool": POOL}
+
+TIMES = ("seconds", "updates_per_second")
+
+
+class Listener:
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+        self.reports: list[Report] = []
+        self.notes: list[str] = []
+        self.ends: list[str] = []
+
+    def begin(self, title: str, folder: Path, report: Report) -> None:
+        self.titles.append(title)
+        self.reports.append(report)
+
+    def show(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self, text: str) -> None:
+        self.ends.append(text)
+
+
+def stopping_at(monkeypatch: Any, update: int | None) -> None:
+    """Let every run stop before the update of that number; None: let them go on."""
+    original = _REASON
+
+    def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
+        if update is not None and loop.update >= update:
+            signals.raised = "SIGINT"
+        return original(loop, clock, signals)
+
+    monkeypatch.setattr(Loop, "_reason_to_stop", reason)
+
+
+_REASON = Loop._reason_to_stop
+
+
+def begin(out: Path, kind: str = "progressive", **changes: Any) -> RunFolder:
+    return train("prefix-sums", out=out, device="cpu", **{**KINDS[kind], **changes})
+
+
+@functools.cache
+def unbroken() -> dict[str, RunFolder]:
+    """A run of each kind that was never stopped, made once for all tests of a process."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {kind: begin(Path(folder) / kind, kind) for kind in KINDS}
+
+
+def metrics(run: RunFolder) -> list[dict[str, Any]]:
+    """The records without what the clock says."""
+    return [
+        {name: value for name, value in record.items() if name not in TIMES}
+        for record in run.metrics()
+    ]
+
+
+def assert_equal(first: RunFolder, second: RunFolder) -> None:
+    """Bit for bit: every tensor of every checkpoint, what is said of them, the metrics."""
+    assert first.checkpoints() == second.checkpoints() != []
+    for name in first.checkpoints():
+        ours, about = first.load(name)
+        theirs, about_theirs = second.load(name)
+        assert about == about_theirs, name
+        assert ours.keys() == theirs.keys(), name
+        for key, value in ours.items():
+            assert value.dtype == theirs[key].dtype, key
+            assert torch.equal(value, theirs[key]), f"{name} {key}"
+    assert metrics(first) == metrics(second)
+    assert first.status.best == second.status.best
+    assert first.state == second.state

@@ -1,0 +1,108 @@
+"""Which weights a run keeps, and what only watches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import begin, metrics, stopping_at, unbroken
+
+import iterant
+from iterant.runs import RunFolder
+from iterant.training import train
+from iterant.training.loop import Loop
+from iterant.training.watching import Watcher
+
+
+@pytest.fixture(name="whole")
+def _whole() -> dict[str, RunFolder]:
+    """An unbroken run of each kind."""
+    return unbroken()
+
+
+class TestChoosing:
+    def test_checkpoints_and_the_best_of_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = iter([0.2, 0.7, 0.5, 0.7, 0.1])
+        monkeypatch.setattr(
+            Watcher,
+            "validate",
+            lambda self, net: {"validation": next(told), "validation at 2m": 1.0},
+        )
+        monkeypatch.setattr(Watcher, "watch", lambda self, net: {"48 at 4m": 0.99})
+        kept: dict[int, torch.Tensor] = {}
+        original = Loop._keep_best
+
+        def keep(loop: Loop, epoch: int) -> None:
+            kept[epoch] = loop.learner.judged()["net.projection.weight"].clone()
+            original(loop, epoch)
+
+        monkeypatch.setattr(Loop, "_keep_best", keep)
+        run = begin(tmp_path / "run", epochs=5, watch_every=1)
+        assert run.checkpoints() == ["averaged", "best", "last"]
+        tensors, about = run.load("best")
+        assert about == {"validation": 0.7, "epoch": 4, "step": 16}
+        assert torch.equal(tensors["net.projection.weight"], kept[4])
+        assert run.status.best == about
+        last, about_last = run.load("last")
+        assert about_last["step"] == 20
+        averaged, _ = run.load("averaged")
+        assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
+        assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
+
+    def test_monitoring_is_recorded_and_marked(self, whole: dict[str, RunFolder]) -> None:
+        records = [r for r in metrics(whole["progressive"]) if "figures" in r]
+        assert [(r["kind"], r["epoch"]) for r in records] == [
+            ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
+            ("validation", 3.0), ("watch", 3.0),
+        ]  # fmt: skip
+        for record in records:
+            assert record["monitoring"] == (record["kind"] == "watch")
+        wanted = {f"{size} {what}" for size in (48, 64) for what in ("at 2m", "at 4m", "change")}
+        assert records[2]["figures"].keys() == wanted
+        assert records[0]["figures"].keys() == {"validation", "validation at 2m"}
+
+    def test_larger_problems_choose_nothing(
+        self, whole: dict[str, RunFolder], tmp_path: Path
+    ) -> None:
+        run = begin(tmp_path / "run", watch_every=0)
+        for name in run.checkpoints():
+            ours, theirs = run.load(name)[0], whole["progressive"].load(name)[0]
+            assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+        assert not [r for r in run.metrics() if r["kind"] == "watch"]
+
+    def test_features_that_explode_when_watched_stop_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
+        monkeypatch.setattr(Watcher, "watch", lambda self, net: dict(figures))
+        stopping_at(monkeypatch, 9)
+        run = begin(tmp_path / "run")
+        stopping_at(monkeypatch, None)
+        assert train(resume=run.path).state == "finished"
+
+    def test_without_validation_there_is_no_best(self, tmp_path: Path) -> None:
+        run = begin(tmp_path / "run", validation=0.0)
+        assert run.checkpoints() == ["averaged", "last"]
+        assert run.status.best == {}
+
+    def test_validation_problems_are_not_trained_on(self, whole: dict[str, RunFolder]) -> None:
+        from iterant.training.problems import Problems
+        from iterant.training.recipe import Recipe
+
+        chosen = Recipe(count=50, size=24, batch=10, validation=0.2)
+        problems = Problems.of(iterant.task("prefix-sums"), chosen, torch.device("cpu"))
+        trained = {tuple(row.flatten().tolist()) for row in problems.inputs}
+        held = {tuple(row.flatten().tolist()) for row in problems.held_out.inputs}
+        assert (len(problems), len(problems.held_out)) == (40, 10)
+        assert not trained & held
+        everything = iterant.task("prefix-sums").sample(50, size=24, seed=0)
+        assert trained | held == {tuple(row.flatten().tolist()) for row in everything.inputs}
+
+    def test_small_shards(self, tmp_path: Path) -> None:
+        run = begin(tmp_path / "run", "pool", shard_mb=0.01, width=16)
+        files = [path.stat().st_size for path in run.path.rglob("*.safetensors")]
+        assert len(files) > 4
+        assert max(files) <= 10_000

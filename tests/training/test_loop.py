@@ -1,0 +1,162 @@
+"""The loop: resumed at any point it equals the unbroken run, and it ends well every way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_at, unbroken
+
+import iterant
+from iterant.errors import RunError
+from iterant.runs import RunFolder
+from iterant.training import train
+
+
+@pytest.fixture(name="whole")
+def _whole() -> dict[str, RunFolder]:
+    """An unbroken run of each kind."""
+    return unbroken()
+
+
+class TestResuming:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("stops", [(0,), (1,), (4,), (6, 7), (3, 9, 11)])
+    def test_a_run_stopped_anywhere_goes_on_as_if_never_stopped(
+        self,
+        whole: dict[str, RunFolder],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        kind: str,
+        stops: tuple[int, ...],
+    ) -> None:
+        run: RunFolder | None = None
+        for stop in stops:
+            stopping_at(monkeypatch, stop)
+            run = begin(tmp_path / "run", kind) if run is None else train(resume=run.path)
+            assert run.state == "stopped"
+            assert run.status.reason == "stopped by SIGINT"
+            assert run.status.step == stop
+            assert run.load("last")[1]["step"] == stop
+        stopping_at(monkeypatch, None)
+        assert run is not None
+        assert_equal(train(resume=run.path, device="cpu"), whole[kind])
+
+    def test_looks_between_which_a_run_stopped_are_the_same(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # 44 updates an epoch: the loss is read every second one.
+        changes: dict[str, Any] = {"count": 55, "batch": 1, "epochs": 1, "watch_every": 0}
+        whole = begin(tmp_path / "whole", **changes)
+        stopping_at(monkeypatch, 7)
+        broken = begin(tmp_path / "broken", **changes)
+        stopping_at(monkeypatch, None)
+        assert_equal(train(resume=broken.path), whole)
+        steps = [r["step"] for r in metrics(whole) if r["kind"] == "train"]
+        assert steps == list(range(2, 45, 2))
+
+    def test_the_end_of_an_epoch_is_always_looked_at(self, tmp_path: Path) -> None:
+        # 43 updates an epoch, which 2 does not divide.
+        run = begin(tmp_path / "run", count=54, batch=1, epochs=2, watch_every=0)
+        steps = [r["step"] for r in metrics(run) if r["kind"] == "train"]
+        assert {43, 86} <= set(steps)
+
+    def test_without_its_pool_a_run_says_so_and_differs(
+        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 6)
+        first, second = Listener(), Listener()
+        run = begin(tmp_path / "run", "pool", drop_pool=True, reporter=first)
+        assert any("resumed run will differ" in note for note in first.notes)
+        assert not any(name.startswith("pool.") for name in run.load("last")[0])
+        stopping_at(monkeypatch, None)
+        train(resume=run.path, reporter=second)
+        assert any("--drop-pool" in note and "differs" in note for note in second.notes)
+        ours, theirs = (r.load("last")[0]["net.projection.weight"] for r in (run, whole["pool"]))
+        assert not torch.equal(ours, theirs)
+
+    def test_nothing_is_said_of_a_pool_where_there_is_none(
+        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 6)
+        listener = Listener()
+        run = begin(tmp_path / "run", drop_pool=True, reporter=listener)
+        stopping_at(monkeypatch, None)
+        assert_equal(train(resume=run.path, reporter=listener), whole["progressive"])
+        assert listener.notes == []
+
+    def test_a_run_killed_before_its_first_checkpoint_begins_anew(
+        self, whole: dict[str, RunFolder], tmp_path: Path
+    ) -> None:
+        config = dict(whole["pool"].config)
+        del config["format"]
+        run = RunFolder.create(tmp_path / "run", config)
+        run.log({"step": 2, "kind": "train", "loss": 0.1})
+        listener = Listener()
+        assert_equal(train(resume=run.path, device="cpu", reporter=listener), whole["pool"])
+        assert any("begins anew" in note for note in listener.notes)
+
+    def test_a_finished_run_is_left_alone(self, whole: dict[str, RunFolder]) -> None:
+        listener = Listener()
+        before = sorted((p.name, p.stat().st_mtime_ns) for p in whole["pool"].path.rglob("*"))
+        run = train(resume=whole["pool"].path, reporter=listener)
+        assert run.state == "finished"
+        assert listener.notes == [f"{run.path} has finished already; nothing to do"]
+        after = sorted((p.name, p.stat().st_mtime_ns) for p in whole["pool"].path.rglob("*"))
+        assert after == before
+
+    def test_another_version_of_the_code_is_noted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 2)
+        run = begin(tmp_path / "run")
+        listener = Listener()
+        train(resume=run.path, reporter=listener)
+        assert listener.notes == []
+        monkeypatch.setattr("iterant.training.start.code_version", lambda: ("0" * 40, False))
+        train(resume=run.path, reporter=listener)
+        assert "another version of the code" in listener.notes[0]
+
+    def test_a_run_in_use_is_refused_and_not_touched(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 2)
+        run = begin(tmp_path / "run")
+        with run.lock():
+            run.log({"step": 3, "kind": "train"})  # what its process wrote after the checkpoint
+            before = run.metrics()
+            with pytest.raises(RunError, match="is in use by"):
+                train(resume=run.path)
+            assert run.metrics() == before
+
+    def test_monitoring_stays_marked_after_a_resume(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 9)
+        run = begin(tmp_path / "run")
+        stopping_at(monkeypatch, None)
+        listener = Listener()
+        train(resume=run.path, reporter=listener)
+        first = listener.reports[0]
+        assert "48 at 4m" in first.monitoring
+        assert not any(name.startswith("validation") for name in first.monitoring)
+
+    def test_data_of_the_task_is_found_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored = tmp_path / "stored"
+        stored.mkdir()
+        batch = iterant.task("prefix-sums").sample(60, size=8, seed=4)
+        torch.save((batch.inputs[:, 0] > 0).float(), stored / "8_data.pth")
+        torch.save(batch.targets.float(), stored / "8_targets.pth")
+        monkeypatch.chdir(tmp_path)
+        task = iterant.task("prefix-sums", data="stored")
+        stopping_at(monkeypatch, 2)
+        changes = {**KINDS["progressive"], "watch_every": 0}
+        run = train(task, out=tmp_path / "run", device="cpu", **changes)
+        assert run.config["data"] == str(stored.resolve())
+        monkeypatch.chdir("/")
+        stopping_at(monkeypatch, 3)
+        assert train(resume=run.path).status.step == 3
