@@ -20,6 +20,7 @@ from iterant.cli.importing import import_
 from iterant.cli.info import info
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
+from iterant.cli.train import train
 
 app = App(
     name="iterant",
@@ -35,6 +36,7 @@ app = App(
 )
 # The task comes before the options: --size takes every word that follows it.
 app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
+app.command(train, usage="Usage: iterant train TASK [OPTIONS]")
 app.command(runs)
 app.command(info)
 app.command(data)

@@ -26,6 +26,7 @@ class Recipe:
     """Everything that decides a run besides the task and the seed."""
 
     name: str = "custom"
+    """What lists of runs call this recipe"""
 
     # The network
     net: str = "dt-recall"
@@ -35,6 +36,7 @@ class Recipe:
     head: tuple[int, ...] | None = None
     """Widths between features and classes; None: the paper's, or (width, width / 2) in 1D"""
     group_norm: bool = False
+    """Normalise features in 4 groups after every convolution of a block"""
 
     # The problems
     size: int | tuple[int, int] | None = None
@@ -54,8 +56,11 @@ class Recipe:
     alpha: float = 1.0
     """Share of the progressive loss; the rest is the full unroll's"""
     pool_slots: int = 4096
+    """Problems that the replay pool holds"""
     pool_fresh: float = 0.3
+    """Share of a batch that is new problems"""
     pool_damage: float = 0.3
+    """Share of the states that are damaged"""
     pool_shortest: int = 10
     """k is drawn from pool_shortest to iterations"""
     smoothing: float = 0.0
@@ -65,6 +70,7 @@ class Recipe:
     optimizer: str = "adam"
     """adam, adamw or sgd"""
     rate: float = 1e-3
+    """Learning rate, before warm-up and schedule"""
     throttle: bool = False
     """Divide the rate of the recurrent parameters by the iterations"""
     momentum: float = 0.9
@@ -78,7 +84,9 @@ class Recipe:
 
     # The schedule
     batch: int = 100
+    """Problems an update, of all processes together"""
     epochs: int = 50
+    """How often as many problems are trained on as the set holds"""
     warmup: int = 10
     """Epochs of exponential warm-up"""
     schedule: str = "steps"
@@ -86,6 +94,7 @@ class Recipe:
     milestones: tuple[int, ...] = ()
     """Epochs at which the rate is multiplied by decay"""
     decay: float = 0.1
+    """What the rate is multiplied by at a milestone"""
 
     # Watching
     validate_every: int = 1
@@ -96,8 +105,12 @@ class Recipe:
     """How many of them"""
     checkpoint_every: int = 1
     """Epochs between checkpoints"""
+
+    # The arithmetic
     precision: str = "fp32"
     """fp32 or bf16 (weights and their update stay fp32)"""
+
+    # Notes
     notes: tuple[str, ...] = ()
     """Where sources disagree: which one this recipe follows, and how to get the other"""
 
