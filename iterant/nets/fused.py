@@ -2,7 +2,7 @@
 
     >>> fast = Fused(net)
     >>> loss(last(think(fast, x, steps=30)).logits, y).backward()
-    >>> fast.flush()                       # the kernels' gradients of the block arrive here
+    >>> fast.flush()                       # the kernels' gradients arrive here
 
 Two things make training fast where the plain way is slow. Convolution, addition and ReLU are one
 kernel (cuDNN's, where there is one). And the gradients of the kernels, which the backward chain
@@ -16,11 +16,32 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
 
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.layers import ResidualBlock
+
+
+class Layer:
+    """One convolution: a weight, or some input channels of it, in the layout of the images."""
+
+    def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
+        """The input channels ``first`` to ``last`` of a weight."""
+        self.weight, self.first = weight, first
+        self.last = weight.shape[1] if last is None else last
+        self.pinned: Tensor | None = None
+
+    @property
+    def kernel(self) -> Tensor:
+        """The kernel: pinned, or laid out anew."""
+        return self.laid_out() if self.pinned is None else self.pinned
+
+    def laid_out(self) -> Tensor:
+        """The weight as the images need it: strings are images one pixel high."""
+        part = self.weight.detach()[:, self.first : self.last]
+        images = part.unsqueeze(2) if part.dim() == 3 else part
+        return images.contiguous(memory_format=torch.channels_last)
 
 
 class Tape:
@@ -32,49 +53,48 @@ class Tape:
 
     def __init__(self) -> None:
         """Nothing on it."""
-        self._sums: dict[Tensor, Tensor] = {}
+        self._sums: dict[Layer, Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
-    def put(self, weight: Tensor, kernel: Tensor, x: Tensor, gradient: Tensor) -> None:
+    def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         """Leave a pair: its part of the weight's gradient is computed and added."""
-        if not weight.is_cuda:
-            self._add(weight, kernel, x, gradient)
+        if not x.is_cuda:
+            self._add(layer, x, gradient)
             return
         if self._stream is None:
             make: Any = torch.cuda.Stream
-            self._stream = make(weight.device)
+            self._stream = make(x.device)
         self._stream.wait_stream(torch.cuda.current_stream())
         self._kept += [x, gradient]
         with torch.cuda.stream(self._stream):
-            self._add(weight, kernel, x, gradient)
+            self._add(layer, x, gradient)
 
     @torch.no_grad()
     def flush(self) -> None:
         """Wait for the second stream, and add the sums to the gradients."""
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
-        # Only now: autograd adds to the same gradients on its own stream until backward ends,
-        # and the second stream reads the pairs' memory until it is done.
-        for weight, total in self._sums.items():
+        for layer, total in self._sums.items():
+            weight = layer.weight
             if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
-            weight.grad[:, : total.shape[1]] += total
+            weight.grad[:, layer.first : layer.last] += total
         self._sums.clear()
-        self._kept.clear()
+        self._kept.clear()  # only now: the second stream was reading their memory
 
     @torch.no_grad()
-    def _add(self, weight: Tensor, kernel: Tensor, x: Tensor, gradient: Tensor) -> None:
-        made = _kernel_gradient(gradient, x, kernel)
-        part = made.squeeze(2) if weight.dim() == 3 else made
-        if weight in self._sums:
-            self._sums[weight] += part
+    def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
+        made = _backward(gradient, x, layer.kernel, [False, True, False])[1]
+        part = made.squeeze(2) if layer.weight.dim() == 3 else made
+        if layer in self._sums:
+            self._sums[layer] += part
         else:
-            self._sums[weight] = part if part.dtype == torch.float64 else part.float()
+            self._sums[layer] = part if part.dtype == torch.float64 else part.float()
 
 
 class Fused:
-    """The network's four methods over its own weights, for training on a GPU."""
+    """The network's four methods over its own weights, for training."""
 
     def __init__(self, net: DeepThinking) -> None:
         """Wrap a network; it goes on holding the weights."""
@@ -82,146 +102,151 @@ class Fused:
             raise TypeError("group norm has no fused form")
         self.net, self.readout = net, net.readout
         self.tape = Tape()
+        # The tape takes the weights' gradients; this tells autograd that there is one to take.
+        self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
+        self._projection = Layer(net.projection.weight)
+        width = net.config.width
+        self._recall = (
+            None
+            if net.recall is None
+            else (Layer(net.recall.weight, 0, width), Layer(net.recall.weight, width))
+        )
         blocks = [block for block in net.block if isinstance(block, ResidualBlock)]
-        self._pairs = [(block.conv1.weight, block.conv2.weight) for block in blocks]
-        self._kernels: dict[Tensor, Tensor] = {}
-        self._pinned = False
+        self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
+        convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
+        self._head = [Layer(layer.weight) for layer in convs]
 
     def check(self, inputs: Tensor) -> None:
         """As the network itself."""
         self.net.check(inputs)
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The recall term, and the kernels as iterations need them: once a problem."""
-        if not self._pinned:
-            self._kernels = self._laid_out()
-        memory = self.net.read(inputs)
-        return None if memory is None else self._images(memory)
+        """The recall term, once a problem."""
+        return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """The projection, as the network itself has it."""
-        return self.net.start(inputs)
+        """The projection of the problem into features."""
+        return self._strings(self._conv(inputs, self._projection, relu=True))
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits, as the network itself has them."""
-        return self.net.answer(features)
+        """Logits (B, classes, *S)."""
+        images = features
+        for layer in self._head:
+            images = self._conv(images, layer, relu=layer is not self._head[-1])
+        return self._strings(images)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration in as few kernels as there are."""
-        # torch leaves `apply` untyped.
-        convolve: Any = _Conv.apply
-        residual: Any = _Block.apply
-        images = self._images(features)
-        recall = self.net.recall
-        if recall is not None and memory is not None:
+        images = _images(features)
+        if self._recall is not None and memory is not None:
             relu = self.net.config.recall_relu
-            images = convolve(
-                images, recall.weight, self._kernels[recall.weight], self.tape, memory, relu
-            )
-        for first, second in self._pairs:
-            kernels = self._kernels[first], self._kernels[second]
-            images = residual(images, first, second, *kernels, self.tape)
-        return images.squeeze(2) if self._flat else images
+            images = _apply(_Conv, images, self._token, self._recall[0], self.tape, memory, relu)
+        for first, second in self._blocks:
+            images = _apply(_Block, images, self._token, first, second, self.tape)
+        return self._strings(images)
 
     def flush(self) -> None:
-        """Bring the gradients of the block's kernels up to date: once after each backward."""
+        """Bring the gradients of the kernels up to date: once after each backward."""
         self.tape.flush()
 
     def pin(self) -> None:
         """Lay the kernels out now and keep them: whoever changes the weights calls `refresh`."""
-        self._kernels, self._pinned = self._laid_out(), True
+        for layer in self._layers():
+            layer.pinned = layer.laid_out()
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Bring pinned kernels up to date with the weights, in place."""
-        for kernel, new in zip(self._kernels.values(), self._laid_out().values(), strict=True):
-            if kernel.data_ptr() != new.data_ptr():
-                kernel.copy_(new)
+        for layer in self._layers():
+            new = layer.laid_out()
+            if layer.pinned is not None and layer.pinned.data_ptr() != new.data_ptr():
+                layer.pinned.copy_(new)
 
-    def _laid_out(self) -> dict[Tensor, Tensor]:
-        """The kernels in the layout of the images."""
-        kernels = {weight: _kernel(weight) for pair in self._pairs for weight in pair}
-        recall = self.net.recall
-        return (
-            kernels
-            if recall is None
-            else {**kernels, recall.weight: _kernel(recall.weight, recall.width)}
-        )
+    def _layers(self) -> list[Layer]:
+        blocks = [layer for pair in self._blocks for layer in pair]
+        return [self._projection, *(self._recall or ()), *blocks, *self._head]
 
-    def _images(self, tensor: Tensor) -> Tensor:
-        """Strings as images one pixel high, so that one set of kernels serves both."""
-        images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
-        return images.contiguous(memory_format=torch.channels_last)
+    def _conv(self, tensor: Tensor, layer: Layer, *, relu: bool) -> Tensor:
+        return _apply(_Conv, _images(tensor), self._token, layer, self.tape, None, relu)
+
+    def _strings(self, images: Tensor) -> Tensor:
+        return images.squeeze(2) if self._flat else images
 
 
-def _kernel(weight: Tensor, width: int | None = None) -> Tensor:
-    """The kernel as the images need it, only the features' part of a recall kernel."""
-    part = weight if width is None else weight[:, :width]
-    images = part.unsqueeze(2) if part.dim() == 3 else part
-    return images.detach().contiguous(memory_format=torch.channels_last)
+def can_fuse(net: object) -> TypeGuard[DeepThinking]:
+    """Whether `Fused` computes the same: a subclass may think differently and is left as it is."""
+    return type(net) is DeepThinking and not net.config.group_norm
+
+
+def _images(tensor: Tensor) -> Tensor:
+    """Strings as images one pixel high, so that one set of kernels serves both."""
+    images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
+    return images.contiguous(memory_format=torch.channels_last)
+
+
+def _apply(function: type[Function], x: Tensor, *rest: object) -> Tensor:
+    run: Any = function.apply  # torch leaves it untyped
+    made: Tensor = run(x, *rest)
+    return made
 
 
 def _padding(kernel: Tensor) -> list[int]:
     return [side // 2 for side in kernel.shape[2:]]
 
 
-def _conv_relu(x: Tensor, kernel: Tensor) -> Tensor:
+def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
+    """relu?(conv(x) + added?) in one kernel where cuDNN has it."""
     padding = _padding(kernel)
-    if x.is_cuda:
+    if x.is_cuda and relu and added is None:
         return torch.cudnn_convolution_relu(x, kernel, None, [1, 1], padding, [1, 1], 1)
-    return torch.relu_(torch.conv2d(x, kernel, padding=padding))
-
-
-def _conv_add_relu(x: Tensor, kernel: Tensor, added: Tensor) -> Tensor:
-    padding = _padding(kernel)
-    if x.is_cuda:
+    if x.is_cuda and relu and added is not None:
         return torch.cudnn_convolution_add_relu(
             x, kernel, added, 1.0, None, [1, 1], padding, [1, 1], 1
         )
-    return torch.relu_(torch.conv2d(x, kernel, padding=padding).add_(added))
+    y = torch.conv2d(x, kernel, padding=padding)
+    y = y if added is None else y.add_(added)
+    return y.relu_() if relu else y
+
+
+def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) -> list[Tensor]:
+    made: list[Tensor] = torch.ops.aten.convolution_backward(
+        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1, which
+    )
+    return made
 
 
 def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
-    made: Tensor = torch.ops.aten.convolution_backward(
-        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1,
-        [True, False, False],
-    )[0]  # fmt: skip
-    return made
-
-
-def _kernel_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
-    made: Tensor = torch.ops.aten.convolution_backward(
-        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1,
-        [False, True, False],
-    )[1]  # fmt: skip
-    return made
+    return _backward(gradient, x, kernel, [True, False, False])[0]
 
 
 class _Conv(Function):
-    """relu?(conv(x) + memory), the kernel's gradient left on the tape."""
+    """relu?(conv(x) + added?), the kernel's gradient left on the tape."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, kernel: Tensor, tape: Tape, memory: Tensor, relu: bool
+        ctx: Any,
+        x: Tensor,
+        token: Tensor,
+        layer: Layer,
+        tape: Tape,
+        added: Tensor | None,
+        relu: bool,
     ) -> Tensor:
-        if relu:
-            y = _conv_add_relu(x, kernel, memory)
-        else:
-            y = torch.conv2d(x, kernel, padding=_padding(kernel)).add_(memory)
+        kernel = layer.kernel
+        y = _convolve(x, kernel, added, relu)
         ctx.save_for_backward(x, kernel, y if relu else None)
-        ctx.tape, ctx.weight = tape, weight
+        ctx.tape, ctx.layer, ctx.adds = tape, layer, added is not None
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel, y = ctx.saved_tensors
-        g = gradients[0]
-        if y is not None:
-            g = torch.ops.aten.threshold_backward(g, y, 0)
-        ctx.tape.put(ctx.weight, kernel, x, g)
+        g = gradients[0] if y is None else torch.ops.aten.threshold_backward(gradients[0], y, 0)
+        g = g.contiguous(memory_format=torch.channels_last)
+        ctx.tape.put(ctx.layer, x, g)
         back = _input_gradient(g, x, kernel) if ctx.needs_input_grad[0] else None
-        return back, None, None, None, g, None
+        return back, None, None, None, g if ctx.adds else None, None
 
 
 class _Block(Function):
@@ -229,18 +254,13 @@ class _Block(Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        first: Tensor,
-        second: Tensor,
-        kernel1: Tensor,
-        kernel2: Tensor,
-        tape: Tape,
+        ctx: Any, x: Tensor, token: Tensor, first: Layer, second: Layer, tape: Tape
     ) -> Tensor:
-        inner = _conv_relu(x, kernel1)
-        y = _conv_add_relu(inner, kernel2, x)
+        kernel1, kernel2 = first.kernel, second.kernel
+        inner = _convolve(x, kernel1, None, relu=True)
+        y = _convolve(inner, kernel2, x, relu=True)
         ctx.save_for_backward(x, kernel1, kernel2, inner, y)
-        ctx.tape, ctx.weights = tape, (first, second)
+        ctx.tape, ctx.layers = tape, (first, second)
         return y
 
     @staticmethod
@@ -249,12 +269,7 @@ class _Block(Function):
         outer = torch.ops.aten.threshold_backward(gradients[0], y, 0)
         middle = _input_gradient(outer, inner, kernel2)
         middle = torch.ops.aten.threshold_backward(middle, inner, 0)
-        ctx.tape.put(ctx.weights[1], kernel2, inner, outer)
-        ctx.tape.put(ctx.weights[0], kernel1, x, middle)
+        ctx.tape.put(ctx.layers[1], inner, outer)
+        ctx.tape.put(ctx.layers[0], x, middle)
         back = _input_gradient(middle, x, kernel1).add_(outer)
-        return back, None, None, None, None, None
-
-
-def can_fuse(net: object) -> TypeGuard[DeepThinking]:
-    """Whether `Fused` computes the same as this network."""
-    return isinstance(net, DeepThinking) and not net.config.group_norm
+        return back, None, None, None, None

@@ -1,9 +1,8 @@
 """The verbs as captured CUDA graphs: one launch instead of hundreds.
 
-A graph is captured for every length of stretch when it is first needed, after one run outside
-the capture in which cuDNN chooses its kernels. Numbers of iterations without gradients are put
-together from powers of two. All graphs read and write the same few buffers, so an update is: copy
-the batch in, replay, read the loss when somebody wants it.
+A graph is captured for every number of iterations when it is first needed, the very first after a
+run outside the capture in which cuDNN chooses its kernels. All graphs read and write the same few
+buffers, so an update is: copy the batch in, replay, read the loss when somebody wants it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class _Captured:
     trail: list[Tensor]
 
 
-_Work = Callable[[_Buffers], tuple[Tensor, list[Tensor]]]
+_Work = partial[tuple[Tensor, list[Tensor]]]
 
 
 class CapturedHands:
@@ -59,18 +58,16 @@ class CapturedHands:
         self._pool: Any = None
         self._made: _Buffers | None = None
         self._stream = _CUDA.Stream()
+        self._tried: set[object] = set()
 
     def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
         buffers = self._buffers(inputs)
         buffers.inputs.copy_(inputs)
-        if state is None:
-            self._replay("begin", self._begin)
-        elif state.features is not buffers.features:
+        if state is not None and state.features is not buffers.features:
             buffers.features.copy_(state.features)
-        for power in reversed(range(steps.bit_length())):
-            if steps >> power & 1:
-                self._replay(("advance", power), partial(self._advance, 1 << power))
+        key = ("advance", steps, state is None)
+        self._replay(key, partial(self._advance, steps, state is None))
         return State(buffers.features, (0 if state is None else state.step) + steps)
 
     def learn(
@@ -117,14 +114,9 @@ class CapturedHands:
             )
         return self._made
 
-    def _begin(self, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
+    def _advance(self, steps: int, start: bool, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
         with torch.no_grad():
-            buffers.features.copy_(self.net.start(buffers.inputs))
-        return buffers.features.new_zeros(()), []
-
-    def _advance(self, steps: int, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
-        state = State(buffers.features)
-        with torch.no_grad():
+            state = None if start else State(buffers.features)
             end = last_of(think(self.net, buffers.inputs, steps=steps, state=state))
             buffers.features.copy_(end.features)
         return buffers.features.new_zeros(()), []
@@ -156,11 +148,13 @@ class CapturedHands:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         before = [gradient.clone() for gradient in gradients]
         at = buffers.features.clone()
-        side.wait_stream(cuda.current_stream())
-        with cuda.stream(side):
-            work(buffers)
-        cuda.current_stream().wait_stream(side)
-        buffers.features.copy_(at)
+        if work.func not in self._tried:
+            self._tried.add(work.func)
+            side.wait_stream(cuda.current_stream())
+            with cuda.stream(side):
+                work(buffers)
+            cuda.current_stream().wait_stream(side)
+            buffers.features.copy_(at)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph, pool=self._pool, stream=side):
             loss, trail = work(buffers)
@@ -168,3 +162,25 @@ class CapturedHands:
         for gradient, old in zip(gradients, before, strict=True):
             gradient.copy_(old)
         return _Captured(graph, loss, trail)
+
+
+class Repeated:
+    """Work that does the same every time: run a few times as it is, then captured and replayed."""
+
+    def __init__(self, work: Callable[[], None], tries: int = 3) -> None:
+        """Capture ``work`` after so many tries, in which it allocates what it keeps."""
+        self._work, self._tries = work, tries
+        self._graph: Any = None
+
+    def __call__(self) -> None:
+        """Do it once more."""
+        if self._tries > 0:
+            self._tries -= 1
+            self._work()
+            return
+        if self._graph is None:
+            graph = _CUDA.CUDAGraph()
+            with _CUDA.graph(graph):
+                self._work()
+            self._graph = graph
+        self._graph.replay()

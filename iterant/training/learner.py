@@ -10,7 +10,7 @@ the network computes, and hands its gradients over.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -20,7 +20,7 @@ from iterant import names
 from iterant.errors import NetError, RecipeError
 from iterant.nets.fused import Fused, can_fuse
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.captured import CapturedHands
+from iterant.training.captured import CapturedHands, Repeated
 from iterant.training.crew import Crew
 from iterant.training.hands import Hands, PlainHands
 from iterant.training.moments import Moment
@@ -74,6 +74,20 @@ class Learner:
             if recipe.average is None
             else {name: weight.detach().clone() for name, weight in self.module.named_parameters()}
         )
+        self._forget = torch.ones((), device=device)
+        for weight in [*self.module.parameters(), *self.working.parameters()]:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        self._move: Callable[[], None] = self._moved
+        if device.type == "cuda" and capture and self.crew.size == 1:
+            self._capture_moves()
+
+    def _capture_moves(self) -> None:
+        """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""
+        if "capturable" in self.optimizer.defaults:
+            for group in self.optimizer.param_groups:
+                group["capturable"] = True
+                group["lr"] = torch.zeros((), device=self.device)
+            self._move = Repeated(self._moved)
 
     def _working(self) -> nn.Module:
         """The network that computes: the trained one itself, or its copy in lower precision."""
@@ -87,39 +101,45 @@ class Learner:
 
     def update(self, inputs: Tensor, targets: Tensor, moment: Moment, factor: float) -> Tensor:
         """One update; returns the loss as a number on the device (reading it waits for it)."""
-        working = list(self.working.parameters())
-        for weight in working:
-            if weight.grad is None:
-                weight.grad = torch.zeros_like(weight)
-        gradients = [weight.grad for weight in working if weight.grad is not None]
-        torch._foreach_zero_(gradients)
+        torch._foreach_zero_(_gradients(self.working))
         loss = self.objective.run(
             self.hands, Update(inputs.to(self.dtype), targets, moment, self.crew)
         )
-        weights: list[Tensor] = list(self.module.parameters())
-        if self.working is not self.module:
-            for master, gradient in zip(weights, gradients, strict=True):
-                master.grad = gradient.to(master.dtype)
-        self.crew.average([weight.grad for weight in weights if weight.grad is not None])
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(weights, self.recipe.clip, foreach=True)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate * group["share"] * factor
-        self.optimizer.step()
+            rate = self.recipe.rate * group["share"] * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
         self.updates += 1
-        self._follow(weights)
+        if self.recipe.average is not None:
+            decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
+            self._forget.fill_(1 - decay)
+        self._move()
         return loss
 
+    def _moved(self) -> None:
+        """Move the weights by their gradients, and everything that follows them."""
+        gradients = _gradients(self.module)
+        if self.working is not self.module:
+            torch._foreach_copy_(gradients, _gradients(self.working))
+        self.crew.average(gradients)
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
+        self.optimizer.step()
+        self._follow()
+
     @torch.no_grad()
-    def _follow(self, weights: list[Tensor]) -> None:
+    def _follow(self) -> None:
         """Bring the working copy, its laid-out kernels and the average up to date."""
+        weights: list[Tensor] = list(self.module.parameters())
         if self.working is not self.module:
             torch._foreach_copy_(list(self.working.parameters()), weights)
         if self.fast is not None:
             self.fast.refresh()
-        if self.average is not None and self.recipe.average is not None:
-            decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
-            torch._foreach_lerp_(list(self.average.values()), weights, 1 - decay)
+        if self.average is not None:
+            for mean, weight in zip(self.average.values(), weights, strict=True):
+                mean.lerp_(weight, self._forget)
 
     @contextmanager
     def averaged(self) -> Iterator[Net]:
@@ -174,7 +194,7 @@ class Learner:
         for name, value in parts["optimizer"].items():
             index, _, key = name.partition(".")
             state.setdefault(int(index), {})[key] = value
-        groups = self.optimizer.state_dict()["param_groups"]
+        groups = self.optimizer.state_dict()["param_groups"]  # rates are set at every update
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         for name, weight in (self.average or {}).items():
             weight.copy_(parts["average"][name])
@@ -186,6 +206,10 @@ class Learner:
         if self.fast is not None:
             self.fast.refresh()
         self.updates = updates
+
+
+def _gradients(module: nn.Module) -> list[Tensor]:
+    return [weight.grad for weight in module.parameters() if weight.grad is not None]
 
 
 def _channels_last(module: nn.Module) -> nn.Module:

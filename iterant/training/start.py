@@ -44,10 +44,10 @@ def device_of(word: str = "auto") -> torch.device:
     except RuntimeError as error:
         raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0") from error
     if device.type == "cuda":
-        if device.index is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if device.index is None:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if count <= (device.index or 0):
+        if count <= device.index:
             raise UsageError(
                 f"device {str(device)!r} was asked for and {count or 'no'} GPU is there; "
                 "use --device cpu"

@@ -1,7 +1,7 @@
 """The captured verbs, with the one thing that needs a GPU replaced: a graph that runs its work.
 
 What is tested is everything around the graphs: what is copied in and out, which graph is taken,
-how prefixes are put together. The graphs themselves are compared with the plain way on a GPU by
+how prefixes go on. The graphs themselves are compared with the plain way on a GPU by
 ``iterant bench train``.
 """
 
@@ -112,7 +112,7 @@ def test_captured_updates_equal_plain_ones(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 13])
-def test_prefixes_are_put_together_from_powers_of_two(steps: int) -> None:
+def test_prefixes_advance_from_the_start_and_from_any_state(steps: int) -> None:
     x = small_batch("mazes").inputs
     plain, _ = hands_on("dt-recall", "plain")
     fast, _ = hands_on("dt-recall", "captured")
