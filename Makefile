@@ -2,7 +2,7 @@
 # People, this file and .ci/run call the same scripts.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system lint format clean
+.PHONY: help setup demo test test-system lint format clean
 
 # The environment is made again only when what it holds may have changed.
 ready := .venv/.ready
@@ -14,6 +14,9 @@ help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 setup: $(ready) ## make .venv with iterant and everything its tests need
+
+demo: $(ready) ## train on 32 bits for a minute or two, then solve 512 bits
+	scripts/demo
 
 test: $(ready) ## lint, types and tests: what must pass before a commit
 	scripts/check

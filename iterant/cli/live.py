@@ -112,9 +112,9 @@ class Board:
             f"epoch {report.epoch} of {report.epochs}",
             f"update {report.update:,} of {report.updates:,}",
             *([f"loss {report.loss:.4g}"] if lane.losses else []),
-            *accuracy(report),
-            *(f"monitoring {text}" for text in watched(report)),
-            *pace(report, report.seconds_left if not lane.ended else 0.0),
+            *_together("accuracy", accuracy(report), ", "),
+            *_together("monitoring", watched(report), "; "),
+            *pace(report, None if lane.ended else report.seconds_left),
         ]
         self.say(f"{self.name(lane)}{', '.join(parts)}")
 
@@ -143,10 +143,10 @@ class LiveBoard(Board):
                 line.truncate(options.max_width, overflow="ellipsis")
                 yield line
 
-    def _left(self, lane: Lane, report: Report) -> float:
-        """Seconds left, counted down since the report came."""
+    def _left(self, lane: Lane, report: Report) -> float | None:
+        """Seconds left, counted down since the report came; None at the end."""
         passed = self.clock() - lane.at
-        return 0.0 if lane.ended else max(0.0, report.seconds_left - passed)
+        return None if lane.ended else max(0.0, report.seconds_left - passed)
 
     def _row(self, lane: Lane) -> Iterator[Text]:
         """A run among several: a line."""
@@ -158,9 +158,9 @@ class LiveBoard(Board):
             f"seed {lane.seed}",
             state or f"epoch {report.epoch}/{report.epochs}",
             f"loss {report.loss:.4f}" if lane.losses else "",
-            *accuracy(report),
+            *_together("accuracy", accuracy(report), ", "),
             *pace(report, self._left(lane, report)),
-            *(f"monitoring {text}" for text in watched(report)),
+            *_together("monitoring", watched(report), "; "),
         ]
         yield Text("  ".join(part for part in parts if part))
 
@@ -171,13 +171,13 @@ class LiveBoard(Board):
             return
         plain, sparks = options.ascii_only, options.max_width >= _ROOM_FOR_SPARKS
         yield Text(lane.title, style="bold")
-        room = max(4, min(30, options.max_width - 50))
+        room = max(0, min(30, options.max_width - 50))
         done = bar(report.update / max(1, report.updates), room, ascii_only=plain)
         yield Text.assemble(
             ("epoch     ", "dim"),
             f"{report.epoch} of {report.epochs}  ",
-            (done, "green"),
-            "  " + "  ".join(pace(report, self._left(lane, report))),
+            (f"{done}  " if done else "", "green"),
+            "  ".join(pace(report, self._left(lane, report))),
         )
         if lane.losses:
             curve = sparkline(lane.losses, _SPARK, log=True) if sparks and not plain else ""
@@ -188,8 +188,8 @@ class LiveBoard(Board):
             curve = sparkline(lane.accuracies, _SPARK) if sparks and not plain else ""
             yield Text.assemble(("accuracy  ", "dim"), ", ".join(found), (f"  {curve}", "cyan"))
         for place, text in enumerate(watched(report)):
-            label = "watching  " if place == 0 else " " * 10
-            yield Text.assemble((label, "dim"), text, ("  (monitoring only)", "dim"))
+            label = "monitored " if place == 0 else " " * 10
+            yield Text.assemble((label, "dim"), text)
 
 
 def accuracy(report: Report) -> list[str]:
@@ -202,12 +202,18 @@ def accuracy(report: Report) -> list[str]:
     ]
 
 
-def pace(report: Report, left: float) -> list[str]:
+def _together(label: str, texts: list[str], between: str) -> list[str]:
+    """One text under a label, or none."""
+    return [f"{label} {between.join(texts)}"] if texts else []
+
+
+def pace(report: Report, left: float | None) -> list[str]:
     """How fast, and for how long still."""
     if report.updates_per_second <= 0:
         return []
     speed = report.updates_per_second
-    return [f"{speed:.{1 if speed < 100 else 0}f} steps/s", f"{duration(left)} left"]
+    said = [f"{speed:.{1 if speed < 100 else 0}f} steps/s"]
+    return said if left is None else [*said, f"{duration(left)} left"]
 
 
 @contextmanager

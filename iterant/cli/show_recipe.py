@@ -35,9 +35,11 @@ def print_plain(text: str) -> None:
 def _print_table(task: Task, recipe: Recipe, base: Recipe, found: Plan) -> None:
     from rich.table import Table
 
+    from iterant.training.plan import plan
+
     screen = console()
     screen.print(f"{task.spec.title}: recipe {recipe.name}", style="bold")
-    answers, section = _answers(found), ""
+    answers, before, section = _answers(found), _answers(plan(task, base)), ""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -49,10 +51,12 @@ def _print_table(task: Task, recipe: Recipe, base: Recipe, found: Plan) -> None:
             section = field.section
             table.add_row()
             table.add_row(section)
-        value = getattr(recipe, field.name)
-        text = _written(answers.get(field.name) if value is None else value)
-        changed = value != getattr(base, field.name)
-        about = f"({base.name}: {_written(getattr(base, field.name))}) " if changed else ""
+        value, old = getattr(recipe, field.name), getattr(base, field.name)
+        text, was = (
+            _written(found.get(field.name) if given is None else given)
+            for given, found in ((value, answers), (old, before))
+        )
+        about = f"({base.name}: {was}) " if value != old else ""
         table.add_row(f"  {field.name}", text, f"{about}{field.words}")
     screen.print(table)
     screen.print()

@@ -66,18 +66,26 @@ def train(
     drop_pool: Annotated[
         bool,
         Parameter(
-            negative="", help="leave the replay pool out of checkpoints: a resumed run then differs"
+            negative="",
+            show_default=False,
+            help="leave the replay pool out of checkpoints: a resumed run then differs",
         ),
     ] = False,
     device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
     data: DataPath = None,
     tensorboard: Annotated[
-        bool, Parameter(negative="", help="write events for TensorBoard into RUN/events")
+        bool,
+        Parameter(
+            negative="", show_default=False, help="write events for TensorBoard into RUN/events"
+        ),
     ] = False,
     show: Annotated[
-        bool, Parameter(negative="", help="print the whole recipe and train nothing")
+        bool,
+        Parameter(negative="", show_default=False, help="print the whole recipe and train nothing"),
     ] = False,
-    json: Annotated[bool, Parameter(negative="", help="print it as JSON (with --show)")] = False,
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="print it as JSON (with --show)")
+    ] = False,
     **changes: Any,
 ) -> None:
     """Train a network; every field of its recipe is a flag."""

@@ -76,8 +76,8 @@ _CODE: dict[str, Fields] = {
 
 _QUICK: dict[str, Fields] = {
     "prefix-sums": {
-        "width": 64, "objective": "pool", "pool_slots": 1024, "pool_shortest": 5, "batch": 100,
-        "epochs": 5, "optimizer": "adam", "rate": 2e-3, "warmup": 0, "schedule": "cosine",
+        "width": 32, "objective": "pool", "pool_slots": 1024, "pool_shortest": 5, "batch": 100,
+        "epochs": 4, "optimizer": "adam", "rate": 6e-3, "warmup": 0, "schedule": "cosine",
         "weight_decay": 0.0, "clip": 1.0, "average": 0.98, "watch_every": 1, "watch_count": 100,
     },
     "mazes": {
