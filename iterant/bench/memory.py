@@ -1,6 +1,6 @@
 """How much memory a training step takes at its peak.
 
-    >>> peak_on_cpu(Request("ours", net, recipe, (100, 1, 32), (100, 32), update=3))
+    >>> peak_on_cpu(Request("ours", net, recipe, (100, 1, 32), (100, 32), 3, 20))
 
 On a GPU the allocator counts. On the CPU a step runs in a process of its own, whose largest
 resident size is what it grew to: within one process, memory that was freed and not yet returned
@@ -43,6 +43,8 @@ class Request:
     inputs: tuple[int, ...]
     targets: tuple[int, ...]
     update: int
+    of: int
+    """Which update, of how many"""
 
     def step(self, device: torch.device) -> Callable[[], object]:
         """The step itself, ready to be taken; what the problems say does not matter here."""
@@ -55,7 +57,7 @@ class Request:
             "plain": PlainStep,
         }
         taker = sides[self.side](net, recipe, device)
-        return lambda: taker.update(inputs, targets, Even(0, self.update), 1.0)
+        return lambda: taker.update(inputs, targets, Even(0, self.update, self.of), 1.0)
 
 
 def peak_on_cpu(request: Request) -> int:

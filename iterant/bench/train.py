@@ -103,7 +103,7 @@ class _Bench:
         steps: int,
     ) -> None:
         self.recipe, self.task, self.problems, self.device = recipe, task, problems, device
-        self.moments = [Even(seed, update) for update in range(steps)]
+        self.moments = [Even(seed, update, of=steps) for update in range(steps)]
         self.network, self.network_described = network_of(recipe, task.spec, seed)
         objective = progressive_of(self.network, recipe)
         self.draws = [objective.draw(moment) for moment in self.moments]
@@ -159,6 +159,7 @@ class _Bench:
             inputs=tuple(self.problems.inputs.shape),
             targets=tuple(self.problems.targets.shape),
             update=longest,
+            of=len(self.draws),
         )
         ours, plain = (peak_on_cpu(replace(request, side=side)) for side in ("ours", "plain"))
         return _compared(ours, plain, "growth of a process by the longest step")

@@ -76,6 +76,7 @@ def test_memory_is_that_of_the_step_alone() -> None:
         inputs=(batch, 1, bits),
         targets=(batch, bits),
         update=0,
+        of=1,
     )
     features = 4 * width * batch * bits
     # α = 0 unrolls m iterations: at least the input of each of five convolutions is kept.
@@ -84,7 +85,7 @@ def test_memory_is_that_of_the_step_alone() -> None:
 
 
 def test_a_process_that_fails_is_one_line() -> None:
-    request = Request("plain", {"kind": "nothing", "config": {}}, {}, (1,), (1,), 0)
+    request = Request("plain", {"kind": "nothing", "config": {}}, {}, (1,), (1,), 0, 1)
     with pytest.raises(UsageError, match="unknown net 'nothing'") as refusal:
         peak_on_cpu(request)
     assert "\n" not in str(refusal.value)
