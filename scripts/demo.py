@@ -20,7 +20,7 @@ from iterant.tasks.protocol import Task
 from iterant.training import recipe, train
 
 SIZES, COUNT, SEED = (32, 64, 128, 256, 512), 200, 1
-ITERATIONS, EVERY = 300, 5
+ITERATIONS, EVERY = 240, 5
 WANTED = 0.99
 
 
@@ -91,7 +91,7 @@ def evaluated(net: Net, task: Task) -> dict[str, Curve]:
 
 def table(curves: dict[str, Curve], regime: int) -> Table:
     """What share is solved, at the training regime and beyond."""
-    steps = [regime, 60, 120, 200, ITERATIONS]
+    steps = [regime, 60, 120, 180, ITERATIONS]
     made = Table("solved after …", *(f"{step} iterations" for step in steps), box=None)
     for label, curve in curves.items():
         made.add_row(label, *(share(curve.at(step)) for step in steps))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STROKES = ("-", "--", "-.", ":")
-_LIGHTEST = 0.85
+_LIGHTEST = 0.8
 """Of the colour map: beyond that, lines vanish on white."""
 _INCHES = (7.0, 4.2)
 _DOTS = 150
