@@ -52,7 +52,7 @@ _WHERE: dict[str, dict[str, str]] = {
         "constant": "iterant.training.parts:constant",
     },
     "recipe": {"recipe": "iterant.training.recipes:recipe"},
-    "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16"},
+    "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
 }
 
 

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from iterant.engine import State, think
 from iterant.engine import last as last_of
-from iterant.nets.fused import Fused
 from iterant.nets.protocol import Net
-from iterant.training.hands import Learned, Stretch, begin_again, stretch_loss
+from iterant.training.hands import Learned, Stretch, begin_again, push_back, stretch_loss
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
@@ -42,15 +41,21 @@ class _Captured:
     trail: list[Tensor]
 
 
-_Work = partial[tuple[Tensor, list[Tensor]]]
+_Work = Callable[[_Buffers], tuple[Tensor, list[Tensor]]]
 
 
 class CapturedHands:
     """The two verbs of `iterant.training.hands.Hands`, replayed."""
 
-    def __init__(self, net: Net, module: nn.Module, smoothing: float = 0.0) -> None:
+    def __init__(
+        self,
+        net: Net,
+        module: nn.Module,
+        smoothing: float = 0.0,
+        scale: Tensor | None = None,
+    ) -> None:
         """Work on ``net``, whose parameters are those of ``module``."""
-        self.net, self.smoothing = net, smoothing
+        self.net, self.smoothing, self.scale = net, smoothing, scale
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         for weight in self._weights:
             weight.grad = torch.zeros_like(weight)
@@ -67,7 +72,7 @@ class CapturedHands:
         if state is not None and state.features is not buffers.features:
             buffers.features.copy_(state.features)
         key = ("advance", steps, state is None)
-        self._replay(key, partial(self._advance, steps, state is None))
+        self._replay(key, ("advance", steps > 1), partial(self._advance, steps, state is None))
         return State(buffers.features, (0 if state is None else state.step) + steps)
 
     def learn(
@@ -95,7 +100,9 @@ class CapturedHands:
             else:
                 buffers.restart.copy_(restart)
         key = (stretch, keep is None)
-        captured = self._replay(key, partial(self._learn, stretch, keep is not None))
+        captured = self._replay(
+            key, ("learn", stretch.steps > 1), partial(self._learn, stretch, keep is not None)
+        )
         step = 0 if state is None else state.step
         kept = None if keep is None else State(captured.trail[keep], step + keep)
         return Learned(captured.loss, State(captured.trail[-1], step + stretch.steps), kept)
@@ -127,29 +134,30 @@ class CapturedHands:
         inputs, targets = buffers.inputs, buffers.targets
         state = begin_again(self.net, inputs, State(buffers.features), buffers.restart)
         loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.smoothing)
-        torch.autograd.backward(loss * stretch.weight)
-        if isinstance(self.net, Fused):
-            self.net.flush()
+        push_back(self.net, loss * stretch.weight, self.scale)
         trail = [state.features.detach() for state in states]
         return loss.detach(), trail if keep else trail[-1:]
 
-    def _replay(self, key: object, work: _Work) -> _Captured:
+    def _replay(self, key: object, kind: object, work: _Work) -> _Captured:
         if key not in self._graphs:
-            self._graphs[key] = self._capture(work)
+            self._graphs[key] = self._capture(kind, work)
         captured = self._graphs[key]
         captured.graph.replay()
         return captured
 
-    def _capture(self, work: _Work) -> _Captured:
-        """Run once so that kernels are chosen, then capture; gradients and features stay."""
+    def _capture(self, kind: object, work: _Work) -> _Captured:
+        """Run the first of a kind so that kernels are chosen, then capture; nothing else changes.
+
+        One iteration is a kind of its own: it meets fewer sorts of kernels than several do.
+        """
         if self._made is None:
             raise TypeError("nothing was copied in")
         buffers, cuda, side = self._made, _CUDA, self._stream
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
         before = [gradient.clone() for gradient in gradients]
         at = buffers.features.clone()
-        if work.func not in self._tried:
-            self._tried.add(work.func)
+        if kind not in self._tried:
+            self._tried.add(kind)
             side.wait_stream(cuda.current_stream())
             with cuda.stream(side):
                 work(buffers)

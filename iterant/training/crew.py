@@ -9,7 +9,9 @@ first process writes.
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -21,6 +23,8 @@ from iterant.errors import RecipeError, TrainingStopped
 
 PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
+
+_parted: list[int] = []
 
 
 class Crew:
@@ -48,7 +52,7 @@ class Crew:
         return flag
 
     def leave(self) -> None:
-        """Part from the others."""
+        """Part from the others, after a failure."""
 
 
 class Joined(Crew):
@@ -56,8 +60,15 @@ class Joined(Crew):
 
     def __init__(self, device: torch.device) -> None:
         """Join the processes that torchrun started."""
-        backend = "nccl" if device.type == "cuda" else "gloo"
-        distributed.init_process_group(backend, timeout=PATIENCE)
+        # Joined once, for all runs of these processes: torchrun's meeting place serves only once.
+        if not distributed.is_initialized():
+            if _parted:
+                raise TrainingStopped(
+                    "the processes parted after a failure; start all of them again"
+                )
+            backend = "nccl" if device.type == "cuda" else "gloo"
+            distributed.init_process_group(backend, timeout=PATIENCE)
+            atexit.register(self.leave)
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
         self._device = device
 
@@ -99,8 +110,9 @@ class Joined(Crew):
         return bool(raised > 0)
 
     def leave(self) -> None:
-        """Part from the others."""
+        """Part from the others, for good: they notice at once instead of waiting."""
         if distributed.is_initialized():
+            _parted.append(self.rank)
             distributed.destroy_process_group()
 
     def _together(self, talk: object) -> None:
@@ -110,9 +122,10 @@ class Joined(Crew):
         try:
             talk()
         except RuntimeError as error:
-            first = str(error).strip().splitlines()[0]
+            # Backends begin with a place in their source and end with advice; the cause is between.
+            cause = re.sub(r"^\[[^\]]*\] *", "", str(error).strip()).splitlines()[0].split(". ")[0]
             raise TrainingStopped(
-                f"process {self.rank} of {self.size} lost contact with another ({first}); "
+                f"process {self.rank} of {self.size} lost contact with another ({cause}); "
                 "the last checkpoint is intact: start all of them again with --resume"
             ) from error
 

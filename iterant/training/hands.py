@@ -121,12 +121,19 @@ def stretch_loss(
     return criterion(net, final.logits, inputs, targets, smoothing), states
 
 
+def push_back(net: Net, loss: Tensor, scale: Tensor | None) -> None:
+    """Add the gradients of a loss to the parameters, times a scale if there is one."""
+    torch.autograd.backward(loss if scale is None else loss * scale)
+    if isinstance(net, Fused):
+        net.flush()
+
+
 class PlainHands:
     """The verbs, step by step: the CPU, networks of users, and the measure of the fast ones."""
 
-    def __init__(self, net: Net, smoothing: float = 0.0) -> None:
-        """Work on this network; ``smoothing``: label smoothing of the loss."""
-        self.net, self.smoothing = net, smoothing
+    def __init__(self, net: Net, smoothing: float = 0.0, scale: Tensor | None = None) -> None:
+        """Work on this network; ``smoothing`` of labels, ``scale`` of the loss's gradients."""
+        self.net, self.smoothing, self.scale = net, smoothing, scale
 
     def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
@@ -146,8 +153,6 @@ class PlainHands:
         """Iterate with gradients, add those of the loss to the parameters."""
         first = begin_again(self.net, inputs, state, restart)
         loss, states = stretch_loss(self.net, inputs, targets, stretch, first, self.smoothing)
-        torch.autograd.backward(loss * stretch.weight)
-        if isinstance(self.net, Fused):
-            self.net.flush()
+        push_back(self.net, loss * stretch.weight, self.scale)
         kept = None if keep is None else states[keep].detached()
         return Learned(loss.detach(), states[-1].detached(), kept)

@@ -28,6 +28,7 @@ from iterant.training.objectives import Update
 from iterant.training.parts import objective_of, optimizer_of
 from iterant.training.pool import ReplayPool
 from iterant.training.recipe import Recipe
+from iterant.training.scaling import Scaling
 
 _WARM = 10
 """The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
@@ -61,10 +62,14 @@ class Learner:
         self.net = _as_net(self.working)
         self.fast = Fused(self.working) if can_fuse(self.working) else None
         self.optimizer = optimizer_of(recipe, self.module)
+        self.scaling = Scaling(device) if self.dtype == torch.float16 else None
+        scale = None if self.scaling is None else self.scaling.scale
+        if self.scaling is not None:
+            self.scaling.attach(self.optimizer)
         self.hands: Hands = (
-            CapturedHands(self.fast or self.net, self.working, recipe.smoothing)
+            CapturedHands(self.fast or self.net, self.working, recipe.smoothing, scale)
             if device.type == "cuda" and capture
-            else PlainHands(self.fast or self.net, recipe.smoothing)
+            else PlainHands(self.fast or self.net, recipe.smoothing, scale)
         )
         if self.fast is not None:
             self.fast.pin()
@@ -124,6 +129,8 @@ class Learner:
         if self.working is not self.module:
             torch._foreach_copy_(gradients, _gradients(self.working))
         self.crew.average(gradients)
+        if self.scaling is not None:
+            self.scaling.unscale(gradients)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
         self.optimizer.step()
@@ -173,6 +180,8 @@ class Learner:
                     made[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
         for name, weight in (self.average or {}).items():
             made[f"average.{name}"] = weight
+        if self.scaling is not None:
+            made |= {f"scaling.{name}": value for name, value in self.scaling.tensors().items()}
         if pool and isinstance(self.objective, ReplayPool):
             made |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
         return made
@@ -185,6 +194,7 @@ class Learner:
             "optimizer": {},
             "average": {},
             "pool": {},
+            "scaling": {},
         }
         for name, value in tensors.items():
             part, _, rest = name.partition(".")
@@ -198,6 +208,8 @@ class Learner:
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         for name, weight in (self.average or {}).items():
             weight.copy_(parts["average"][name])
+        if self.scaling is not None:
+            self.scaling.restore(parts["scaling"])
         if isinstance(self.objective, ReplayPool):
             held = {name: value.to(self.device) for name, value in parts["pool"].items()}
             self.objective.restore(held)

@@ -84,7 +84,7 @@ class Loop:
         self.losses: list[torch.Tensor] = []
         self.read: list[float] = []
         self.shown: Report | None = None
-        self.guard = Guard()
+        self.guard = Guard(forgiving=learner.scaling is not None)
         self.seen, self.since, self.saved = 0, 0.0, -1
 
     @property

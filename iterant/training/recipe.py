@@ -108,7 +108,7 @@ class Recipe:
 
     # The arithmetic
     precision: str = "fp32"
-    """fp32 or bf16 (weights and their update stay fp32)"""
+    """fp32, fp16 or bf16 (weights and their update stay fp32)"""
 
     # Notes
     notes: tuple[str, ...] = ()

@@ -114,8 +114,9 @@ def train(
         word, made = task_named(task, data)
         chosen = recipe_for(made, recipe, net, changes)
         return finish(begun(word, made, chosen, seed, Path(str(out)), setting))
-    finally:
+    except BaseException:
         crew.leave()
+        raise
 
 
 def use_device(word: str) -> torch.device:
@@ -248,6 +249,7 @@ def _going(
             if source is not None:
                 loop.resume(source)
             yield from loop.steps(setting.clock, signals)
+        loop.crew.agree(False)  # wait until the first process has written the end
         return RunFolder.open(path)
     folder = loop.folder
     with folder.lock(), listening as signals:
@@ -268,4 +270,5 @@ def _going(
         done = reason == "finished"
         folder.set_status("finished" if done else "stopped", reason=None if done else reason)
         loop.reporter.end(reason)
+    loop.crew.agree(False)
     return folder

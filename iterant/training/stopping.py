@@ -98,9 +98,14 @@ class Guard:
         "with a lower --rate, with --clip 1 or in --precision fp32"
     )
 
-    def __init__(self, factor: float = 10.0, patience: int = 50, keep: int = 8) -> None:
-        """Exploded: ``patience`` losses in a row above ``factor`` times the first one."""
-        self._factor, self._patience = factor, patience
+    def __init__(
+        self, factor: float = 10.0, patience: int = 50, keep: int = 8, *, forgiving: bool = False
+    ) -> None:
+        """Exploded: ``patience`` losses in a row above ``factor`` times the first one.
+
+        ``forgiving``: one that is no number is no worse, because the update was left out.
+        """
+        self._factor, self._patience, self._forgiving = factor, patience, forgiving
         self.first: float | None = None
         self._above = 0
         self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
@@ -108,9 +113,11 @@ class Guard:
     def see(self, update: int, loss: float) -> None:
         """Take note of a loss; raise TrainingStopped when it cannot go on."""
         self._recent.append((update, loss))
-        if math.isfinite(loss):
-            self.first = loss if self.first is None else self.first
-            self._above = self._above + 1 if loss > self._factor * self.first else 0
+        if math.isfinite(loss) or self._forgiving:
+            if self.first is None and math.isfinite(loss):
+                self.first = loss
+            high = self.first is None or not loss <= self._factor * self.first
+            self._above = self._above + 1 if high else 0
             if self._above < self._patience:
                 return
         what = "exploded" if math.isfinite(loss) else f"became {loss}"

@@ -47,7 +47,7 @@ class OnTheCpu(CapturedHands):
 
     captures = 0
 
-    def _capture(self, work: Any) -> Any:
+    def _capture(self, kind: object, work: Any) -> Any:
         self.captures += 1
         buffers = self._made
         assert buffers is not None
