@@ -15,7 +15,7 @@ from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from torch import Tensor
 
 from iterant.errors import IterantError, RunError, TrainingStopped
-from iterant.nets.deep_thinking import DeepThinking
+from iterant.nets.fused import Fused
 from iterant.runs import RunFolder
 from iterant.training import train
 from iterant.training.learner import Learner
@@ -37,19 +37,19 @@ class TestNumbers:
     def test_an_answer_that_is_no_number(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        original, updates = DeepThinking.answer, Learner.update
+        original, updates = Fused.answer, Learner.update
         at: dict[str, int] = {"update": 0}
 
         def update(learner: Learner, *given: Any) -> Tensor:
             at["update"] = learner.updates + 1
             return updates(learner, *given)
 
-        def answer(net: DeepThinking, features: Tensor) -> Tensor:
+        def answer(net: Fused, features: Tensor) -> Tensor:
             logits = original(net, features)
             return logits * float("nan") if at["update"] == 6 else logits
 
         monkeypatch.setattr(Learner, "update", update)
-        monkeypatch.setattr(DeepThinking, "answer", answer)
+        monkeypatch.setattr(Fused, "answer", answer)
         message, _ = failing(tmp_path / "run")
         assert "the loss became nan at update 6" in message
         assert all(f"{number}: 0." in message for number in range(1, 6))
@@ -101,11 +101,12 @@ class TestNumbers:
         guard = Guard(factor=10.0, patience=3)
         for number, loss in enumerate([0.7, 0.01, 122.0, 90.0, 0.02, 0.5, 6.9]):
             guard.see(number, loss)
+        for number in (7, 8):
+            guard.see(number, 8.0)
         with pytest.raises(
-            TrainingStopped, match=r"exploded at update 9 .*6: 6.9, 7: 8, 8: 8, 9: 8"
+            TrainingStopped, match=r"exploded at update 9 .*: 6.9, 7: 8, 8: 8, 9: 8"
         ):
-            for number in range(7, 20):
-                guard.see(number, 8.0)
+            guard.see(9, 8.0)
 
     def test_the_guard_remembers_over_a_resume(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -265,10 +266,10 @@ class TestDisks:
         mount = shutil.which("mount")
         assert mount is not None
         subprocess.run([mount, "-o", "remount,ro", str(little_disk)], check=True)
-        for act in (lambda: train(resume=run.path), lambda: begin(little_disk / "other")):
-            with pytest.raises(RunError, match="read-only") as caught:
-                act()
-            assert "\n" not in str(caught.value)
+        with pytest.raises(RunError, match="the file system is read-only; choose"):
+            train(resume=run.path)
+        with pytest.raises(RunError, match="the file system is read-only; choose"):
+            begin(little_disk / "other")
         subprocess.run([mount, "-o", "remount,rw", str(little_disk)], check=True)
         stopping_at(monkeypatch, None)
         assert train(resume=run.path).state == "finished"

@@ -1,0 +1,147 @@
+"""Runs in processes of their own, for tests that kill, signal and join them.
+
+    python child.py train OUT KIND CHANGES       a run, as a user would start it
+    python child.py killed OUT KIND CHANGES      the same, killed ten times on the way
+    torchrun … child.py joined OUT CASES         several runs in several processes
+    torchrun … child.py lost OUT KIND            the second process dies at update 5
+
+Each prints a JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from small_runs import KINDS
+
+from iterant.errors import IterantError, RunError
+from iterant.runs import RunFolder
+from iterant.training import train
+from iterant.training.learner import Learner
+from iterant.training.loop import Loop
+from iterant.training.stopping import Clock, Signals
+
+torch.set_num_threads(1)
+RANK = int(os.environ.get("RANK", "0"))
+
+
+def tell(**what: Any) -> None:
+    # One write a line, whoever else writes: the streams of processes are joined.
+    os.write(1, json.dumps(what).encode() + b"\n")
+
+
+def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
+    """Begin the run, or go on with it where there is one."""
+    if (out / "config.json").exists():
+        return train(resume=out, device="cpu")
+    given = {**KINDS[kind], **changes}
+    return train(given.pop("task", "prefix-sums"), out=out, device="cpu", **given)
+
+
+def killed(out: Path, kind: str, changes: dict[str, Any]) -> None:
+    """Kill a run again and again at random moments, look at its folder, and let it end."""
+    chance = np.random.default_rng(7)
+    go(out.with_name("warm"), kind, {"epochs": 1})  # what is loaded once is loaded here
+    for _ in range(10):
+        process = os.fork()
+        if process == 0:
+            go(out, kind, changes)
+            os._exit(0)
+        time.sleep(chance.uniform(0.05, 0.5))
+        os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        there = (out / "config.json").exists()
+        looked: dict[str, Any] = {"killed": os.WIFSIGNALED(status), "there": there}
+        if there:
+            run = RunFolder.open(out)
+            looked["saved"] = [run.load(name)[1]["step"] for name in run.checkpoints()]
+            looked["last"] = run.load("last")[1]["step"] if run.has("last") else 0
+            looked["reached"] = max((record["step"] for record in run.metrics()), default=0)
+            looked["state"] = run.state
+        tell(**looked)
+    tell(state=go(out, kind, changes).state)
+
+
+def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
+    """Runs in several processes; all but the first may not write."""
+    if RANK:
+        sys.addaudithook(lambda event, given: forbid(event, given, str(out)))
+    for name, case in cases.items():
+        stop = case.pop("stop", None)
+        try:
+            if stop is not None:
+                with patch.object(Loop, "_reason_to_stop", stopping(stop)):
+                    train("prefix-sums", out=out / name, device="cpu", **case)
+                run = train(resume=out / name, device="cpu")
+            else:
+                run = train(case.pop("task", "prefix-sums"), out=out / name, device="cpu", **case)
+            tell(rank=RANK, case=name, state=run.state)
+        except IterantError as error:
+            tell(rank=RANK, case=name, error=type(error).__name__, message=str(error))
+
+
+def stopping(update: int) -> Callable[..., str | None]:
+    """A signal before that update, which only the second process hears; all must leave."""
+    original = Loop._reason_to_stop
+
+    def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
+        if RANK == 1 and loop.update >= update:
+            signals.raised = "SIGTERM"
+        return original(loop, clock, signals)
+
+    return reason
+
+
+def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
+    """End a process that writes under the folder, with a code of its own."""
+    writes = event in ("os.rename", "os.remove", "os.mkdir", "os.truncate")
+    if event == "open":
+        flags = given[2] if isinstance(given[2], int) else 0
+        writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    if writes and str(given[0]).startswith(out):
+        tell(rank=RANK, wrote=str(given[0]), event=event)
+        os._exit(77)
+
+
+def lost(out: Path, kind: str) -> None:
+    """The second process dies in the middle; the first says what it sees."""
+    original = Learner.update
+
+    def update(learner: Learner, *given: Any) -> torch.Tensor:
+        if RANK == 1 and learner.updates == 5:
+            tell(died=time.time())
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(learner, *given)
+
+    try:
+        with patch.object(Learner, "update", update):
+            train("prefix-sums", out=out, device="cpu", **KINDS[kind])
+    except IterantError as error:
+        tell(noticed=time.time(), error=type(error).__name__, message=str(error))
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    what, folder, *rest = sys.argv[1:]
+    if what == "train":
+        try:
+            tell(state=go(Path(folder), rest[0], json.loads(rest[1])).state)
+        except RunError as refused:
+            tell(error=str(refused))
+            sys.exit(refused.exit_code)
+    elif what == "killed":
+        killed(Path(folder), rest[0], json.loads(rest[1]))
+    elif what == "joined":
+        joined(Path(folder), json.loads(rest[0]))
+    elif what == "lost":
+        lost(Path(folder), rest[0])
