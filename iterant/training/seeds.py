@@ -113,8 +113,9 @@ def train_seeds(
         raise UsageError("give either out= (new runs) or resume= (runs to go on with)")
     folders = {seed: seed_folder(base, seed) for seed in seeds}
     keeping = Keeping(shard_mb, pool=not drop_pool)
-    clock = Clock(None if time_limit is None else seconds(time_limit))
     where = use_device(device)
+    together = min(len(seeds), at_once or (SIDE_BY_SIDE if where.type == "cuda" else 1))
+    clock = Clock(None if time_limit is None else seconds(time_limit), runs=together)
     listeners = reporter or (lambda _: Silent())
     with Signals() as signals:
 
@@ -129,22 +130,21 @@ def train_seeds(
             if changes or net:
                 raise UsageError("resumed runs keep their recipe; its fields cannot change")
             word, made, chosen = _as_begun(task, folders, data)
-        shared: list[Problems] = []
+        # Before any run has a stream of its own, for all of them will read it.
+        new = resume is None or not all(folder.exists() for folder in folders.values())
+        shared = Problems.of(made, chosen, where) if new else None
 
         def going(seed: int) -> Going:
             if resume is not None and folders[seed].exists():
                 return (yield from resumed(task, folders[seed], setting(seed), data))
-            if not shared:
-                shared.append(Problems.of(made, chosen, where))
             return (
-                yield from begun(word, made, chosen, seed, folders[seed], setting(seed), shared[0])
+                yield from begun(word, made, chosen, seed, folders[seed], setting(seed), shared)
             )
 
         def enough() -> bool:
             return signals.raised is not None or clock.over
 
-        default = SIDE_BY_SIDE if where.type == "cuda" else 1
-        ended = set(_in_turns(seeds, going, at_once or default, where, enough))
+        ended = set(_in_turns(seeds, going, together, where, enough))
     return [RunFolder.open(folders[seed]) for seed in seeds if seed in ended]
 
 

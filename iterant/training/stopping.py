@@ -37,9 +37,9 @@ def seconds(text: str | float) -> float:
 class Clock:
     """How long a run has been going; stops it early enough to save."""
 
-    def __init__(self, limit: float | None) -> None:
-        """A limit in seconds from now, or none."""
-        self._start, self._limit = time.monotonic(), limit
+    def __init__(self, limit: float | None, runs: int = 1) -> None:
+        """A limit in seconds from now, or none, for so many runs side by side."""
+        self._start, self._limit, self._runs = time.monotonic(), limit, runs
         self._longest = 0.0
 
     @property
@@ -56,7 +56,7 @@ class Clock:
         """Whether it is time to save and leave: as much time is kept as the longest save took."""
         if self._limit is None:
             return False
-        spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
+        spare = min(2 * self._longest * self._runs + 1.0, 0.25 * self._limit)
         return self.elapsed >= self._limit - spare
 
 
