@@ -168,7 +168,7 @@ class Learner:
 
     def judged(self) -> dict[str, Tensor]:
         """The weights to be judged and shipped, named as in a checkpoint."""
-        weights = self.module.state_dict() if self.average is None else self.average
+        weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no average
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:

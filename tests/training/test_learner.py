@@ -164,6 +164,17 @@ def test_averaged_weights_follow_their_recurrence() -> None:
     assert not torch.allclose(inside[0], raw[0])
 
 
+def test_what_is_no_parameter_is_shipped_beside_the_average() -> None:
+    learner = learner_of(average=0.6)
+    learner.module.register_buffer("counted", torch.ones(2))
+    learner.objective = Given(learner)
+    step(learner, 0, factor=10.0)
+    judged = learner.judged()
+    assert judged.keys() == {f"net.{name}" for name in learner.module.state_dict()}
+    assert learner.average is not None
+    assert torch.equal(judged["net.projection.weight"], learner.average["projection.weight"])
+
+
 def test_a_failure_within_averaged_gives_the_weights_back() -> None:
     learner = learner_of(average=0.9)
     learner.objective = Given(learner)
