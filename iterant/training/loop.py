@@ -203,9 +203,12 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int) -> None:
-        """Keep the weights that validate best, the later ones on a tie, for the next save."""
+        """Keep the weights that validate best, the earlier ones on a tie, for the next save.
+
+        The earlier ones, as the authors do: training on past the fit lets features grow.
+        """
         accuracy = self.figures.get("validation")
-        if accuracy is None or accuracy < self.best.get("validation", -1.0):
+        if accuracy is None or accuracy <= self.best.get("validation", -1.0):
             return
         self.best = {"validation": accuracy, "epoch": epoch, "step": self.update}
         if self.folder is not None:

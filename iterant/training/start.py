@@ -177,6 +177,8 @@ def begun(
         "recipe": recipe.described(),
         "net": described,
         "seed": seed,
+        # Averaged weights go on improving after validation is perfect; others do not.
+        "prefer": "best" if recipe.average is None else "averaged",
     }
     folder = RunFolder.create(out, config) if crew.rank == 0 else None
     loop = Loop(task, recipe, seed, learner, problems, folder=folder, reporter=reporter,
