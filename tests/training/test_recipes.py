@@ -219,7 +219,7 @@ BAD: dict[str, list[Any]] = {
     "objective": ["progresive", "", None],
     "optimizer": ["adm", 3],
     "schedule": ["cosin"],
-    "precision": ["fp16", "bf-16"],
+    "precision": ["fp8", "bf-16"],
     "size": ["9", (1, 2, 3), 0, 1.5],
     "net": [None, 3],
     "pool_fresh": [1.5],
