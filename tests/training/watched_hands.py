@@ -1,0 +1,62 @@
+"""Hands that remember what a pool asked of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from iterant.engine import State
+from iterant.training.hands import Learned, PlainHands, Stretch
+
+
+@dataclass
+class Asked:
+    """What the hands were asked to learn from, and what came of it."""
+
+    inputs: Tensor
+    targets: Tensor
+    steps: int
+    state: State
+    restart: Tensor
+    learned: Learned | None = None
+
+
+class Watched(PlainHands):
+    """Hands that remember what they were asked; idle ones make up where it leads."""
+
+    idle = False
+    turn = 0
+    asked: Asked | None = None
+
+    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        raise AssertionError("the pool needs no prefix")
+
+    def learn(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        stretch: Stretch,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+    ) -> Learned:
+        assert state is not None
+        assert restart is not None
+        assert stretch.weight == 1
+        assert stretch.each == ()
+        self.asked = Asked(
+            inputs.clone(), targets, stretch.steps, State(state.features.clone()), restart.clone()
+        )
+        if self.idle:
+            self.turn += 1  # so that no two states are ever equal
+            thought = torch.rand(
+                state.features.shape, generator=torch.Generator().manual_seed(self.turn)
+            )
+            learned = Learned(torch.zeros(()), State(thought.double()))
+        else:
+            learned = super().learn(inputs, targets, stretch, state=state, restart=restart)
+        self.asked.learned = learned
+        return learned
