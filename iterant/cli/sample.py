@@ -57,16 +57,7 @@ def describe(task: Task, batch: Batch, solution: bool) -> list[Description]:
     from iterant.tasks.protocol import Batch
 
     hidden = Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
-    descriptions = []
-    for index in range(len(batch)):
-        shown = task.describe(hidden, index)
-        if solution:
-            bare, shown = shown, task.describe(batch, index)
-            # Some tasks show a known answer by themselves; others must be handed one.
-            if shown.text == bare.text:
-                shown = task.describe(batch, index, batch.targets)
-        descriptions.append(shown)
-    return descriptions
+    return [task.describe(batch if solution else hidden, index) for index in range(len(batch))]
 
 
 def _print(shown: list[Description], screen: Console) -> None:

@@ -29,6 +29,9 @@ _VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
     "ff": (FeedForwardConfig, False),
     "ff-recall": (FeedForwardConfig, True),
 }
+METHODS = ("read", "start", "step", "answer")
+"""What a network offers."""
+
 VARIANTS = tuple(_VARIANTS)
 """The paper's four architectures."""
 
@@ -82,17 +85,25 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
     loaded, still drawn, from seed 0.
     """
     made = names.find("net", kind)
+    # A configuration may come from a stranger: it can name a network and nothing else.
+    is_module = isinstance(made, type) and issubclass(made, nn.Module)
+    if not is_module or not all(callable(getattr(made, name, None)) for name in METHODS):
+        raise NetError(
+            f"{kind!r} is no network: wanted an nn.Module with the methods {', '.join(METHODS)}"
+        )
     try:
         if not hasattr(made, "Config"):  # a user's own class, built from keywords
-            net = _drawn(seed, lambda: made(**(config if isinstance(config, dict) else {})))
-            return _checked(kind, net)
+            given = config if isinstance(config, dict) else {}
+            mine: Net = _drawn(seed, lambda: made(**given))
+            return mine
         ready = made.Config(**config) if isinstance(config, dict) else config
     except TypeError as error:
         raise DataError(
             f"the configuration of a {kind!r} network does not fit ({error}); "
             "it was written by another version or edited by hand"
         ) from error
-    return _checked(kind, _drawn(seed, lambda: made(ready)))
+    net: Net = _drawn(seed, lambda: made(ready))
+    return net
 
 
 def _drawn(seed: int | None, make: Callable[[], Any]) -> Any:
@@ -100,12 +111,6 @@ def _drawn(seed: int | None, make: Callable[[], Any]) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed or 0)
         return make()
-
-
-def _checked(kind: str, net: Any) -> Net:
-    if not isinstance(net, Net):
-        raise NetError(f"network {kind!r} lacks one of the methods read, start, step, answer")
-    return net
 
 
 def catalogue() -> list[tuple[str, int]]:

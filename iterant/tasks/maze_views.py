@@ -21,7 +21,8 @@ from iterant.tasks.carving import END, FREE, START, WALL
 from iterant.tasks.lattice import to_lattice
 from iterant.tasks.protocol import Description
 
-_CODES = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": END, "E": END}
+# A star is a square of a path that somebody drew: free.
+_CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
 _SIGNS = np.array(["#", ".", "S", "E"])
 _WORDS = {START: "start (S)", END: "end (E or G)"}
 _EXAMPLE = r"try 'S.#\n#.E'"
@@ -74,24 +75,27 @@ def _without_wall_around(squares: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def describe_maze(
     image: NDArray[Any], target: NDArray[Any], prediction: NDArray[Any] | None
 ) -> Description:
-    """The picture and the text of a maze, with an answer laid over it."""
+    """The picture and the text of a maze, with a prediction or the known answer laid over it."""
     squares = to_lattice(image[None])[0]
     cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
     height, width = squares.shape
     caption = f"{height} by {width} squares"
-    marks = np.zeros(target.shape, dtype=np.int64)
+    known = bool((target >= 0).all())
+    if prediction is not None and prediction.shape != target.shape:
+        raise TaskError(
+            f"a prediction for this maze has shape {target.shape}, got {prediction.shape}"
+        )
+    answer = target if prediction is None else prediction
+    marks = _marks(target, answer)
+    if known:
+        caption += f", path of {int(target.sum()) // 4 - 1} steps"
     if prediction is not None:
-        if prediction.shape != target.shape:
-            raise TaskError(
-                f"a prediction for this maze has shape {target.shape}, got {prediction.shape}"
-            )
-        marks = _marks(target, prediction)
         wrong = int((marks >= _WRONG).sum())
-        caption += f", {wrong} pixels wrong" if (target >= 0).all() else ", true path not known"
-        # Ends keep their colours where the answer has them right.
-        ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
-        painted = (marks != _NOTHING) & ~ends
-        cells[painted] = _PAINT[marks[painted]]
+        caption += f", {wrong} pixels wrong" if known else ", true path not known"
+    # Ends keep their colours where the answer has them right.
+    ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
+    painted = (marks != _NOTHING) & ~ends
+    cells[painted] = _PAINT[marks[painted]]
     return Description(title="mazes", text=_text(squares, marks), cells=cells, caption=caption)
 
 

@@ -138,7 +138,7 @@ class Mazes:
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """The image in the paper's colours, the predicted path over it, its errors marked."""
+        """The image in the paper's colours, a path over it, a prediction's errors marked."""
         return describe_maze(
             batch.inputs[index].cpu().numpy(),
             batch.targets[index].cpu().numpy(),

@@ -152,7 +152,10 @@ class Task(Protocol):
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """One problem (with an answer laid over it) as text and coloured cells."""
+        """One problem as text and coloured cells, with a prediction laid over it and judged.
+
+        Without a prediction the known answer is shown; where targets are -1, the problem alone.
+        """
 
 
 def check_count(count: int) -> int:

@@ -28,7 +28,6 @@ from iterant.training.start import device_of
 SHIPPED = Path(__file__).parent / "weights"
 """Where the shipped weights are: a folder a name."""
 
-_METHODS = ("read", "start", "step", "answer")
 _FEW = 3
 """How many tensors a message names."""
 
@@ -78,25 +77,17 @@ def _folder(name_or_path: str | os.PathLike[str]) -> Path:
 
 
 def _built(folder: Path, config: Mapping[str, Any]) -> nn.Module:
-    """The network that a configuration describes, with weights still to be filled in.
-
-    A configuration may come from a stranger: the class it names is looked at before it is called,
-    so that a file can name a network and nothing else.
-    """
+    """The network that a configuration describes, with weights still to be filled in."""
     kind, own = config.get("kind"), config.get("config")
     if not isinstance(kind, str) or not isinstance(own, dict):
         raise DataError(f"{folder} does not say what network it holds; write the weights again")
-    made = names.find("net", kind)
-    is_module = isinstance(made, type) and issubclass(made, nn.Module)
-    if not is_module or not all(callable(getattr(made, name, None)) for name in _METHODS):
-        raise DataError(
-            f"{folder} names {kind!r} as its network, which is no nn.Module with the methods "
-            f"{', '.join(_METHODS)}; do not use these weights unless you know where they come from"
-        )
     try:
         net: Any = build(kind, own)
     except IterantError as error:
-        raise DataError(f"the network in {folder} cannot be built: {error}") from error
+        raise DataError(
+            f"the network in {folder} cannot be built: {error}; "
+            "do not use these weights unless you know where they come from"
+        ) from error
     module: nn.Module = net
     return module
 
