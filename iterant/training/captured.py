@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from iterant.engine import State, think
 from iterant.engine import last as last_of
+from iterant.nets.deep_thinking import DeepThinking
+from iterant.nets.fused import Fused
 from iterant.nets.protocol import Net
 from iterant.training.hands import Learned, Stretch, begin_again, push_back, stretch_loss
 
@@ -56,6 +58,9 @@ class CapturedHands:
     ) -> None:
         """Work on ``net``, whose parameters are those of ``module``."""
         self.net, self.smoothing, self.scale = net, smoothing, scale
+        # Steps of the paper's recurrent networks are all alike; others may ask for their number,
+        # and then every number is a graph of its own.
+        self._counts = not isinstance(net, Fused | DeepThinking)
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         for weight in self._weights:
             weight.grad = torch.zeros_like(weight)
@@ -71,8 +76,10 @@ class CapturedHands:
         buffers.inputs.copy_(inputs)
         if state is not None and state.features is not buffers.features:
             buffers.features.copy_(state.features)
-        key = ("advance", steps, state is None)
-        self._replay(key, ("advance", steps > 1), partial(self._advance, steps, state is None))
+        start = self._number(state)
+        key = ("advance", steps, state is None, start)
+        work = partial(self._advance, steps, state is None, start)
+        self._replay(key, ("advance", steps > 1), work)
         return State(buffers.features, (0 if state is None else state.step) + steps)
 
     def learn(
@@ -99,10 +106,10 @@ class CapturedHands:
                 buffers.restart.fill_(False)
             else:
                 buffers.restart.copy_(restart)
-        key = (stretch, keep is None)
-        captured = self._replay(
-            key, ("learn", stretch.steps > 1), partial(self._learn, stretch, keep is not None)
-        )
+        start = self._number(state)
+        key = (stretch, keep is None, start)
+        work = partial(self._learn, stretch, keep is not None, start)
+        captured = self._replay(key, ("learn", stretch.steps > 1), work)
         step = 0 if state is None else state.step
         kept = None if keep is None else State(captured.trail[keep], step + keep)
         return Learned(captured.loss, State(captured.trail[-1], step + stretch.steps), kept)
@@ -121,18 +128,24 @@ class CapturedHands:
             )
         return self._made
 
-    def _advance(self, steps: int, start: bool, buffers: _Buffers) -> tuple[Tensor, list[Tensor]]:
+    def _number(self, state: State | None) -> int:
+        """The number of iterations done that the network gets to see."""
+        return state.step if state is not None and self._counts else 0
+
+    def _advance(
+        self, steps: int, anew: bool, start: int, buffers: _Buffers
+    ) -> tuple[Tensor, list[Tensor]]:
         with torch.no_grad():
-            state = None if start else State(buffers.features)
+            state = None if anew else State(buffers.features, start)
             end = last_of(think(self.net, buffers.inputs, steps=steps, state=state))
             buffers.features.copy_(end.features)
         return buffers.features.new_zeros(()), []
 
     def _learn(
-        self, stretch: Stretch, keep: bool, buffers: _Buffers
+        self, stretch: Stretch, keep: bool, start: int, buffers: _Buffers
     ) -> tuple[Tensor, list[Tensor]]:
         inputs, targets = buffers.inputs, buffers.targets
-        state = begin_again(self.net, inputs, State(buffers.features), buffers.restart)
+        state = begin_again(self.net, inputs, State(buffers.features, start), buffers.restart)
         loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.smoothing)
         push_back(self.net, loss * stretch.weight, self.scale)
         trail = [state.features.detach() for state in states]

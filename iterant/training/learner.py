@@ -81,7 +81,8 @@ class Learner:
         )
         self._forget = torch.ones((), device=device)
         for weight in [*self.module.parameters(), *self.working.parameters()]:
-            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+            if weight.requires_grad and weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
         self._move: Callable[[], None] = self._moved
         if device.type == "cuda" and capture and self.crew.size == 1:
             self._capture_moves()
