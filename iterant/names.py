@@ -14,7 +14,7 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import UnknownName
+from iterant.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
@@ -91,5 +91,15 @@ def recipe(word: str, problem: str, net: str = "dt-recall") -> Recipe:
 
 def task(word: str, **options: Any) -> Task:
     """The task of that name: ``task("chess", data="puzzles/")``."""
-    made: Task = find("task", word)(**options)
-    return made
+    made = find("task", word)
+    try:
+        ready: Task = made(**options)
+    except TypeError as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
+    protocol = find("task", "iterant.tasks.protocol:Task")
+    wanted = [name for name in vars(protocol) if not name.startswith("_")]
+    missing = ", ".join(name for name in wanted if not hasattr(ready, name))
+    if missing:
+        raise UsageError(f"{word!r} is no task: it lacks {missing}; add them or choose another")
+    return ready

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant import names
-from iterant.errors import UsageError
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
@@ -30,16 +29,4 @@ DataPath = Annotated[Path | None, Parameter(help="take the problems from these f
 
 def task_of(word: str, data: Path | None = None) -> Task:
     """The task of that name, on the user's own files if there are any."""
-    from iterant.tasks.protocol import Task
-
-    options = {} if data is None else {"data": data}
-    try:
-        made = names.task(word, **options)
-    except TypeError as error:
-        given = f" with --data {data}" if options else ""
-        raise UsageError(f"task {word!r} cannot be made{given}: {error}; see docs") from error
-    if not isinstance(made, Task):
-        wanted = [name for name in vars(Task) if not name.startswith("_")]
-        missing = ", ".join(name for name in wanted if not hasattr(made, name))
-        raise UsageError(f"{word!r} is no task: it lacks {missing}; add them or choose another")
-    return made
+    return names.task(word) if data is None else names.task(word, data=data)

@@ -34,6 +34,7 @@ from iterant.tasks.boards import (
 )
 from iterant.tasks.chance import Stream
 from iterant.tasks.diagrams import diagram
+from iterant.tasks.easy_to_hard import Stored, holds_sets
 from iterant.tasks.positions import check_position, parse_fen
 from iterant.tasks.protocol import (
     Batch,
@@ -120,13 +121,20 @@ class Chess:
         """The set that sizes refer to; its `source` says where it came from and what was kept."""
         return subset(load_puzzles(find_puzzles(self.data)))
 
+    @cached_property
+    def stored(self) -> Stored | None:
+        """The original benchmark's files, where ``data`` names those instead of packed puzzles."""
+        if self.data is None or holds_puzzles(Path(self.data)) or not holds_sets(Path(self.data)):
+            return None
+        return Stored(self.data, channels=self.spec.channels)
+
     def check_size(self, size: Size | None) -> tuple[int, int]:
         """The range itself if the set holds it.
 
         For None, the paper's training range; of a set too small for it, the same share (the easiest
         two fifths), which of the shipped sample are puzzles of the paper's training range too.
         """
-        total = len(self.puzzles)
+        total = len(self.puzzles) if self.stored is None else self.stored.count()
         if size is None:
             return (0, TRAIN) if total >= TRAIN else (0, max(1, total * TRAIN // SUBSET))
         try:
@@ -140,8 +148,9 @@ class Chess:
                 f"such as 600000:700000"
             )
         if stop > total:
+            source = self.puzzles.source if self.stored is None else f"{total:,} of {self.data}"
             raise TaskError(
-                f"the range {first}:{stop} goes beyond the set, which is {self.puzzles.source}; "
+                f"the range {first}:{stop} goes beyond the set, which is {source}; "
                 f"choose one within 0:{total}, or give a larger set with --data or ITERANT_DATA"
             )
         return first, stop
@@ -169,6 +178,8 @@ class Chess:
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
         """Puzzles ``first … first + count - 1`` of a range shuffled by the seed."""
+        if self.stored is not None:
+            return self.stored.sample(count, size=self.check_size(size), seed=seed, first=first)
         chosen = self.puzzles.take(self.rows(count, size=size, seed=seed, first=first))
         inputs, wanted = _packed(chosen)[:]
         return Batch(

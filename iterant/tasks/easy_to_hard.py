@@ -53,6 +53,10 @@ class Stored:
         sizes = {each.size for each in self._sets}
         return sizes.pop() if len(sizes) == 1 else None
 
+    def count(self) -> int:
+        """How many problems the one set holds, for tasks whose sizes are ranges of it."""
+        return self._choose(None).count
+
     def sample(self, count: int, *, size: Size | None, seed: int = 0, first: int = 0) -> Batch:
         """Places ``first … first + count - 1`` of the shuffled set; a range picks rows of it."""
         numbers = problem_numbers(count, first)
@@ -77,6 +81,11 @@ class Stored:
             raise TaskError(f"{self.data} holds problems of size {sizes}, {size} was asked for")
         names = ", ".join(each.folder.name for each in fitting)
         raise TaskError(f"{self.data} holds several such sets ({names}); give the folder of one")
+
+
+def holds_sets(folder: Path) -> bool:
+    """Whether a folder, or one in it, holds files of the benchmark."""
+    return next(_folders(folder), None) is not None
 
 
 def read_easy_to_hard(path: str | Path) -> Batch:

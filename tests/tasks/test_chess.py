@@ -15,6 +15,7 @@ from iterant.errors import DataError, TaskError
 from iterant.names import task as named_task
 from iterant.tasks.boards import boards_from_planes, square_at
 from iterant.tasks.chess import SAMPLE, Chess, cache_folder, find_puzzles
+from iterant.tasks.easy_to_hard import save_easy_to_hard
 from iterant.tasks.positions import write_fen
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.tasks.puzzles import write_puzzles
@@ -223,3 +224,16 @@ def test_puzzles_are_found_in_their_order(
         find_puzzles()
     with pytest.raises(DataError, match="is not a folder of packed puzzles"):
         Chess(tmp_path / "nowhere").sample(1)
+
+
+def test_the_original_benchmarks_files_serve_as_data(tmp_path: Path) -> None:
+    own = Chess().sample(30, size=(0, 400), seed=2)
+    white = own[~own.extras["black"].astype(bool)]
+    save_easy_to_hard(white, tmp_path / "chess_data")
+    task = Chess(data=tmp_path)
+    assert task.check_size((0, len(white))) == (0, len(white))
+    again = task.sample(len(white), size=(0, len(white)), seed=5)
+    key = [tuple(row.flatten().tolist()) for row in white.inputs]
+    assert sorted(tuple(row.flatten().tolist()) for row in again.inputs) == sorted(key)
+    with pytest.raises(TaskError, match="goes beyond the set"):
+        task.sample(1, size=(0, len(white) + 1))
