@@ -24,7 +24,9 @@ from iterant.errors import TaskError
 from iterant.tasks.carving import END, START, WALL, carve, shortest_path
 from iterant.tasks.chance import problem_numbers
 from iterant.tasks.easy_to_hard import Stored
+from iterant.tasks.edits import Misses
 from iterant.tasks.lattice import BORDER, to_image, to_lattice, to_pixels
+from iterant.tasks.maze_edits import misses, shorten
 from iterant.tasks.maze_views import describe_maze, read_maze
 from iterant.tasks.protocol import Batch, Description, Size, TaskSpec, every_position_right
 
@@ -53,6 +55,7 @@ class Mazes:
         watch_sizes=(13, 33),
         tests=((13, 10_000), (33, 10_000), (59, 1_000), (201, 100)),
         size_means="an odd number of at least 3: lattice squares a side",
+        square=2,
     )
 
     def __init__(self, data: str | Path | None = None) -> None:
@@ -134,6 +137,14 @@ class Mazes:
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: every pixel right."""
         return every_position_right(prediction, batch)
+
+    def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """The mazes with their ends two squares nearer, and the rows whose way was long enough."""
+        return shorten(batch)
+
+    def misses(self, prediction: Tensor, batch: Batch) -> Misses:
+        """How each prediction is wrong: pixels, connected, valid all the same."""
+        return misses(prediction, batch)
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None

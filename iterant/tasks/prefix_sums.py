@@ -120,6 +120,18 @@ class PrefixSums:
         """(N,) bool: every bit of the answer right."""
         return every_position_right(prediction, batch)
 
+    def flip(self, batch: Batch, index: int | Tensor) -> Batch:
+        """The strings with the bit at ``index`` (one for all, or one each) turned over."""
+        length = batch.inputs.shape[-1]
+        places = torch.as_tensor(index, device=batch.inputs.device).expand(len(batch))
+        if bool(((places < 0) | (places >= length)).any()):
+            raise TaskError(f"a bit to flip lies from 0 to {length - 1}, got {index}")
+        flipped = torch.nn.functional.one_hot(places.long(), length).bool()
+        inputs = torch.where(flipped.unsqueeze(1), -batch.inputs, batch.inputs)
+        # Every answer from the flipped bit on turns over; an unknown one stays unknown.
+        after = flipped.long().cumsum(dim=1).bool() & (batch.targets >= 0)
+        return Batch(inputs, torch.where(after, 1 - batch.targets, batch.targets), batch.extras)
+
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:

@@ -1,0 +1,53 @@
+"""What some tasks offer beyond `Task`: small changes to a problem, and a closer look at errors.
+
+    >>> if isinstance(task, Flips):
+    ...     changed = task.flip(batch, index=0)
+
+A study that needs one of these asks whether the task has it, never which task it is; a user's own
+task takes part by offering the method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from iterant.tasks.protocol import Batch
+
+
+@dataclass(frozen=True)
+class Misses:
+    """How an answer is wrong, a row a problem."""
+
+    wrong: Tensor
+    """(N,) int64: positions that are wrong; 0 is solved"""
+    connected: Tensor
+    """(N,) bool: whether the answer joins start and end"""
+    valid: Tensor
+    """(N,) bool: whether it is one whole way from start to end, labelled or not"""
+
+
+@runtime_checkable
+class Flips(Protocol):
+    """Problems that are strings: one position can be turned over."""
+
+    def flip(self, batch: Batch, index: int | Tensor) -> Batch:
+        """The problems with position ``index`` (one for all, or one each) changed, solved anew."""
+
+
+@runtime_checkable
+class Shortens(Protocol):
+    """Problems whose answer is a way: its end can be moved nearer."""
+
+    def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """The changed problems, and which of ``batch`` (rows, int64) they were made from."""
+
+
+@runtime_checkable
+class Traces(Protocol):
+    """Problems whose answer is a way: a wrong one can still be connected, or even valid."""
+
+    def misses(self, prediction: Tensor, batch: Batch) -> Misses:
+        """How each prediction (N, *S) is wrong."""
