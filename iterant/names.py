@@ -29,6 +29,7 @@ _WHERE: dict[str, dict[str, str]] = {
     "net": {
         "deep-thinking": "iterant.nets.deep_thinking:DeepThinking",
         "feed-forward": "iterant.nets.feed_forward:FeedForward",
+        "local-rule": "iterant.nets.local_rule:LocalRule",
     },
     "readout": {
         "argmax": "iterant.nets.readout:Argmax",
@@ -83,7 +84,7 @@ def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
     return f"unknown {kind} {word!r}; {hint}"
 
 
-def recipe(word: str, problem: str, net: str = "dt-recall") -> Recipe:
+def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
     made: Recipe = find("recipe", "recipe")(word, problem, net)
     return made

@@ -16,12 +16,18 @@ from iterant.tasks.protocol import Batch, Size
 SMALL: dict[str, tuple[Size, int]] = {"prefix-sums": (12, 4), "mazes": (5, 4), "chess": (0, 4)}
 """A size that is quick, and how many problems; chess takes its whole shipped sample."""
 
-PAIRS = [(problem, variant) for problem in names.known("task") for variant in VARIANTS]
-"""Every task with every architecture of the paper."""
+PAIRS = [(p, variant) for p in names.known("task") for variant in (*VARIANTS, "local-rule")]
+"""Every task with every architecture."""
 
 
 def small_net(problem: str, variant: str, *, seed: int = 1, **changes: Any) -> Net:
-    """One of the paper's networks, narrow and in float64."""
+    """One of the networks, narrow and in float64."""
+    if variant == "local-rule":
+        spec = iterant.task(problem).spec
+        shape = {"dims": spec.dims, "channels": spec.channels, "stem": spec.square}
+        rule = build("local-rule", {**shape, "readout": spec.readout, **changes}, seed=seed)
+        assert isinstance(rule, nn.Module)
+        return rule.double()
     config = replace(paper_net(problem, variant), width=8, head=(6, 4), **changes)
     if variant.startswith("ff"):
         config = replace(config, depth=12)  # type: ignore[call-arg]

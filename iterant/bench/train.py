@@ -64,7 +64,7 @@ def bench_train(
     where = device_of(device)
     made = names.task(task) if isinstance(task, str) else task
     base = (
-        names.recipe(recipe, made.spec.name, net or "dt-recall")
+        names.recipe(recipe, made.spec.name, net)
         if isinstance(recipe, str)
         else recipe.changed(**({"net": net} if net else {}))
     )

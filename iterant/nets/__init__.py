@@ -11,6 +11,7 @@ from iterant.nets.catalogue import (
 )
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
+from iterant.nets.local_rule import LocalRule, LocalRuleConfig
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.nets.readout import Argmax, ArgmaxOpen, Readout, TwoBest, readout
 
@@ -21,6 +22,8 @@ __all__ = [
     "DeepThinking",
     "FeedForward",
     "FeedForwardConfig",
+    "LocalRule",
+    "LocalRuleConfig",
     "Net",
     "PaperConfig",
     "PaperNet",

@@ -48,6 +48,8 @@ class TaskSpec:
     """The paper's test sets: (size, how many)."""
     size_means: str
     """In words, for help texts and errors: 'an odd number of at least 3'."""
+    square: int = 1
+    """Pixels a side of what belongs together: 2 where every square is drawn doubled."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import nn
 
 from iterant import names
-from iterant.nets import Net, build, variant_config
+from iterant.nets import LocalRuleConfig, Net, PaperConfig, build, variant_config
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted
 from iterant.training.pool import ReplayPool
@@ -45,6 +45,7 @@ def pool(recipe: Recipe) -> Objective:
         damage=recipe.pool_damage,
         shortest=recipe.pool_shortest,
         longest=recipe.iterations,
+        every=recipe.pool_every,
     )
 
 
@@ -54,23 +55,46 @@ def objective_of(recipe: Recipe) -> Objective:
     return made
 
 
+def _paper_net(recipe: Recipe, spec: TaskSpec) -> PaperConfig:
+    return variant_config(
+        recipe.net,
+        spec.name,
+        dims=spec.dims,
+        channels=spec.channels,
+        readout=spec.readout,
+        width=recipe.width,
+        head=recipe.head,
+        group_norm=recipe.group_norm,
+        depth=recipe.iterations,
+    )
+
+
+def _local_rule(recipe: Recipe, spec: TaskSpec) -> LocalRuleConfig:
+    return LocalRuleConfig(
+        dims=spec.dims,
+        channels=spec.channels,
+        width=recipe.width or 16,
+        hidden=recipe.hidden,
+        stem=spec.square,
+        isotropic=recipe.isotropic,
+        masked=recipe.masked,
+        readout=spec.readout,
+    )
+
+
+_MAKERS: dict[str, Callable[[Recipe, TaskSpec], PaperConfig | LocalRuleConfig]] = {
+    "local-rule": _local_rule
+}
+"""What builds a network that is not one of the paper's, by the recipe's word for it."""
+
+
 def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
     """A new network for a task, and what `iterant.nets.build` needs to build it again."""
     described: dict[str, Any]
     if ":" in recipe.net:
         described = {"kind": recipe.net, "config": {"dims": spec.dims, "channels": spec.channels}}
     else:
-        config = variant_config(
-            recipe.net,
-            spec.name,
-            dims=spec.dims,
-            channels=spec.channels,
-            readout=spec.readout,
-            width=recipe.width,
-            head=recipe.head,
-            group_norm=recipe.group_norm,
-            depth=recipe.iterations,
-        )
+        config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
         described = {"kind": config.kind, "config": config.described()}
     return build(described["kind"], described["config"], seed=seed), described
 

@@ -48,6 +48,8 @@ class ReplayPool:
     """Share of the old states that are damaged: zeros, noise or another slot's state"""
     shortest: int = 10
     longest: int = 30
+    every: bool = False
+    """A loss after every iteration of a stretch, all alike, instead of one at its end"""
     held: Slots | None = field(default=None, repr=False)
     noise: Tensor | None = field(default=None, repr=False)
 
@@ -82,7 +84,7 @@ class ReplayPool:
         learned = hands.learn(
             held.inputs[mine],
             held.targets[mine],
-            Stretch(k),
+            Stretch(k, each=(1 / k,) * k if self.every else ()),
             state=State(crew.mine(features)),
             restart=~held.filled[mine],
         )

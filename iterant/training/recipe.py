@@ -30,13 +30,19 @@ class Recipe:
 
     # The network
     net: str = "dt-recall"
-    """dt, dt-recall, ff, ff-recall, or a class of your own as module:Class"""
+    """dt, dt-recall, ff, ff-recall, local-rule, or a class of your own as module:Class"""
     width: int | None = None
     """Features; None: the paper's for this task"""
     head: tuple[int, ...] | None = None
     """Widths between features and classes; None: the paper's, or (width, width / 2) in 1D"""
     group_norm: bool = False
     """Normalise features in 4 groups after every convolution of a block"""
+    hidden: int = 64
+    """Of a local rule: numbers that a square computes with"""
+    isotropic: bool = True
+    """Of a local rule: neighbours are summed, so that no direction is special"""
+    masked: bool = False
+    """Of a local rule: squares whose input is all zero hold nothing"""
 
     # The problems
     size: int | tuple[int, int] | None = None
@@ -63,6 +69,8 @@ class Recipe:
     """Share of the states that are damaged"""
     pool_shortest: int = 10
     """k is drawn from pool_shortest to iterations"""
+    pool_every: bool = False
+    """A loss after every iteration of a stretch, not only after the last"""
     smoothing: float = 0.0
     """Label smoothing"""
 
@@ -139,7 +147,7 @@ class Recipe:
 
 _WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
           "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
-          "pool_shortest": 1, "data_seed": 0}  # fmt: skip
+          "pool_shortest": 1, "data_seed": 0, "hidden": 1}  # fmt: skip
 _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
            "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1)}  # fmt: skip
 
@@ -163,7 +171,7 @@ def _check(recipe: Recipe) -> None:
         raise RecipeError(f"weight_decay must be 0 or more, got {recipe.weight_decay!r}")
     if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):
         raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
-    for name in ("group_norm", "throttle"):
+    for name in ("group_norm", "throttle", "isotropic", "masked", "pool_every"):
         if not isinstance(value := getattr(recipe, name), bool):
             raise RecipeError(f"{name} must be true or false, got {value!r}")
     _check_lists(recipe)

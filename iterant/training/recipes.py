@@ -127,8 +127,10 @@ RECIPES = tuple(_BOOK)
 """The recipes that exist; each serves the paper's tasks, and any other with its defaults."""
 
 
-def recipe(word: str, problem: str, net: str = "dt-recall") -> Recipe:
-    """The recipe of that name for a task and a network."""
+def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
+    """The recipe of that name for a task; ``net``: for another network than its own."""
     if word not in _BOOK:
         raise UnknownName(names.unknown("recipe", word, RECIPES))
-    return Recipe(**{**_BOOK[word](problem, net), "name": word, "net": net})
+    fields = _BOOK[word](problem, net or "dt-recall")
+    chosen = {"name": word} if net is None else {"name": word, "net": net}
+    return Recipe(**{**fields, **chosen})

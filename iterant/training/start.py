@@ -141,7 +141,7 @@ def recipe_for(
 ) -> Recipe:
     """The recipe of that name for a task and a network, with the changes made."""
     if isinstance(recipe, str):
-        recipe = names.recipe(recipe, task.spec.name, net or "dt-recall")
+        recipe = names.recipe(recipe, task.spec.name, net)
     return recipe.changed(**({"net": net} if net else {}), **changes)
 
 

@@ -71,7 +71,8 @@ def test_every_field_is_a_flag(name: str, capsys: Captured) -> None:
     fraction = isinstance(before, float) or name in ("clip", "average")
     words, wanted = VALUES.get(name, (("0.5",), 0.5) if fraction else (("7",), 7))
     if isinstance(before, bool):
-        words, wanted = (), True
+        words, wanted = (), not before
+        flag = flag.replace("--", "--no-", 1) if before else flag
     made = shown(capsys, "prefix-sums", "--recipe", "paper", flag, *words)["recipe"]
     assert made[name] == wanted != before
 

@@ -149,10 +149,11 @@ def test_every_recipe_is_whole_and_survives_json(word: str, problem: str, net: s
 
 
 OTHER: dict[str, Any] = {
-    "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "size": 16,
+    "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "hidden": 9,
+    "isotropic": False, "masked": True, "size": 16,
     "count": 500, "validation": 0.1, "data_seed": 3, "objective": "pool", "iterations": 12,
     "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_damage": 0.1, "pool_shortest": 2,
-    "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8,
+    "pool_every": True, "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8,
     "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1,
     "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2, "watch_every": 0,
     "watch_count": 7, "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
