@@ -131,6 +131,6 @@ class Joined(Crew):
 
 
 def join(device: torch.device) -> Crew:
-    """The crew that this process belongs to: torchrun's if it was started by torchrun."""
-    started = int(os.environ.get("WORLD_SIZE", "1"))
-    return Joined(device) if started > 1 else Crew()
+    """The crew that this process belongs to: torchrun's if torchrun started it, be it alone."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return Joined(device) if several or "TORCHELASTIC_RUN_ID" in os.environ else Crew()

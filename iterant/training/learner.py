@@ -84,7 +84,7 @@ class Learner:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._move: Callable[[], None] = self._moved
-        if device.type == "cuda" and capture and self.crew.size == 1:
+        if device.type == "cuda" and capture and type(self.crew) is Crew:
             self._capture_moves()
 
     def _capture_moves(self) -> None:
