@@ -1,0 +1,84 @@
+"""Training in float16: what the scale does, and that updates stay those of float32."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+import iterant
+from iterant.training.learner import Learner
+from iterant.training.moments import Moment
+from iterant.training.parts import network_of
+from iterant.training.recipes import recipe
+from iterant.training.scaling import Scaling
+
+CPU = torch.device("cpu")
+
+
+def learner(precision: str) -> Learner:
+    made = recipe("paper", "prefix-sums").changed(precision=precision, width=8, batch=20)
+    net, _ = network_of(made, iterant.task("prefix-sums").spec, 0)
+    return Learner(net, made, CPU)
+
+
+def updates(made: Learner, count: int) -> list[float]:
+    batch = iterant.task("prefix-sums").sample(20, size=8, seed=0)
+    first = made.updates
+    return [
+        made.update(batch.inputs, batch.targets, Moment(0, first + i), 1.0).item()
+        for i in range(count)
+    ]
+
+
+def weights(made: Learner) -> Tensor:
+    return torch.cat([weight.detach().flatten() for weight in made.module.parameters()])
+
+
+def test_float16_updates_are_those_of_float32() -> None:
+    exact, half = learner("fp32"), learner("fp16")
+    losses = [updates(made, 10) for made in (exact, half)]
+    assert half.working is not half.module
+    assert all(weight.dtype == torch.float16 for weight in half.working.parameters())
+    assert all(weight.dtype == torch.float32 for weight in half.module.parameters())
+    assert max(abs(a - b) for a, b in zip(*losses, strict=True)) < 1e-4
+    assert (weights(exact) - weights(half)).norm() < 0.02 * weights(exact).norm()
+
+
+def test_an_overflow_leaves_the_update_out() -> None:
+    made = learner("fp16")
+    assert made.scaling is not None
+    updates(made, 2)
+    before, scale = weights(made), made.scaling.scale.item()
+    made.scaling.scale.fill_(float("inf"))
+    updates(made, 1)
+    assert torch.equal(weights(made), before)
+    made.scaling.scale.fill_(scale)
+    updates(made, 1)
+    assert not torch.equal(weights(made), before)
+
+
+def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
+    scaling = Scaling(CPU)
+    gradients = [torch.full((3,), 2.0**17)]
+    scaling.unscale(gradients)
+    assert gradients[0].tolist() == [2, 2, 2]
+    assert scaling.overflow.item() == 0
+    scaling.unscale([torch.tensor([float("nan"), 1.0])])
+    assert scaling.overflow.item() == 1
+    assert scaling.scale.item() == 2.0**15
+    scaling.grown.fill_(1999)
+    scaling.unscale([torch.ones(1)])
+    assert scaling.scale.item() == 2.0**16
+
+
+def test_the_scale_belongs_to_the_checkpoint() -> None:
+    whole, first, second = learner("fp16"), learner("fp16"), learner("fp16")
+    updates(whole, 6)
+    updates(first, 3)
+    assert first.scaling is not None
+    first.scaling.scale.fill_(2.0**12)
+    assert second.scaling is not None
+    second.restore({name: value.clone() for name, value in first.tensors().items()}, 3)
+    assert second.scaling.scale.item() == 2.0**12
+    updates(second, 3)
+    assert (weights(second) - weights(whole)).norm() < 0.02 * weights(whole).norm()
