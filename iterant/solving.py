@@ -2,16 +2,20 @@
 
 >>> answer = solve(net, batch.inputs, max_steps=1000)
 >>> task.solved(answer.prediction, batch)
+
+`solve` is what people want; `shrinking` underneath it shows every iteration of the batch that
+grows smaller, for whoever keeps accounts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from iterant.engine import State, Thought, begin, think
+from iterant.engine import Thought, begin, think
 from iterant.errors import NetError
 from iterant.halting import Rule, StableAnswer, Watch
 from iterant.nets.protocol import Net, depth_of
@@ -31,10 +35,11 @@ class Answer:
     """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
 
 
-class _Gathered:
+class Gathering:
     """Answers as they come in, one row a sample of the whole batch."""
 
     def __init__(self, count: int, device: torch.device) -> None:
+        """Nothing yet for so many samples."""
         self.prediction: Tensor | None = None
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
         self.answered_at = torch.zeros_like(self.steps)
@@ -43,6 +48,7 @@ class _Gathered:
     def put(
         self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, settled: Tensor | bool
     ) -> None:
+        """The answers of some samples, with which they stop after ``step`` iterations."""
         prediction, answered_at = answer
         if self.prediction is None:
             shape = (len(self.steps), *prediction.shape[1:])
@@ -53,6 +59,7 @@ class _Gathered:
         self.settled[rows] = settled
 
     def answer(self) -> Answer:
+        """All of them."""
         if self.prediction is None:
             raise NetError("nothing was answered: the network took no iteration")
         return Answer(self.prediction, self.steps, self.settled, self.answered_at)
@@ -70,30 +77,61 @@ def solve(net: Net, inputs: Tensor, *, max_steps: int = 1000, rule: Rule | None 
         raise NetError(f"max_steps must be 1 or more, got {max_steps}")
     depth = depth_of(net)
     budget = max_steps if depth is None else min(max_steps, depth)
-    watch = (StableAnswer() if rule is None else rule).watch()
-    state, here = begin(net, inputs), inputs
-    rows = torch.arange(len(inputs), device=inputs.device)
-    gathered = _Gathered(len(inputs), inputs.device)
-    while len(rows):
-        thought, done = _until_some_are_done(net, here, state, budget, watch)
-        out_of_budget = thought.step >= budget
-        leaving = torch.ones_like(done) if out_of_budget else done
-        prediction, answered_at = watch.answer(thought)
-        gathered.put(
-            rows[leaving], (prediction[leaving], answered_at[leaving]), thought.step, done[leaving]
-        )
-        staying = ~leaving
-        watch.keep(staying)
-        rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
+    gathered = Gathering(len(inputs), inputs.device)
+    for glance in shrinking(net, inputs, StableAnswer() if rule is None else rule, budget):
+        leaving = glance.leaving
+        if bool(leaving.any()):
+            prediction, answered_at = glance.answer()
+            gathered.put(
+                glance.rows[leaving],
+                (prediction[leaving], answered_at[leaving]),
+                glance.thought.step,
+                glance.done[leaving],
+            )
     return gathered.answer()
 
 
-def _until_some_are_done(
-    net: Net, inputs: Tensor, state: State, budget: int, watch: Watch
-) -> tuple[Thought, Tensor]:
-    """Think on until a sample is done or the budget is spent."""
-    for thought in think(net, inputs, steps=budget - state.step, state=state):
-        done = watch.see(thought)
-        if bool(done.any()) or thought.step >= budget:
-            return thought, done
-    raise NetError("the network took no iteration")
+@dataclass(frozen=True)
+class Glance:
+    """One iteration of the samples that still think."""
+
+    thought: Thought
+    before: Tensor
+    """(b, W, *S): the features that the iteration began with"""
+    rows: Tensor
+    """(b,) int64: which samples of the whole batch these are"""
+    done: Tensor
+    """(b,) bool: for which the rule is met now"""
+    leaving: Tensor
+    """(b,) bool: those, or all when the budget is spent"""
+    watch: Watch
+
+    def answer(self) -> tuple[Tensor, Tensor]:
+        """Prediction (b, *S) and the step (b,) that it comes from, were all to stop now."""
+        return self.watch.answer(self.thought)
+
+
+def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Glance]:
+    """Every iteration up to the budget; samples for which the rule is met leave the batch.
+
+    >>> cost = sum(len(glance.rows) for glance in shrinking(net, x, StableAnswer(), 1000))
+    """
+    watch, state, here = rule.watch(), begin(net, inputs), inputs
+    rows = torch.arange(len(inputs), device=inputs.device)
+    while len(rows):
+        before = state.features
+        for thought in think(net, here, steps=budget - state.step, state=state):
+            done = watch.see(thought)
+            over = thought.step >= budget
+            leaving = torch.ones_like(done) if over else done
+            yield Glance(thought, before, rows, done, leaving, watch)
+            if over:
+                return
+            if bool(done.any()):
+                break
+            before = thought.features
+        else:
+            raise NetError("the network took no iteration")
+        staying = ~done
+        watch.keep(staying)
+        rows, here, state = rows[staying], here[staying], thought.state.rows(staying)

@@ -36,9 +36,10 @@ class Watcher:
         if len(self.held_out) == 0:
             return {}
         m = self.recipe.iterations
-        figures = {"validation": judge(net, self.task, self.held_out, steps=m, at=[m]).at(m)}
+        at_m = judge(net, self.task, self.held_out, steps=m, at=[m], cut=True)
+        figures = {"validation": float(at_m.accuracy[-1])}
         some = self.held_out[:_TWICE]
-        twice = judge(net, self.task, some, steps=2 * m, at=[2 * m])
+        twice = judge(net, self.task, some, steps=2 * m, at=[2 * m], cut=True)
         figures["validation at 2m"] = float(twice.accuracy[-1])
         return figures
 
@@ -49,7 +50,7 @@ class Watcher:
             name, batch = self._larger(size)
             if batch is None:
                 continue
-            curve = judge(net, self.task, batch, steps=4 * m, at=[2 * m, 4 * m])
+            curve = judge(net, self.task, batch, steps=4 * m, at=[2 * m, 4 * m], cut=True)
             figures[f"{name} at 2m"] = float(curve.accuracy[0])
             figures[f"{name} at 4m"] = float(curve.accuracy[-1])
             figures[f"{name} change"] = curve.change

@@ -1,0 +1,48 @@
+"""Accuracy by iteration and what it costs, streamed: memory does not grow with iterations.
+
+>>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
+>>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
+
+curve.py     the outcome: accuracy, peak, loss after it, intervals, cost
+cost.py      floating-point operations of a network's parts
+judging.py   thinking about problems and keeping accounts
+trade.py     many halting rules in one run; what compaction changes
+"""
+
+from iterant.evaluation.cost import Operations, operations
+from iterant.evaluation.curve import Curve, wilson
+from iterant.evaluation.judging import (
+    evaluate,
+    is_finite,
+    judge,
+    like,
+    portions,
+    relative_change,
+)
+from iterant.evaluation.trade import (
+    RULES,
+    Bargain,
+    Compaction,
+    answers,
+    compaction,
+    trade,
+)
+
+__all__ = [
+    "RULES",
+    "Bargain",
+    "Compaction",
+    "Curve",
+    "Operations",
+    "answers",
+    "compaction",
+    "evaluate",
+    "is_finite",
+    "judge",
+    "like",
+    "operations",
+    "portions",
+    "relative_change",
+    "trade",
+    "wilson",
+]

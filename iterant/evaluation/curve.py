@@ -1,0 +1,156 @@
+"""What an evaluation shows: accuracy by iteration, what was lost, and what it cost.
+
+>>> curve.peak, curve.end, curve.lost        # (step, accuracy), accuracy, accuracy
+>>> curve.interval[curve.steps.index(30)]    # 95 % interval of the accuracy after 30 iterations
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from iterant.errors import UsageError
+from iterant.evaluation.cost import Operations
+
+_Z = 1.959963984540054
+"""Of a normal distribution, 95 % lies within so many standard deviations."""
+
+
+def wilson(solved: Tensor, count: int) -> Tensor:
+    """(…, 2) float64: the 95 % score interval of a share of ``count``, sensible at 0 and 1 too."""
+    share, z = solved.double() / count, _Z
+    centre = share + z * z / (2 * count)
+    half = z * (share * (1 - share) / count + z * z / (4 * count * count)).sqrt()
+    ends = torch.stack([centre - half, centre + half], dim=-1) / (1 + z * z / count)
+    return ends.clamp(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How many problems were solved after each iteration that was asked for.
+
+    Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
+    before keep their answer, the others answer as they stand.
+    """
+
+    steps: tuple[int, ...]
+    """The iterations, from the first"""
+    solved: Tensor
+    """(steps,) int64: problems solved after each"""
+    count: int
+    """Problems in all"""
+    change: float
+    """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration: 0 where thinking has settled"""
+    broken: int = 0
+    """Problems whose features stopped being finite numbers; such a problem is never solved"""
+    right: Tensor | None = None
+    """(problems,) bool: solved at the end"""
+    taken: Tensor | None = None
+    """(problems,) int64: iterations that each problem took"""
+    settled: Tensor | None = None
+    """(problems,) bool: whether the rule was met within the budget"""
+    seconds: Tensor | None = None
+    """(steps,) float64: time that all problems together took up to each"""
+    operations: Operations | None = None
+    """Floating-point operations of one problem's parts"""
+    looks: bool = False
+    """Whether the rule looks at the answer at every iteration, which then is a part of the cost"""
+
+    @property
+    def accuracy(self) -> Tensor:
+        """(steps,) float64: the share solved after each iteration."""
+        return self.solved.double() / self.count
+
+    @property
+    def interval(self) -> Tensor:
+        """(steps, 2) float64: the 95 % interval of each accuracy (Wilson's)."""
+        return wilson(self.solved, self.count)
+
+    @property
+    def peak(self) -> tuple[int, float]:
+        """The iteration with the highest accuracy, the earliest of equals, and that accuracy."""
+        best = int(self.solved.argmax())
+        return self.steps[best], float(self.accuracy[best])
+
+    @property
+    def end(self) -> float:
+        """The accuracy after the last iteration."""
+        return float(self.accuracy[-1])
+
+    @property
+    def lost(self) -> float:
+        """How much accuracy was lost after the peak: overthinking."""
+        return self.peak[1] - self.end
+
+    def at(self, step: int) -> float:
+        """The accuracy after an iteration that was asked for."""
+        return float(self.accuracy[self._place(step)])
+
+    def interval_at(self, step: int) -> tuple[float, float]:
+        """The 95 % interval of the accuracy after an iteration that was asked for."""
+        low, high = self.interval[self._place(step)].tolist()
+        return low, high
+
+    def _place(self, step: int) -> int:
+        if step not in self.steps:
+            few = f"{self.steps[0]} … {self.steps[-1]}" if len(self.steps) > 8 else self.steps
+            raise UsageError(f"iteration {step} was not evaluated; there are {few}")
+        return self.steps.index(step)
+
+    @property
+    def iterations(self) -> Tensor:
+        """(steps,) float64: mean iterations a problem spent, with a budget of each."""
+        budgets = torch.tensor(self.steps)
+        if self.taken is None:
+            return budgets.double()
+        longest = int(self.taken.max())
+        # How many problems took at least k iterations, summed up to each budget.
+        ended = torch.bincount(self.taken.cpu(), minlength=longest + 1)
+        thinking = (self.count - ended.cumsum(0))[:-1]
+        spent = torch.cat([torch.zeros(1, dtype=torch.int64), thinking.cumsum(0)])
+        return spent[budgets.clamp(max=longest)].double() / self.count
+
+    @property
+    def work(self) -> Tensor | None:
+        """(steps,) float64: mean floating-point operations a problem, with a budget of each."""
+        return None if self.operations is None else self.operations.of(self.iterations, self.looks)
+
+    def described(self) -> dict[str, Any]:
+        """Everything as JSON can hold it; steps are left out where they are 1, 2, 3 …"""
+        step, height = self.peak
+        made: dict[str, Any] = {
+            "problems": self.count,
+            "peak": {"step": step, "accuracy": height, "interval": self.interval_at(step)},
+            "end": {
+                "step": self.steps[-1],
+                "accuracy": self.end,
+                "interval": self.interval_at(self.steps[-1]),
+            },
+            "lost": self.lost,
+            "mean iterations": float(self.iterations[-1]),
+            "change at the end": self.change,
+            "not finite": self.broken,
+            "solved": self.solved.tolist(),
+        }
+        if self.steps != tuple(range(1, len(self.steps) + 1)):
+            made["steps"] = list(self.steps)
+        if self.settled is not None:
+            made["settled"] = int(self.settled.sum())
+        if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
+            made["iterations of each"] = self.taken.tolist()
+            made["mean iterations by budget"] = [
+                round(mean, 4) for mean in self.iterations.tolist()
+            ]
+        if self.work is not None:
+            made["operations a problem"] = self.work.tolist()
+        if self.seconds is not None:
+            made["seconds"] = [round(second, 4) for second in self.seconds.tolist()]
+        return {name: value for name, value in made.items() if not _is_nan(value)}
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)

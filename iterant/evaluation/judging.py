@@ -1,0 +1,227 @@
+"""Accuracy by iteration, streamed: nothing is kept of an iteration but who was right.
+
+>>> curve = judge(net, task, batch, steps=1000, rule=StableAnswer(30))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from iterant.errors import UsageError
+from iterant.evaluation.cost import looks, operations
+from iterant.evaluation.curve import Curve
+from iterant.halting import Fixed, Rule
+from iterant.nets.protocol import Net, depth_of
+from iterant.solving import Glance, shrinking
+from iterant.tasks.protocol import Batch, Size, Task
+
+POSITIONS_AT_ONCE = 1 << 20
+"""Positions of a batch that are thought about together; bounds the memory, not the answer."""
+
+MAX_STEPS = 1000
+"""Iterations, for networks that can go on for ever, where nobody says how many."""
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
+
+
+def evaluate(
+    net: Net,
+    task: Task,
+    *,
+    size: Size | None = None,
+    count: int = 1000,
+    seed: int = 1,
+    max_steps: int | None = None,
+    rule: Rule | None = None,
+    portion: int | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
+
+    None: 1,000 iterations, or as many as a feed-forward network has. With a rule, problems that
+    are done leave the batch. ``portion``: problems at a time, where memory is short.
+    """
+    steps = max_steps if max_steps is not None else depth_of(net) or MAX_STEPS
+    _budget(net, steps, cut=False)
+    batch = task.sample(count, size=size, seed=seed)
+    return judge(
+        net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
+    )
+
+
+@torch.no_grad()
+def judge(
+    net: Net,
+    task: Task,
+    batch: Batch,
+    *,
+    steps: int,
+    at: Collection[int] | None = None,
+    rule: Rule | None = None,
+    cut: bool = False,
+    portion: int | None = None,
+    cost: bool = False,
+    progress: Progress | None = None,
+) -> Curve:
+    """Think ``steps`` iterations about every problem; answers are decoded ``at`` these only.
+
+    None decodes all of them. Inputs are moved to the network's device and precision in portions.
+    A network of fixed depth that is asked for more is refused, unless ``cut`` takes its depth
+    instead, for everything asked beyond. ``cost`` counts floating-point operations too.
+    """
+    budget = _budget(net, steps, cut)
+    book = _Book(_marks(at, budget, cut), len(batch))
+    for first, part in portions(batch, portion):
+        begun, page = time.perf_counter(), _Page(book, task, part, first)
+        for glance in shrinking(net, like(net, part.inputs), rule or Fixed(), budget):
+            page.enter(glance, begun)
+            if progress is not None:
+                progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
+        page.close(begun)
+    if progress is not None:
+        progress(len(batch) * budget, len(batch) * budget)
+    one = like(net, batch[:1].inputs)
+    return Curve(
+        steps=book.marks,
+        solved=book.solved,
+        count=len(batch),
+        change=float(book.change.mean()),
+        broken=int(book.broken.sum()),
+        right=book.right,
+        taken=book.taken,
+        settled=None if rule is None else book.settled,
+        seconds=book.seconds,
+        operations=operations(net, one) if cost else None,
+        looks=rule is not None and cost and looks(rule, net, one),
+    )
+
+
+@dataclass
+class _Book:
+    """The accounts of all problems: what grows with iterations is one number each."""
+
+    marks: tuple[int, ...]
+    count: int
+    solved: Tensor = field(init=False)
+    seconds: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.solved = torch.zeros(len(self.marks), dtype=torch.int64)
+        self.seconds = torch.zeros(len(self.marks), dtype=torch.float64)
+        self.places = {step: place for place, step in enumerate(self.marks)}
+        self.right = torch.zeros(self.count, dtype=torch.bool)
+        self.settled = torch.zeros(self.count, dtype=torch.bool)
+        self.broken = torch.zeros(self.count, dtype=torch.bool)
+        self.taken = torch.zeros(self.count, dtype=torch.int64)
+        self.change = torch.full((self.count,), float("nan"))
+
+
+class _Page:
+    """The accounts of one portion; problems that left keep the answer they left with."""
+
+    def __init__(self, book: _Book, task: Task, part: Batch, first: int) -> None:
+        self.book, self.task, self.part, self.first = book, task, part, first
+        self.rows, self.here = torch.arange(len(part)), part
+        self.kept = 0
+        self.next = 0
+
+    def enter(self, glance: Glance, begun: float) -> None:
+        """One iteration: who is right at it, and how those fared who leave."""
+        book, step = self.book, glance.thought.step
+        any_leaves = bool(glance.leaving.any())
+        if step not in book.places and not any_leaves:
+            return
+        if len(glance.rows) != len(self.rows):
+            self.rows = glance.rows.cpu()
+            self.here = self.part[self.rows]
+        finite = is_finite(glance.thought.features).cpu()
+        right = self.task.solved(glance.answer()[0].cpu(), self.here).cpu() & finite
+        rows = self.rows + self.first
+        book.broken[rows] |= ~finite
+        if step in book.places:
+            book.solved[book.places[step]] += self.kept + int(right.sum())
+            book.seconds[book.places[step]] += time.perf_counter() - begun
+            self.next = book.places[step] + 1
+        if any_leaves:
+            leaving = glance.leaving.cpu()
+            gone = rows[leaving]
+            book.right[gone] = right[leaving]
+            book.settled[gone] = glance.done.cpu()[leaving]
+            book.taken[gone] = step
+            book.change[gone] = relative_change(glance.before, glance.thought.features).cpu()[
+                leaving
+            ]
+            self.kept += int(right[leaving].sum())
+
+    def close(self, begun: float) -> None:
+        """All have left: what was true then is true at every later iteration."""
+        self.book.solved[self.next :] += self.kept
+        self.book.seconds[self.next :] += time.perf_counter() - begun
+
+
+def _budget(net: Net, steps: int, cut: bool) -> int:
+    """The iterations to take, or a refusal."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise UsageError(f"accuracy needs at least 1 iteration, got {steps}")
+    depth = depth_of(net)
+    if depth is not None and steps > depth and not cut:
+        raise UsageError(
+            f"this network is feed-forward and has {depth} iterations, asked for {steps}; "
+            f"ask for at most {depth}"
+        )
+    return steps if depth is None else min(steps, depth)
+
+
+def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:
+    """The iterations whose answers are wanted, in order."""
+    if at is None:
+        return tuple(range(1, budget + 1))
+    marks = tuple(sorted({min(step, budget) if cut else step for step in at}))
+    if not marks or marks[0] < 1 or marks[-1] > budget:
+        raise UsageError(
+            f"answers can be judged at iterations 1 to {budget}, asked for "
+            f"{', '.join(map(str, sorted(at))) or 'none'}"
+        )
+    return marks
+
+
+def is_finite(features: Tensor) -> Tensor:
+    """(B,) bool: samples whose features are all finite numbers."""
+    flat = features.flatten(1)
+    wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
+    # One sum a sample finds nearly all in one pass; only where it is in doubt we look closer.
+    fine: Tensor = flat.sum(dim=1, dtype=wide).isfinite()
+    return fine if bool(fine.all()) else flat.isfinite().all(dim=1)
+
+
+def relative_change(before: Tensor, after: Tensor) -> Tensor:
+    """(B,) ‖after - before‖ / ‖after‖, in float32."""
+    old, new = before.flatten(1).float(), after.flatten(1).float()
+    moved: Tensor = torch.linalg.vector_norm(new - old, dim=1)
+    length: Tensor = torch.linalg.vector_norm(new, dim=1)
+    return moved / length.clamp_min(1e-30)
+
+
+def portions(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch]]:
+    """The batch in parts that fit in memory, each with the number of problems before it."""
+    if size is None:
+        size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
+    if size < 1:
+        raise UsageError(f"a portion holds at least 1 problem, got {size}")
+    for first in range(0, len(batch), size):
+        yield first, batch[first : first + size]
+
+
+def like(net: Net, inputs: Tensor) -> Tensor:
+    """The inputs on the network's device and in its precision."""
+    if isinstance(net, torch.nn.Module):
+        weight = next(iter(net.parameters()), None)
+        if weight is not None:
+            return inputs.to(weight.device, weight.dtype)
+    return inputs
