@@ -28,7 +28,14 @@ from iterant.tasks.edits import Misses
 from iterant.tasks.lattice import BORDER, to_image, to_lattice, to_pixels
 from iterant.tasks.maze_edits import misses, shorten
 from iterant.tasks.maze_views import describe_maze, read_maze
-from iterant.tasks.protocol import Batch, Description, Size, TaskSpec, every_position_right
+from iterant.tasks.protocol import (
+    Batch,
+    Description,
+    Size,
+    TaskSpec,
+    every_position_right,
+    whole_number,
+)
 
 __all__ = ["Mazes", "shortest_path", "to_image", "to_lattice"]
 
@@ -80,13 +87,7 @@ class Mazes:
 
     def parse_size(self, text: str) -> int:
         """A size as written: ``"59"``."""
-        try:
-            number = int(text)
-        except ValueError:
-            raise TaskError(
-                f"a size of {self.spec.name} is {self.spec.size_means}, got {text!r}; try 9"
-            ) from None
-        return self.check_size(number)
+        return self.check_size(whole_number(text, self.spec))
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0

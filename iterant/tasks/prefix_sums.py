@@ -28,6 +28,7 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     every_position_right,
+    whole_number,
 )
 
 _LARGEST = 10_000_000
@@ -77,13 +78,7 @@ class PrefixSums:
 
     def parse_size(self, text: str) -> int:
         """A number of bits as written: ``"512"``."""
-        try:
-            number = int(text)
-        except ValueError:
-            raise TaskError(
-                f"a size of {self.spec.name} is {self.spec.size_means}, got {text!r}; try 32"
-            ) from None
-        return self.check_size(number)
+        return self.check_size(whole_number(text, self.spec))
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0

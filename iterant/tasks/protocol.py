@@ -167,6 +167,16 @@ def check_count(count: int) -> int:
     return count
 
 
+def whole_number(text: str, spec: TaskSpec) -> int:
+    """A size that is one number, as written; else TaskError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise TaskError(
+            f"a size of {spec.name} is {spec.size_means}, got {text!r}; try {spec.train_size}"
+        ) from None
+
+
 def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
     """(N,) bool: the strict metric shared by tasks whose answer is one class a position."""
     if prediction.shape != batch.targets.shape:
