@@ -25,8 +25,9 @@ def wilson(solved: Tensor, count: int) -> Tensor:
     share, z = solved.double() / count, _Z
     centre = share + z * z / (2 * count)
     half = z * (share * (1 - share) / count + z * z / (4 * count * count)).sqrt()
-    ends = torch.stack([centre - half, centre + half], dim=-1) / (1 + z * z / count)
-    return ends.clamp(0.0, 1.0)
+    low, high = ((centre + side * half) / (1 + z * z / count) for side in (-1, 1))
+    # Rounding must not leave the share itself outside: at 0 and 1 it is an end.
+    return torch.stack([torch.minimum(low, share), torch.maximum(high, share)], dim=-1)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,266 @@
+"""Accuracy by iteration: known exactly for networks built by hand, and the laws for real ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from exact import ByHand, exact_prefix_sums, first_right, forgetting, known_answer, poisoned
+from exact import two_cycle as two_cycle_net
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thinkers import PAIRS, small_batch, small_net
+from torch import Tensor
+
+import iterant
+from iterant.errors import TaskError, UsageError
+from iterant.evaluation import evaluate, is_finite, judge, portions
+from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer
+from iterant.nets import depth_of
+from iterant.solving import solve
+from iterant.tasks.prefix_sums import PrefixSums
+
+TASK = PrefixSums()
+BITS, COUNT, STEPS = 10, 40, 25
+BATCH = TASK.sample(COUNT, size=BITS, seed=1)
+BY_HAND = [exact_prefix_sums, two_cycle_net, forgetting]
+
+
+def known_curve(targets: Tensor, steps: int) -> list[int]:
+    """How many are right after each iteration: those whose moment has come."""
+    moments = first_right(targets).tolist()
+    return [sum(moment <= step for moment in moments) for step in range(1, steps + 1)]
+
+
+def stable_moment(target: Tensor, patience: int, budget: int) -> int:
+    """When the answer of `exact_prefix_sums` has not changed for so long, found by looking."""
+    shown = [known_answer(target[None], step) for step in range(1, budget + 1)]
+    for step in range(patience + 1, budget + 1):
+        recent = shown[step - 1 - patience : step]
+        if all(torch.equal(one, recent[0]) for one in recent):
+            return step
+    return budget
+
+
+@pytest.mark.parametrize("make", BY_HAND)
+def test_the_whole_curve_is_known(make: type[ByHand]) -> None:
+    curve = evaluate(make(), TASK, size=BITS, count=COUNT, seed=1, max_steps=STEPS)
+    assert curve.steps == tuple(range(1, STEPS + 1))
+    assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
+    assert curve.peak == (int(first_right(BATCH.targets).max()), 1.0)
+    assert (curve.end, curve.lost, curve.broken) == (1.0, 0.0, 0)
+    assert curve.taken is not None
+    assert curve.taken.tolist() == [STEPS] * COUNT
+    assert curve.settled is None
+
+
+def test_features_that_rest_change_by_nothing() -> None:
+    assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
+    assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
+    assert judge(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
+
+
+def test_settled_features_stop_the_exact_network_and_never_the_cycle() -> None:
+    rule = SettledFeatures(1e-6)
+    rests = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
+    assert rests.taken is not None
+    assert rests.settled is not None
+    assert rests.taken.tolist() == [BITS + 1] * COUNT
+    assert bool(rests.settled.all())
+    assert rests.solved.tolist() == known_curve(BATCH.targets, STEPS)
+    cycles = judge(two_cycle_net(), TASK, BATCH, steps=STEPS, rule=rule)
+    assert cycles.taken is not None
+    assert cycles.settled is not None
+    assert cycles.taken.tolist() == [STEPS] * COUNT
+    assert not bool(cycles.settled.any())
+    assert cycles.end == 1.0
+
+
+@pytest.mark.parametrize("patience", [1, 3, 8])
+@pytest.mark.parametrize("make", BY_HAND)
+def test_a_stable_answer_stops_both_at_a_known_moment(make: type[ByHand], patience: int) -> None:
+    curve = judge(make(), TASK, BATCH, steps=STEPS, rule=StableAnswer(patience))
+    moments = [stable_moment(target, patience, STEPS) for target in BATCH.targets]
+    assert curve.taken is not None
+    assert curve.taken.tolist() == moments
+    kept = [known_answer(t[None], m)[0] for t, m in zip(BATCH.targets, moments, strict=True)]
+    right = [torch.equal(a, t) for a, t in zip(kept, BATCH.targets, strict=True)]
+    assert curve.right is not None
+    assert curve.right.tolist() == right
+    assert curve.end == sum(right) / COUNT
+    assert float(curve.iterations[-1]) == pytest.approx(sum(moments) / COUNT)
+
+
+def test_a_hasty_rule_loses_what_a_patient_one_keeps() -> None:
+    hasty = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(1))
+    patient = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(BITS))
+    assert hasty.end < patient.end == 1.0
+    assert hasty.iterations[-1] < patient.iterations[-1]
+
+
+def test_the_most_confident_answer_is_the_last_where_confidence_grows() -> None:
+    curve = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=MostConfident())
+    assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
+
+
+RULES: list[Rule | None] = [None, Fixed(7), StableAnswer(2), SettledFeatures(0.02), MostConfident()]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_a_budget_of_k_is_solving_with_k_iterations(
+    problem: str, variant: str, rule: Rule | None
+) -> None:
+    net, batch, task = small_net(problem, variant), small_batch(problem), iterant.task(problem)
+    budget = depth_of(net) or 14
+    # Against answers that untrained networks do get right, or every figure would be 0.
+    half = solve(net, batch.inputs, max_steps=budget // 2, rule=rule or Fixed())
+    batch = type(batch)(batch.inputs, half.prediction, batch.extras)
+    curve = judge(net, task, batch, steps=budget, rule=rule)
+    assert int(curve.solved[budget // 2 - 1]) == len(batch)
+    for budget_now in (1, 2, budget // 2, budget):
+        answer = solve(net, batch.inputs, max_steps=budget_now, rule=rule or Fixed())
+        solved = task.solved(answer.prediction, batch)
+        assert int(curve.solved[budget_now - 1]) == int(solved.sum())
+    assert curve.taken is not None
+    assert torch.equal(curve.taken, answer.steps)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 30), st.integers(1, 30))
+def test_a_shorter_evaluation_is_the_beginning_of_a_longer_one(short: int, long: int) -> None:
+    short, long = sorted((short, long))
+    for rule in (None, StableAnswer(2)):
+        one = judge(exact_prefix_sums(), TASK, BATCH, steps=short, rule=rule)
+        other = judge(exact_prefix_sums(), TASK, BATCH, steps=long, rule=rule)
+        assert one.solved.tolist() == other.solved[:short].tolist()
+        assert one.iterations.tolist() == other.iterations[:short].tolist()
+
+
+@pytest.mark.parametrize("rule", [None, StableAnswer(2)], ids=["plain", "stable"])
+def test_fewer_problems_are_the_first_of_more(rule: Rule | None) -> None:
+    few, many = (
+        evaluate(
+            exact_prefix_sums(), TASK, size=BITS, count=count, seed=3, max_steps=STEPS, rule=rule
+        )
+        for count in (100, 1000)
+    )
+    assert few.taken is not None
+    assert many.taken is not None
+    assert few.right is not None
+    assert many.right is not None
+    assert torch.equal(few.taken, many.taken[:100])
+    assert torch.equal(few.right, many.right[:100])
+
+
+@settings(max_examples=25)
+@given(st.integers(1, COUNT + 3), st.sampled_from([None, StableAnswer(1), SettledFeatures(0.1)]))
+def test_portions_do_not_change_the_figures(portion: int, rule: Rule | None) -> None:
+    whole = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
+    parts = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule, portion=portion)
+    assert parts.solved.tolist() == whole.solved.tolist()
+    assert whole.taken is not None
+    assert parts.taken is not None
+    assert torch.equal(parts.taken, whole.taken)
+    assert parts.change == pytest.approx(whole.change)
+
+
+def test_answers_are_decoded_where_they_are_wanted_only() -> None:
+    class Counting(ByHand):
+        decoded = 0
+
+        def answer(self, features: Tensor) -> Tensor:
+            self.decoded += 1
+            return super().answer(features)
+
+    net = Counting()
+    curve = judge(net, TASK, BATCH, steps=STEPS, at=[3, 9])
+    assert curve.steps == (3, 9)
+    known = known_curve(BATCH.targets, STEPS)
+    assert curve.solved.tolist() == [known[2], known[8]]
+    assert net.decoded == 3, "at both, and at the end"
+    halted = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=[3, 24], rule=Fixed(5))
+    assert halted.solved.tolist() == [known[2], known[4]]
+
+
+def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
+    zeros = torch.zeros_like(BATCH.targets)
+    bad = BATCH.targets[:, 0] == 1
+    curve = judge(poisoned(3), TASK, BATCH, steps=STEPS)
+    assert curve.broken == int(bad.sum()) > 0
+    moments = first_right(BATCH.targets)
+    healthy = [
+        int(((moments <= step) & (~bad | (step <= 3))).sum()) for step in range(1, STEPS + 1)
+    ]
+    assert curve.solved.tolist() == healthy
+    assert curve.change != curve.change, "an average over what is no number is no number"
+    # NaN reads out as class 0: even where that is the wanted answer, it does not count.
+    lucky = type(BATCH)(BATCH.inputs, zeros)
+    assert judge(poisoned(0), TASK, lucky, steps=5).right is not None
+    for rule in (None, StableAnswer(2), SettledFeatures(0.1), MostConfident()):
+        shown = judge(poisoned(0), TASK, lucky, steps=5, rule=rule)
+        assert shown.right is not None
+        assert not bool(shown.right[bad].any())
+        assert shown.broken == int(bad.sum())
+        assert shown.described()["not finite"] == int(bad.sum())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_large_features_are_still_numbers(dtype: torch.dtype) -> None:
+    largest = torch.finfo(dtype).max
+    features = torch.full((4, 2, 3), largest, dtype=dtype)
+    features[1, 0, 0] = float("nan")
+    features[2, 1, 2] = float("inf")
+    features[3, 1, 1] = -float("inf")
+    assert is_finite(features).tolist() == [True, False, False, False]
+
+
+def test_progress_ends_at_the_whole() -> None:
+    seen: list[tuple[int, int]] = []
+    judge(
+        exact_prefix_sums(), TASK, BATCH, steps=STEPS, portion=15, rule=Fixed(3),
+        progress=lambda done, of: seen.append((done, of)),
+    )  # fmt: skip
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {of for _, of in seen} == {COUNT * STEPS}
+    assert seen[-1] == (COUNT * STEPS, COUNT * STEPS)
+
+
+def test_time_and_operations_are_axes() -> None:
+    curve = evaluate(exact_prefix_sums(), TASK, size=BITS, count=COUNT, max_steps=STEPS)
+    assert curve.seconds is not None
+    assert curve.work is not None
+    assert len(curve.seconds) == len(curve.work) == STEPS
+    assert bool((curve.seconds.diff() >= 0).all())
+    # Two convolutions: 5 × 4 × 3 and 4 × 2 products, each with its sum, at every bit.
+    each = 2 * BITS * (5 * 4 * 3 + 4 * 2)
+    assert curve.work.tolist() == [each * step for step in curve.steps]
+
+
+def test_a_feed_forward_network_is_asked_for_what_it_has() -> None:
+    net, batch, task = small_net("mazes", "ff"), small_batch("mazes"), iterant.task("mazes")
+    with pytest.raises(UsageError, match="has 12 iterations, asked for 13; ask for at most 12"):
+        judge(net, task, batch, steps=13)
+    with pytest.raises(UsageError, match="at most 12"):
+        evaluate(net, task, size=5, count=2, max_steps=1000)
+    assert evaluate(net, task, size=5, count=2).steps == tuple(range(1, 13))
+    assert judge(net, task, batch, steps=1000, at=[6, 500, 1000], cut=True).steps == (6, 12)
+
+
+@pytest.mark.parametrize("steps", [0, -1, True, 2.5])
+def test_iterations_that_make_no_sense_are_refused(steps: int) -> None:
+    with pytest.raises(UsageError, match="needs at least 1 iteration"):
+        evaluate(exact_prefix_sums(), TASK, size=BITS, count=2, max_steps=steps)
+
+
+@pytest.mark.parametrize("at", [[], [0], [-3, 4], [STEPS + 1]])
+def test_marks_that_make_no_sense_are_refused(at: list[int]) -> None:
+    with pytest.raises(UsageError, match=f"at iterations 1 to {STEPS}, asked for"):
+        judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=at)
+
+
+def test_what_the_task_cannot_make_is_refused() -> None:
+    for size, count in ((0, 2), (BITS, 0)):
+        with pytest.raises(TaskError):
+            evaluate(exact_prefix_sums(), TASK, size=size, count=count, max_steps=3)
+    with pytest.raises(UsageError, match="at least 1 problem, got 0"):
+        list(portions(BATCH, 0))

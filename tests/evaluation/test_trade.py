@@ -1,0 +1,105 @@
+"""Many rules in one run: the same as each by itself, and what compaction changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from exact import ByHand, exact_prefix_sums, poisoned, two_cycle
+from thinkers import PAIRS, small_batch, small_net
+from torch import Tensor
+
+from iterant.errors import UsageError
+from iterant.evaluation import RULES, answers, compaction, judge, trade
+from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer
+from iterant.nets import depth_of
+from iterant.solving import solve
+from iterant.tasks.prefix_sums import PrefixSums
+
+TASK = PrefixSums()
+BITS, COUNT, STEPS = 10, 40, 70
+BATCH = TASK.sample(COUNT, size=BITS, seed=1)
+
+
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_compaction_changes_nothing_in_float64(problem: str, variant: str) -> None:
+    net, batch = small_net(problem, variant), small_batch(problem)
+    budget = depth_of(net) or 30
+    rules: list[Rule] = [Fixed(7), StableAnswer(2), SettledFeatures(0.02), MostConfident()]
+    found = answers(net, batch.inputs, rules, steps=budget)
+    for rule, (whole, finite) in zip(rules, found, strict=True):
+        shrunk = solve(net, batch.inputs, max_steps=budget, rule=rule)
+        assert torch.equal(whole.prediction, shrunk.prediction)
+        assert torch.equal(whole.steps, shrunk.steps)
+        assert torch.equal(whole.answered_at, shrunk.answered_at)
+        assert torch.equal(whole.settled, shrunk.settled)
+        assert bool(finite.all())
+        difference = compaction(net, batch, rule, steps=budget)
+        assert (difference.count, difference.answers, difference.stops) == (len(batch), 0, 0)
+
+
+def test_differing_answers_are_counted() -> None:
+    class Crowded(ByHand):
+        """Says the opposite once it is alone: compaction changes its answers."""
+
+        def answer(self, features: Tensor) -> Tensor:
+            return super().answer(features).flip(1) if len(features) == 1 else features
+
+    # With a patience of 2 the first stops after iteration 3. The second then thinks alone: it
+    # shows 1100000 from iteration 4 on and stops at 6, in company it shows the truth until 9.
+    batch = TASK.encode("0000000"), TASK.encode("0010000")
+    both = type(BATCH)(
+        torch.cat([one.inputs for one in batch]), torch.cat([one.targets for one in batch])
+    )
+    found = compaction(Crowded(), both, StableAnswer(1), steps=9)
+    assert (found.count, found.answers) == (2, 0), "both stop together"
+    found = compaction(Crowded(), both, StableAnswer(2), steps=9)
+    assert (found.count, found.answers, found.stops) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("make", [exact_prefix_sums, two_cycle, lambda: poisoned(4)])
+def test_every_bargain_is_that_of_the_rule_alone(make: Callable[[], ByHand]) -> None:
+    net = make()
+    bargains = trade(net, TASK, BATCH, steps=STEPS, portion=17)
+    assert [bargain.rule for bargain in bargains] == list(RULES)
+    for bargain in bargains:
+        curve = judge(net, TASK, BATCH, steps=STEPS, rule=bargain.rule, cost=True)
+        assert curve.settled is not None
+        assert curve.work is not None
+        assert bargain.accuracy == curve.end
+        assert bargain.iterations == pytest.approx(float(curve.iterations[-1]))
+        assert bargain.settled == int(curve.settled.sum())
+        assert bargain.work == pytest.approx(float(curve.work[-1]))
+        shown = bargain.described()
+        assert shown["interval"] == pytest.approx(curve.interval_at(STEPS))
+        assert "patience" in shown["rule"] or "patience" not in str(bargain.rule)
+
+
+def test_broken_problems_are_counted_in_a_bargain() -> None:
+    bad = int((BATCH.targets[:, 0] == 1).sum())
+    (bargain,) = trade(poisoned(2), TASK, BATCH, steps=20, rules=[Fixed()])
+    assert bargain.broken == bad > 0
+    assert bargain.solved == COUNT - bad
+
+
+def test_patience_buys_accuracy() -> None:
+    rules = [StableAnswer(patience) for patience in (1, 2, 4, BITS)]
+    bargains = trade(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rules=rules)
+    accuracies = [bargain.accuracy for bargain in bargains]
+    means = [bargain.iterations for bargain in bargains]
+    assert accuracies == sorted(accuracies)
+    assert means == sorted(means)
+    assert accuracies[0] < accuracies[-1] == 1.0
+
+
+def test_progress_and_refusals() -> None:
+    seen: list[tuple[int, int]] = []
+    trade(
+        exact_prefix_sums(), TASK, BATCH, steps=12, portion=15, rules=[Fixed()],
+        progress=lambda done, of: seen.append((done, of)),
+    )  # fmt: skip
+    assert seen[-1] == (COUNT * 12, COUNT * 12)
+    assert seen == sorted(seen)
+    with pytest.raises(UsageError, match="no rule to compare"):
+        trade(exact_prefix_sums(), TASK, BATCH, steps=12, rules=[])
