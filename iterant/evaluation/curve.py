@@ -27,7 +27,8 @@ def wilson(solved: Tensor, count: int) -> Tensor:
     half = z * (share * (1 - share) / count + z * z / (4 * count * count)).sqrt()
     low, high = ((centre + side * half) / (1 + z * z / count) for side in (-1, 1))
     # Rounding must not leave the share itself outside: at 0 and 1 it is an end.
-    return torch.stack([torch.minimum(low, share), torch.maximum(high, share)], dim=-1)
+    ends = [torch.minimum(low, share), torch.maximum(high, share)]
+    return torch.stack(ends, dim=-1).clamp(0.0, 1.0)
 
 
 @dataclass(frozen=True)
