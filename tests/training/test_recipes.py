@@ -154,9 +154,9 @@ OTHER: dict[str, Any] = {
     "count": 500, "validation": 0.1, "data_seed": 3, "objective": "pool", "iterations": 12,
     "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_damage": 0.1, "pool_shortest": 2,
     "pool_every": True, "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True,
-    "momentum": 0.8, "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1,
-    "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2, "watch_every": 0,
-    "watch_count": 7, "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
+    "momentum": 0.8, "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3,
+    "warmup": 1, "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2,
+    "watch_every": 0, "watch_count": 7, "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
 }  # fmt: skip
 """Another value for every field."""
 
