@@ -156,7 +156,8 @@ OTHER: dict[str, Any] = {
     "pool_every": True, "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True,
     "momentum": 0.8, "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3,
     "warmup": 1, "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2,
-    "watch_every": 0, "watch_count": 7, "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
+    "watch_every": 0, "watch_count": 7, "checkpoint_every": 4, "precision": "bf16",
+    "notes": ("why",),
 }  # fmt: skip
 """Another value for every field."""
 
