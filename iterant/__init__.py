@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from iterant import errors as errors
+    from iterant.analysis.analyzing import analyze as analyze
     from iterant.engine import last as last
     from iterant.engine import think as think
     from iterant.errors import IterantError as IterantError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # compares the two. A module stands for itself.
 _WHERE = {
     "IterantError": "iterant.errors",
+    "analyze": "iterant.analysis.analyzing",
     "errors": "iterant.errors",
     "evaluate": "iterant.evaluation",
     "last": "iterant.engine",
@@ -43,6 +45,7 @@ _WHERE = {
 __all__ = [
     "IterantError",
     "__version__",
+    "analyze",
     "errors",
     "evaluate",
     "last",

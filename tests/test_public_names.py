@@ -17,6 +17,7 @@ from iterant.errors import MissingExtra
 PUBLIC = {
     "IterantError",
     "__version__",
+    "analyze",
     "errors",
     "evaluate",
     "last",

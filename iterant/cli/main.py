@@ -13,8 +13,10 @@ from typing import NoReturn
 
 from cyclopts import App
 
+from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.data import data
+from iterant.cli.evaluate import evaluate
 from iterant.cli.failures import exit_code
 from iterant.cli.importing import import_
 from iterant.cli.info import info
@@ -37,6 +39,8 @@ app = App(
 # The task comes before the options: --size takes every word that follows it.
 app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
 app.command(train, usage="Usage: iterant train TASK [OPTIONS]")
+app.command(analyze, usage="Usage: iterant analyze RUN… [OPTIONS]")
+app.command(evaluate, usage="Usage: iterant evaluate RUN… [OPTIONS]")
 app.command(runs)
 app.command(info)
 app.command(data)

@@ -1,0 +1,42 @@
+"""Interventions and what they show: recovery, convergence, path independence, near misses.
+
+>>> report = analyze(["runs/m0"], what=["noise", "zeros", "swap"])
+>>> report.save("analysis")
+
+parts.py          a batch in parts, draws that a seed decides
+recovery.py       how thinking goes on after an intervention
+interventions.py  noise, zeros, swaps, flipped bits, moved ends
+flips.py          recovery time against the index of a flipped bit
+convergence.py    how much iterations change; settled, cycling, moving
+paths.py          whether all starts lead to the same end
+misses.py         how wrong the wrong answers are
+subjects.py       networks with their task and what is known of their training
+studies.py        all studies by name
+report.py         tables, files, pictures, a page
+analyzing.py      every study on every network
+"""
+
+from iterant.analysis.analyzing import analyze
+from iterant.analysis.convergence import Convergence, converge
+from iterant.analysis.misses import NearMisses, near_misses
+from iterant.analysis.paths import Independence, independence
+from iterant.analysis.recovery import Case, Recovery, recover
+from iterant.analysis.report import Report
+from iterant.analysis.studies import STUDIES
+from iterant.analysis.subjects import Subject
+
+__all__ = [
+    "STUDIES",
+    "Case",
+    "Convergence",
+    "Independence",
+    "NearMisses",
+    "Recovery",
+    "Report",
+    "Subject",
+    "analyze",
+    "converge",
+    "independence",
+    "near_misses",
+    "recover",
+]

@@ -1,0 +1,194 @@
+"""What the studies found, as tables, files, pictures and a page.
+
+>>> report.table()                                # a row a model, a column an intervention
+>>> report.of("swap", "m0").recovered
+>>> report.save("analysis")
+PosixPath('analysis/index.html')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iterant.analysis.misses import NearMisses
+from iterant.analysis.recovery import Recovery
+from iterant.analysis.studies import STUDIES, Finding
+from iterant.analysis.subjects import Subject
+from iterant.draw.lines import Line, Plot, lines_figure, png
+from iterant.draw.page import Picture, Section, write_page
+from iterant.draw.pictures import save_png
+from iterant.errors import UsageError
+from iterant.runs import write_atomic, write_result
+from iterant.runs.files import PathLike, make_folder
+from iterant.tasks.protocol import Size
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one study found on one network."""
+
+    subject: Subject
+    what: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A study that a network could not take part in."""
+
+    label: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that one call of `analyze` found."""
+
+    subjects: tuple[Subject, ...]
+    found: tuple[Found, ...]
+    skipped: tuple[Skipped, ...]
+    task: str
+    size: Size
+    count: int
+    seed: int
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """The studies that were made, in order."""
+        return tuple(dict.fromkeys(one.what for one in self.found))
+
+    def of(self, what: str, label: str | None = None) -> Any:
+        """The finding of a study on a network (None: the first): the first of several."""
+        for one in self.found:
+            if one.what == what and label in (None, one.subject.label):
+                return one.findings[0]
+        on = "" if label is None else f" on {label!r}"
+        raise UsageError(f"this report has no {what!r}{on}; it has: {', '.join(self.studies)}")
+
+    def table(self) -> list[list[str]]:
+        """Mean iterations to solution and peak accuracy: a row a network, the head first.
+
+        [["model", "clean", "noise"], ["m0", "23.5 (100.0 %)", "– (0.0 %)"]]
+        """
+        words = [word for word in self.studies if isinstance(self.of(word), Recovery)]
+        rows = [["model", *words]]
+        for subject in self.subjects:
+            cells = {
+                one.what: _cell(one.findings[0])
+                for one in self.found
+                if one.subject is subject and isinstance(one.findings[0], Recovery)
+            }
+            rows.append([subject.label, *(cells.get(word, "skipped") for word in words)])
+        return rows if words else []
+
+    def headlines(self, what: str) -> list[list[list[str]]]:
+        """Tables of one study, one for each kind of finding: a row a network, the head first."""
+        tables: dict[tuple[str, ...], list[list[str]]] = {}
+        for one in self.found:
+            for finding in one.findings if one.what == what else ():
+                said = finding.headline()
+                head = ["model", *said]
+                rows = tables.setdefault(tuple(head), [head])
+                rows.append([one.subject.label, *said.values()])
+        return list(tables.values())
+
+    def figures(self, what: str) -> dict[str, Any]:
+        """Everything that a study found, as JSON holds it."""
+        return {
+            "study": what,
+            "about": STUDIES[what].about,
+            "task": self.task,
+            "size": self.size,
+            "count": self.count,
+            "models": {
+                one.subject.label: {
+                    "model": one.subject.model,
+                    "alpha": one.subject.alpha,
+                    "training regime": one.subject.regime,
+                    "findings": [finding.figures() for finding in one.findings],
+                }
+                for one in self.found
+                if one.what == what
+            },
+            "skipped": {s.label: s.why for s in self.skipped if s.what == what},
+        }
+
+    def pictures(self, what: str) -> list[Picture]:
+        """The pictures of a study, each with a line a network."""
+        gathered: dict[Plot, list[Line]] = {}
+        models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
+        alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
+        for one in self.found:
+            subject = one.subject
+            for finding in one.findings if one.what == what else ():
+                for plot, trace in finding.plots():
+                    line = Line(
+                        trace,
+                        subject.legend,
+                        colour=models.index(subject.model or subject.label),
+                        stroke=alphas.index(subject.alpha),
+                    )
+                    gathered.setdefault(plot, []).append(line)
+        regimes = {s.regime for s in self.subjects}
+        regime = regimes.pop() if len(regimes) == 1 else None
+        return [
+            Picture(
+                name=_file_name(plot.name),
+                png=png(lines_figure(plot, lines, regime=regime)),
+                text=f"{plot.name}: {plot.y_label} by {plot.x_label}",
+            )
+            for plot, lines in gathered.items()
+        ]
+
+    def save(self, folder: PathLike) -> Path:
+        """Write a JSON file a study, its pictures, and ``index.html``, whose path is returned."""
+        target = make_folder(folder)
+        sections = []
+        if table := self.table():
+            text = "Mean iterations to solution, counted from the intervention, of the problems "
+            text += "that recovered; in brackets the highest accuracy over all iterations."
+            sections.append(Section("interventions", text, table))
+        for what in self.studies:
+            write_result(what, self.figures(what), seed=self.seed, folder=target)
+            pictures = self.pictures(what)
+            for picture in pictures:
+                write_atomic(target / f"{picture.name}.png", picture.png)
+            tables = self.headlines(what)
+            sections.append(Section(what, STUDIES[what].about, tables[0], pictures))
+            sections += [Section(f"{what}, continued", "", more) for more in tables[1:]]
+        if self.skipped:
+            rows = [[one.label, one.what, one.why] for one in self.skipped]
+            sections.append(Section("skipped", "", [["model", "study", "why"], *rows]))
+        notes = [f"{self.task}, size {self.size}, {self.count} problems, seed {self.seed}"]
+        return write_page(target / "index.html", "iterant analyze", sections, notes=notes)
+
+    def save_failures(self, folder: PathLike) -> list[Path]:
+        """Draw the failures that near misses kept, a picture each; needs that study."""
+        kept = [
+            (one.subject.label, finding.failures)
+            for one in self.found
+            for finding in one.findings
+            if isinstance(finding, NearMisses)
+        ]
+        if not kept:
+            raise UsageError("pictures of failures need the study near-misses; ask for it too")
+        target = make_folder(folder)
+        return [
+            save_png(failure, target / f"{_file_name(label)}-{number:03}.png")
+            for label, failures in kept
+            for number, failure in enumerate(failures)
+        ]
+
+
+def _cell(finding: Recovery) -> str:
+    steps = finding.mean_to_solution
+    return f"{'–' if steps != steps else f'{steps:.2f}'} ({100 * finding.peak[1]:.1f} %)"
+
+
+def _file_name(words: str | Sequence[str]) -> str:
+    return re.sub(r"[^\w.-]+", "-", str(words)).strip("-.") or "unnamed"

@@ -1,0 +1,104 @@
+"""Whom a study is made on: a network, its task, and what is known of its training.
+
+>>> subject_of("runs/m0").label
+'m0'
+>>> Subject(net, task, label="mine", regime=30)       # a network of your own
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iterant import names
+from iterant.errors import UsageError
+from iterant.nets.protocol import Net
+from iterant.runs import RunFolder, read_weights
+from iterant.runs.folder import CHECKPOINTS
+from iterant.tasks.protocol import Task
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network with its task, and how it is shown."""
+
+    net: Net
+    task: Task
+    label: str
+    """What tables call it: the run's name"""
+    model: str = ""
+    """The architecture, which has a colour; "": the label"""
+    alpha: float | None = None
+    """The share of the progressive loss in training, which has a stroke"""
+    regime: int | None = None
+    """Iterations in training, which are shaded"""
+
+    @property
+    def legend(self) -> str:
+        """What pictures call it: architecture and alpha, which several runs may share."""
+        shown = self.model or self.label
+        return shown if self.alpha is None else f"{shown}, α = {self.alpha:g}"
+
+
+Given = Subject | RunFolder | str | os.PathLike[str]
+"""A subject, or whatever `iterant.load` takes."""
+
+
+def subject_of(
+    given: Given,
+    *,
+    task: Task | str | None = None,
+    device: str = "cpu",
+    data: str | os.PathLike[str] | None = None,
+) -> Subject:
+    """The subject that a run folder, a folder of weights or a shipped name stands for.
+
+    ``task`` is for weights that do not say what they were trained on.
+    """
+    if isinstance(given, Subject):
+        return given
+    path = given.path if isinstance(given, RunFolder) else given
+    # Looked up late: the zoo comes after this room, and only it knows what ships.
+    net: Net = names.find("net", "iterant.zoo.loading:load")(path, device)
+    config = _config(path)
+    recipe = config.get("recipe") or {}
+    label = Path(os.fspath(path)).resolve().name
+    return Subject(
+        net=net,
+        task=_task(task, config, label, data),
+        label=label,
+        model=str(recipe.get("net", "")),
+        alpha=recipe.get("alpha"),
+        regime=recipe.get("iterations"),
+    )
+
+
+def _config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What is written beside the weights."""
+    shipped: Path = names.find("net", "iterant.zoo.loading:SHIPPED") / os.fspath(path)
+    folder = shipped if shipped.is_dir() else Path(path)
+    if folder.parent.name == CHECKPOINTS and not folder.is_dir():
+        folder = folder.parent.parent
+    if (folder / CHECKPOINTS).is_dir():
+        return RunFolder.open(folder).config
+    return read_weights(folder)[0]
+
+
+def _task(
+    task: Task | str | None,
+    config: dict[str, Any],
+    label: str,
+    data: str | os.PathLike[str] | None,
+) -> Task:
+    word = config.get("task") if task is None else task
+    if word is None:
+        raise UsageError(
+            f"{label} does not say which task it was trained on; "
+            f"name it: --task {' or '.join(names.known('task'))}"
+        )
+    if not isinstance(word, str):
+        return word
+    place = data or config.get("data")
+    return names.task(word, **({"data": place} if place else {}))

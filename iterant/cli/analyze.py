@@ -1,0 +1,121 @@
+"""``iterant analyze``: meddle with trained networks while they think, and see what becomes of it.
+
+iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13 --out analysis
+iterant analyze runs/m0 --what near-misses --save-failures failures
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from iterant.cli.screen import console
+from iterant.cli.tasks import DataPath, task_of
+from iterant.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iterant.analysis import Report
+
+_WORDS = "clean, noise, zeros, swap, swap-input, bit-flip, move-end, convergence, near-misses"
+
+
+def analyze(
+    *runs: Annotated[str, Parameter(help="run folders, folders of weights or shipped names")],
+    what: Annotated[
+        list[str] | None,
+        Parameter(
+            consume_multiple=1,
+            negative="",
+            help=f"which studies: {_WORDS} [default: all that the task offers]",
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        Parameter(help="how hard the problems are [default: 48 bits, mazes of 13 …]"),
+    ] = None,
+    count: Annotated[int, Parameter(help="how many problems")] = 100,
+    max_steps: Annotated[
+        int | None,
+        Parameter(help="iterations in all [default: 300, or what the network has]"),
+    ] = None,
+    after: Annotated[
+        int | None,
+        Parameter(help="intervene after this iteration [default: as in the paper, 1 or 50]"),
+    ] = None,
+    tolerance: Annotated[
+        float, Parameter(help="features that move by less of their norm are settled")
+    ] = 1e-3,
+    seed: Annotated[int, Parameter(help="of problems, noise and swaps")] = 1,
+    out: Annotated[Path, Parameter(help="the folder for JSON, pictures and index.html")] = Path(
+        "analysis"
+    ),
+    save_failures: Annotated[
+        Path | None,
+        Parameter(help="draw wrong answers into this folder (adds near-misses)"),
+    ] = None,
+    task: Annotated[
+        str | None, Parameter(help="for weights that do not say what they were trained on")
+    ] = None,
+    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    data: DataPath = None,
+) -> None:
+    """See how trained networks take interventions, whether they rest, and how they fail."""
+    from rich.progress import Progress
+
+    from iterant.analysis import analyze as analyze_runs
+    from iterant.runs.files import make_folder
+
+    if not runs:
+        raise UsageError("which runs? give one or more folders: iterant analyze runs/m0")
+    for folder in (out, save_failures):
+        if folder is not None:
+            make_folder(folder)  # before long work, not after
+    words = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
+    screen = console()
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
+        turn = bar.add_task("loading", total=1.0)
+        report = analyze_runs(
+            list(runs),
+            words,
+            size=size,
+            count=count,
+            max_steps=max_steps,
+            after=after,
+            seed=seed,
+            task=None if task is None else task_of(task, data),
+            device=device,
+            data=data,
+            tolerance=tolerance,
+            progress=lambda label, share: bar.update(turn, description=label, completed=share),
+        )
+    _show(report, screen)
+    page = report.save(out)
+    if save_failures is not None:
+        drawn = report.save_failures(save_failures)
+        screen.print(f"{len(drawn)} failures drawn in {save_failures}", soft_wrap=True)
+    screen.print(f"written to {page}", soft_wrap=True)
+
+
+def _show(report: Report, screen: Console) -> None:
+    """The table of interventions, the other studies' tables, and what was skipped."""
+    from rich.table import Table
+
+    def show(title: str, rows: list[list[str]]) -> None:
+        table = Table(*rows[0], title=title, title_justify="left", box=None)
+        for cells in rows[1:]:
+            table.add_row(*cells)
+        screen.print(table)
+
+    if table := report.table():
+        show("iterations to solution (peak accuracy)", table)
+    shown = set(table[0]) if table else set()
+    for word in report.studies:
+        if word not in shown:
+            for rows in report.headlines(word):
+                show(word, rows)
+    for one in report.skipped:
+        screen.print(f"{one.label}: {one.what} skipped: {one.why}", soft_wrap=True)

@@ -1,0 +1,197 @@
+"""Every study on every network in one call: what is asked for, what is skipped, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from exact import exact_prefix_sums, first_right, forgetting, poisoned, two_cycle
+from thinkers import small_net
+from torch import nn
+
+import iterant
+from iterant.analysis import STUDIES, Subject
+from iterant.analysis.subjects import subject_of
+from iterant.errors import NetError, TaskError, UnknownName, UsageError
+from iterant.nets import build, paper_net
+from iterant.runs import RunFolder, save_weights
+from iterant.tasks.mazes import Mazes
+from iterant.tasks.prefix_sums import PrefixSums
+
+SUMS, MAZES = PrefixSums(), Mazes()
+EXACT = Subject(exact_prefix_sums(), SUMS, "exact", "dt-recall", alpha=1.0, regime=30)
+FORGETTING = Subject(forgetting(), SUMS, "forgetting", "dt", alpha=0.0, regime=30)
+FEW: dict[str, Any] = {"size": 12, "count": 6, "max_steps": 70}
+
+
+def test_the_papers_table_is_one_call() -> None:
+    report = iterant.analyze([EXACT, FORGETTING], what=["swap", "zeros", "noise", "clean"], **FEW)
+    head, exact, without = report.table()
+    assert head == ["model", "clean", "noise", "zeros", "swap"]
+    targets = SUMS.sample(6, size=12, seed=1).targets
+    mean = f"{float(first_right(targets).double().mean()):.2f} (100.0 %)"
+    assert [exact[0], exact[1], exact[3]] == ["exact", mean, mean]
+    assert without == ["forgetting", mean, "– (0.0 %)", "– (0.0 %)", "– (0.0 %)"]
+    assert report.of("swap", "exact").after == 50
+    assert report.of("noise").after == report.of("zeros").after == 1
+    assert report.of("swap", "exact").right.shape == (20,)
+
+
+def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
+    report = iterant.analyze(EXACT, **FEW)
+    lacking = {"move-end", "near-misses"}
+    assert set(report.studies) == set(STUDIES) - lacking
+    assert {one.what for one in report.skipped} == lacking
+    assert "offers no shorten()" in report.skipped[0].why
+    mazes = Subject(small_net("mazes", "dt-recall"), MAZES, "m")
+    studies = iterant.analyze(mazes, size=9, count=2, max_steps=6, after=2).studies
+    assert set(studies) == set(STUDIES) - {"bit-flip"}
+
+
+def test_the_same_call_gives_the_same_report() -> None:
+    def figures(seed: int) -> list[dict[str, Any]]:
+        net = Subject(small_net("prefix-sums", "dt-recall"), SUMS, "net")
+        report = iterant.analyze(net, ["noise", "convergence"], after=3, seed=seed,
+                                 size=12, count=6, max_steps=9)  # fmt: skip
+        return [report.figures(word) for word in report.studies]
+
+    assert str(figures(1)) == str(figures(1))
+    assert str(figures(1)) != str(figures(2))
+
+
+def test_the_moment_can_be_chosen() -> None:
+    report = iterant.analyze(EXACT, ["clean", "zeros", "swap"], after=20, **FEW)
+    assert [report.of(word).after for word in ("clean", "zeros", "swap")] == [0, 20, 20]
+
+
+def test_the_default_size_is_the_papers() -> None:
+    assert iterant.analyze(EXACT, "clean", count=2, max_steps=1).size == 48
+    mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
+    assert iterant.analyze(mazes, "clean", count=1, max_steps=1).size == 13
+    assert iterant.analyze(EXACT, "clean", count=1, max_steps=1, size="5").size == 5
+
+
+def test_progress_goes_from_nothing_to_all() -> None:
+    seen: list[tuple[str, float]] = []
+    iterant.analyze(
+        [EXACT, FORGETTING], ["clean", "convergence"], size=12, count=4, max_steps=6,
+        progress=lambda label, share: seen.append((label, share)),
+    )  # fmt: skip
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    assert seen[0][0] == "exact: clean"
+    assert seen[-1][0] == "forgetting: convergence"
+
+
+def test_networks_of_one_name_are_told_apart() -> None:
+    report = iterant.analyze([EXACT, EXACT], "clean", size=4, count=2, max_steps=5)
+    assert [row[0] for row in report.table()[1:]] == ["exact", "exact (2)"]
+    assert set(report.figures("clean")["models"]) == {"exact", "exact (2)"}
+
+
+def test_a_network_of_fixed_depth_takes_part_in_what_it_can() -> None:
+    shallow = Subject(small_net("prefix-sums", "ff"), SUMS, "ff")  # 12 iterations
+    report = iterant.analyze([shallow, EXACT], ["noise", "swap"], size=12, count=4)
+    assert len(report.of("noise", "ff").right) == 11
+    assert [(one.label, one.what) for one in report.skipped] == [("ff", "swap")]
+    assert report.table()[1][2] == "skipped"
+    with pytest.raises(NetError, match="ff has 12 iterations, asked for 13"):
+        iterant.analyze([shallow, EXACT], ["noise"], max_steps=13)
+
+
+def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
+    """A run folder as training leaves it, untrained."""
+    net = small_net(task, variant)
+    assert isinstance(net, nn.Module)
+    described: Any = net
+    config = {
+        "task": task,
+        "net": described.described(),
+        "recipe": {"net": variant, "alpha": alpha, "iterations": 30},
+    }
+    run = RunFolder.create(path, config)
+    run.save("best", {f"net.{name}": t.float() for name, t in net.state_dict().items()}, {})
+    return run
+
+
+def test_four_run_folders_are_one_report(tmp_path: Path) -> None:
+    kinds = [("dt", 0.0), ("dt", 1.0), ("dt-recall", 0.0), ("dt-recall", 1.0)]
+    runs: list[Any] = [
+        run_of(tmp_path / f"{variant}-{alpha}", "mazes", variant, alpha) for variant, alpha in kinds
+    ]
+    runs[0], runs[1] = runs[0].path, str(runs[1].path)
+    report = iterant.analyze(runs, ["clean", "noise", "zeros", "swap"], size=5, count=3, after=2,
+                             max_steps=4)  # fmt: skip
+    assert [row[0] for row in report.table()] == ["model", *(f"{v}-{a}" for v, a in kinds)]
+    assert [(s.model, s.alpha, s.regime) for s in report.subjects] == [(*k, 30) for k in kinds]
+    assert report.subjects[3].legend == "dt-recall, α = 1"
+
+
+def test_weights_that_do_not_say_their_task_need_to_be_told(tmp_path: Path) -> None:
+    config = paper_net("prefix-sums", "dt-recall")
+    net: Any = build(config.kind, config)
+    save_weights(tmp_path / "w", net.described(), net.state_dict())
+    with pytest.raises(UsageError, match="w does not say which task"):
+        subject_of(tmp_path / "w")
+    told = subject_of(tmp_path / "w", task="prefix-sums")
+    assert (told.task.spec.name, told.label, told.legend) == ("prefix-sums", "w", "w")
+    save_weights(tmp_path / "said", {**net.described(), "task": "prefix-sums"}, net.state_dict())
+    assert subject_of(tmp_path / "said").task.spec.name == "prefix-sums"
+
+
+def test_broken_networks_are_reported_not_hidden() -> None:
+    report = iterant.analyze(Subject(poisoned(20), SUMS, "p"), ["clean", "convergence"], **FEW)
+    broken = int((SUMS.sample(6, size=12, seed=1).inputs[:, 0, 0] > 0).sum())
+    assert report.of("clean").figures()["broken"] == broken > 0
+    assert report.of("convergence").features["broken"] == broken
+    assert report.headlines("clean")[0][1][6] == str(broken)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"what": ["nosie"]}, UnknownName, "did you mean 'noise'"),
+        ({"what": []}, UsageError, "which studies"),
+        ({"what": ["move-end"]}, UsageError, "none of these studies can be made"),
+        ({"what": ["swap"], "max_steps": 50}, UsageError, "after iteration 50 leaves nothing"),
+        ({"what": ["noise"], "max_steps": 1}, UsageError, "after iteration 1 leaves nothing"),
+        ({"after": 70}, UsageError, "after iteration 70 leaves nothing"),
+        ({"after": -1}, UsageError, "0 or more iterations, got -1"),
+        ({"max_steps": 0}, UsageError, "1 or more, got 0"),
+        ({"max_steps": -5}, UsageError, "1 or more, got -5"),
+        ({"max_steps": 2.5}, UsageError, "1 or more, got 2.5"),
+        ({"count": 0}, TaskError, "at least 1, got 0"),
+        ({"what": ["swap"], "count": 1}, UsageError, "got a batch of 1"),
+        ({"size": 0}, TaskError, "got 0"),
+        ({"size": "many"}, TaskError, "'many'"),
+        ({"seed": -1}, TaskError, "seed"),
+        ({"what": ["convergence"], "tolerance": 0.0}, UsageError, "above 0"),
+    ],
+)
+def test_bad_input_is_one_line(changes: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text) as caught:
+        iterant.analyze(EXACT, **{**FEW, **changes})
+    assert "\n" not in str(caught.value)
+
+
+def test_networks_of_different_tasks_are_refused() -> None:
+    mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
+    with pytest.raises(UsageError, match="different tasks"):
+        iterant.analyze([EXACT, mazes])
+    with pytest.raises(UsageError, match="nothing to analyze"):
+        iterant.analyze([])
+
+
+def test_a_finding_that_is_not_there_is_refused() -> None:
+    report = iterant.analyze(EXACT, "clean", size=4, count=2, max_steps=5)
+    with pytest.raises(UsageError, match="no 'swap'; it has: clean"):
+        report.of("swap")
+
+
+def test_two_cycles_are_known_by_their_period() -> None:
+    found = iterant.analyze(Subject(two_cycle(), SUMS, "c"), "convergence", **FEW)
+    assert found.of("convergence").periods.tolist() == [2] * 6
+    assert torch.is_grad_enabled()

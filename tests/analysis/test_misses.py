@@ -1,0 +1,87 @@
+"""Near misses: counted as the task says, drawn with their errors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from exact import exact_prefix_sums
+from torch import Tensor
+
+from iterant.analysis import misses as module
+from iterant.analysis.misses import near_misses
+from iterant.errors import UsageError
+from iterant.tasks.mazes import Mazes
+from iterant.tasks.prefix_sums import PrefixSums
+
+TASK = Mazes()
+BATCH = TASK.sample(10, size=5, seed=1)
+
+
+class Reciting:
+    """Answers by heart: the targets of the batch, with the pixels of some flipped."""
+
+    def __init__(self, answers: Tensor, broken: Tensor | None = None) -> None:
+        self.answers, self.broken = answers, broken
+
+    def read(self, inputs: Tensor) -> None:
+        """Nothing is recalled."""
+
+    def start(self, inputs: Tensor) -> Tensor:
+        features = self.answers[:, None].float()
+        return features if self.broken is None else features / ~self.broken[:, None, None, None]
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return features
+
+    def answer(self, features: Tensor) -> Tensor:
+        return torch.cat([1 - features, features], dim=1)
+
+
+def with_loose_pixels(counts: list[int]) -> Tensor:
+    answers = BATCH.targets.clone()
+    for row, count in enumerate(counts):
+        answers[row, 0, :count] = 1
+    return answers
+
+
+def test_wrong_pixels_are_a_distribution() -> None:
+    counts = [0, 1, 3, 1, 0, 0, 0, 0, 0, 2]
+    seen = near_misses(Reciting(with_loose_pixels(counts)), TASK, BATCH, steps=2)
+    assert seen.wrong.tolist() == counts
+    figures = seen.figures()
+    assert figures["problems by wrong positions"] == {"0": 6, "1": 2, "2": 1, "3": 1}
+    assert (figures["failures"], figures["failures that are connected"]) == (4, 4)
+    assert figures["failures that are valid"] == 0
+    ((_, trace),) = seen.plots()
+    assert list(trace.x) == sorted(counts)
+    assert list(trace.y)[-1] == 100
+
+
+def test_failures_are_kept_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = [0, 1, 3, 1, 0, 0, 0, 0, 0, 2]
+    seen = near_misses(Reciting(with_loose_pixels(counts)), TASK, BATCH, steps=1)
+    assert [one.title for one in seen.failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
+    assert "3 pixels wrong" in seen.failures[1].caption
+    monkeypatch.setattr(module, "PICTURED", 2)
+    assert len(near_misses(Reciting(with_loose_pixels(counts)), TASK, BATCH, steps=1).failures) == 2
+
+
+def test_nothing_wrong_is_nothing_drawn() -> None:
+    seen = near_misses(Reciting(BATCH.targets), TASK, BATCH, steps=1)
+    assert seen.failures == ()
+    assert not seen.missed.any()
+    assert seen.headline()["wrong positions a failure (median)"] == "–"
+
+
+def test_broken_features_are_counted() -> None:
+    broken = torch.arange(10) % 5 == 0
+    seen = near_misses(Reciting(BATCH.targets, broken), TASK, BATCH, steps=1)
+    assert torch.equal(seen.broken, broken)
+
+
+def test_a_task_without_ways_is_refused() -> None:
+    task = PrefixSums()
+    with pytest.raises(UsageError, match=r"prefix-sums offers no misses\(\)"):
+        near_misses(exact_prefix_sums(), task, task.sample(2), steps=1)
+    with pytest.raises(UsageError, match="at least 1 iteration, got 0"):
+        near_misses(Reciting(BATCH.targets), TASK, BATCH, steps=0)

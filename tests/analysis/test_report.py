@@ -1,0 +1,120 @@
+"""Reports: JSON that holds every number, pictures, and a page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from exact import exact_prefix_sums, forgetting
+from matplotlib.image import imread
+from thinkers import small_net
+
+import iterant
+from iterant.analysis import Report, Subject
+from iterant.errors import UsageError
+from iterant.runs import read_result
+from iterant.tasks.mazes import Mazes
+from iterant.tasks.prefix_sums import PrefixSums
+
+SUMS = PrefixSums()
+NAME = "<b>m0 & co</b>"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    subjects = [
+        Subject(exact_prefix_sums(), SUMS, NAME, "dt-recall", alpha=1.0, regime=30),
+        Subject(forgetting(), SUMS, "other", "dt", alpha=0.0, regime=30),
+    ]
+    what = ["noise", "bit-flip", "convergence", "move-end"]
+    return iterant.analyze(subjects, what, size=8, count=4, max_steps=60)
+
+
+@pytest.fixture(scope="module")
+def saved(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the report was saved in, twice."""
+    folder = tmp_path_factory.mktemp("report") / "out"
+    first = report.save(folder).read_bytes()
+    path = report.save(folder)
+    assert path == folder / "index.html"
+    assert path.read_bytes() == first, "saving again replaces"
+    return folder
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags in balance, pictures, words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.pictures: list[bytes] = []
+        self.text = ""
+        self.links: list[str | None] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        if tag == "img":
+            source = dict(attrs)["src"] or ""
+            assert source.startswith("data:image/png;base64,")
+            self.pictures.append(base64.b64decode(source.partition(",")[2], validate=True))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_is_whole_escaped_and_needs_nothing_else(saved: Path) -> None:
+    page = Page()
+    page.feed((saved / "index.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    assert NAME in page.text, "a name is shown as it is, not obeyed"
+    assert "offers no shorten()" in page.text
+    files = sorted(file.read_bytes() for file in saved.glob("*.png"))
+    assert sorted(page.pictures) == files
+    assert len(files) == 6
+    assert all(link is not None and link.startswith("data:") for link in page.links)
+
+
+def test_every_study_has_a_file_with_its_origin_and_every_number(
+    report: Report, saved: Path
+) -> None:
+    for what in report.studies:
+        result = read_result(saved / f"{what}.json")
+        assert result["seed"] == 1
+        models = result["figures"]["models"]
+        assert set(models) == {NAME, "other"}
+        assert models["other"]["alpha"] == 0
+        assert result["figures"]["size"] == 8
+    flips = read_result(saved / "bit-flip.json")["figures"]["models"]
+    by_index = flips[NAME]["findings"][0]["by index"]
+    assert by_index["mean iterations to solution"] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert flips["other"]["findings"][0]["by index"]["mean iterations to solution"] == [None] * 8
+    assert len(read_result(saved / "convergence.json")["figures"]["models"]["other"]["findings"])
+
+
+def test_pictures_are_pictures(saved: Path) -> None:
+    for file in saved.glob("*.png"):
+        assert imread(file).shape == (546, 910, 4)
+
+
+def test_failures_are_drawn_a_file_each(tmp_path: Path) -> None:
+    task = Mazes()
+    made = iterant.analyze(
+        Subject(small_net("mazes", "dt-recall"), task, "a/b"), "near-misses", size=5, count=3,
+        max_steps=2,
+    )  # fmt: skip
+    drawn = made.save_failures(tmp_path / "failures")
+    assert [path.name for path in drawn] == ["a-b-000.png", "a-b-001.png", "a-b-002.png"]
+    assert all(imread(path).ndim == 3 for path in drawn)
+    assert (made.table(), made.headlines("near-misses")[0][1][2]) == ([], "3")
+
+
+def test_failures_need_their_study(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="need the study near-misses"):
+        report.save_failures(tmp_path)

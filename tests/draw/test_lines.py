@@ -1,0 +1,65 @@
+"""Line plots: the very numbers, a colour a model, a stroke an alpha, the regime shaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib import _pylab_helpers
+
+from iterant.draw.lines import Line, Plot, Trace, lines_figure, png
+from iterant.errors import UsageError
+
+PLOT = Plot("noise", x_label="iterations", y_label="solved (%)", share=True)
+
+
+def line(label: str, colour: int = 0, stroke: int = 0) -> Line:
+    return Line(Trace([1, 2, 3], [0.0, 50.0, 100.0]), label, colour, stroke)
+
+
+def test_lines_hold_the_numbers_and_look_as_told() -> None:
+    drawn = [line("a", 0, 0), line("b", 0, 1), line("c", 1, 0)]
+    (axes,) = lines_figure(PLOT, drawn).axes
+    first, second, third = axes.lines
+    assert np.asarray(first.get_ydata()).tolist() == [0, 50, 100]
+    assert first.get_color() == second.get_color() != third.get_color()
+    assert first.get_linestyle() == third.get_linestyle() != second.get_linestyle()
+
+
+def test_lines_of_one_label_share_an_entry() -> None:
+    figure = lines_figure(PLOT, [line("a"), line("a"), line("b", 1)], regime=2)
+    (legend,) = figure.legends
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert shown == ["a", "b", "training regime (2 iterations)"]
+
+
+@pytest.mark.parametrize(("axis", "patches"), [("x", 1), ("y", 1), ("", 0)])
+def test_the_regime_is_shaded_on_the_axis_of_iterations(axis: str, patches: int) -> None:
+    plot = Plot("p", x_label="x", y_label="y", regime_axis=axis)
+    (axes,) = lines_figure(plot, [line("a")], regime=2).axes
+    assert len(axes.patches) == patches
+    for patch in axes.patches:
+        box = patch.get_extents().transformed(axes.transData.inverted())
+        assert (box.y1 if axis == "y" else box.x1) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [float("nan")] * 2, [1e-9, 1e30], [1.0, 0.0]])
+def test_values_that_are_no_use_on_a_log_scale_are_drawn_all_the_same(values: list[float]) -> None:
+    plot = Plot("p", x_label="x", y_label="y", log=True)
+    assert png(lines_figure(plot, [Line(Trace([1, 2], values), "a")], regime=1))[:4] == b"\x89PNG"
+
+
+def test_signs_in_names_are_no_mathematics() -> None:
+    odd = Plot("$name", x_label="$x", y_label="$y$")
+    assert png(lines_figure(odd, [line("$\\frac{$")]))
+
+
+def test_a_picture_is_the_same_every_time_and_pyplot_knows_nothing_of_it() -> None:
+    before = list(_pylab_helpers.Gcf.figs)
+    pictures = [png(lines_figure(PLOT, [line("a")], regime=3)) for _ in range(2)]
+    assert pictures[0] == pictures[1]
+    assert list(_pylab_helpers.Gcf.figs) == before
+
+
+def test_no_line_is_refused() -> None:
+    with pytest.raises(UsageError, match="no line to draw for noise"):
+        lines_figure(PLOT, [])
