@@ -12,6 +12,7 @@ trade.py     many halting rules in one run; what compaction changes
 from iterant.evaluation.cost import Operations, operations
 from iterant.evaluation.curve import Curve, wilson
 from iterant.evaluation.judging import (
+    budget_of,
     evaluate,
     is_finite,
     judge,
@@ -35,6 +36,7 @@ __all__ = [
     "Curve",
     "Operations",
     "answers",
+    "budget_of",
     "compaction",
     "evaluate",
     "is_finite",

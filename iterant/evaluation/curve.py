@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +121,7 @@ class Curve:
         return None if self.operations is None else self.operations.of(self.iterations, self.looks)
 
     def described(self) -> dict[str, Any]:
-        """Everything as JSON can hold it; steps are left out where they are 1, 2, 3 …"""
+        """Everything, for `iterant.runs.write_result`; steps only where they are not 1, 2, 3 …"""
         step, height = self.peak
         made: dict[str, Any] = {
             "problems": self.count,
@@ -151,8 +150,4 @@ class Curve:
             made["operations a problem"] = self.work.tolist()
         if self.seconds is not None:
             made["seconds"] = [round(second, 4) for second in self.seconds.tolist()]
-        return {name: value for name, value in made.items() if not _is_nan(value)}
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+        return made

@@ -47,8 +47,7 @@ def evaluate(
     None: 1,000 iterations, or as many as a feed-forward network has. With a rule, problems that
     are done leave the batch. ``portion``: problems at a time, where memory is short.
     """
-    steps = max_steps if max_steps is not None else depth_of(net) or MAX_STEPS
-    _budget(net, steps, cut=False)
+    steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
     return judge(
         net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
@@ -75,7 +74,7 @@ def judge(
     A network of fixed depth that is asked for more is refused, unless ``cut`` takes its depth
     instead, for everything asked beyond. ``cost`` counts floating-point operations too.
     """
-    budget = _budget(net, steps, cut)
+    budget = budget_of(net, steps, cut=cut)
     book = _Book(_marks(at, budget, cut), len(batch))
     for first, part in portions(batch, portion):
         begun, page = time.perf_counter(), _Page(book, task, part, first)
@@ -165,11 +164,13 @@ class _Page:
         self.book.seconds[self.next :] += time.perf_counter() - begun
 
 
-def _budget(net: Net, steps: int, cut: bool) -> int:
-    """The iterations to take, or a refusal."""
+def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
+    """The iterations to take, or a refusal; None: 1,000, or all that a feed-forward net has."""
+    depth = depth_of(net)
+    if steps is None:
+        return depth or MAX_STEPS
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"accuracy needs at least 1 iteration, got {steps}")
-    depth = depth_of(net)
     if depth is not None and steps > depth and not cut:
         raise UsageError(
             f"this network is feed-forward and has {depth} iterations, asked for {steps}; "

@@ -20,7 +20,7 @@ from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import Progress, is_finite, like, portions
+from iterant.evaluation.judging import Progress, budget_of, is_finite, like, portions
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve
@@ -124,6 +124,7 @@ def trade(
     """Accuracy and mean iterations under each rule, with a budget of ``steps``."""
     if not rules:
         raise UsageError("there is no rule to compare; give at least one")
+    budget_of(net, steps)
     sums = torch.zeros(len(rules), 4, dtype=torch.int64)
     for first, part in portions(batch, portion):
 
