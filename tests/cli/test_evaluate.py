@@ -1,0 +1,181 @@
+"""``iterant evaluate``: tables, pictures and results of networks whose curves are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from exact import exact_prefix_sums, first_right, poisoned
+from matplotlib.image import imread
+
+import iterant
+from iterant.analysis.subjects import Subject
+from iterant.cli.evaluate import rule_of
+from iterant.cli.evaluation_tables import quantity, titles
+from iterant.cli.main import run
+from iterant.halting import MostConfident, SettledFeatures, StableAnswer
+from iterant.nets import FeedForward, FeedForwardConfig, Net
+from iterant.runs import read_result, save_weights
+from iterant.tasks.prefix_sums import PrefixSums
+
+TASK = PrefixSums()
+Captured = pytest.CaptureFixture[str]
+SMALL = ("--size", "8", "--count", "20", "--max-steps", "12", "--device", "cpu")
+
+
+def command(capsys: Captured, *words: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        run(["evaluate", *words])
+    output, errors = capsys.readouterr()
+    return leaving.value.code, output, errors
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let the names exact and poisoned load those networks, and work in an empty folder."""
+    made: dict[str, Net] = {"exact": exact_prefix_sums(), "poisoned": poisoned(2)}
+
+    def subject(given: str, **how: Any) -> Subject:
+        return Subject(made[given], TASK, label=given, regime=6)
+
+    monkeypatch.setattr("iterant.analysis.subjects.subject_of", subject)
+    monkeypatch.chdir(tmp_path)
+
+
+def cells(output: str, title: str) -> list[str]:
+    """The words of the table's row of that title."""
+    rows = [line.split() for line in output.splitlines() if "%" in line]
+    (row,) = (row for row in rows if row[:2] == title.split())
+    return row
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_a_table_a_picture_and_a_result(capsys: Captured) -> None:
+    words = ("exact", "--size", "8", "12", "--count", "20", "--seed", "3", "--max-steps", "15")
+    code, output, errors = command(capsys, *words, "--save", "c.png", "--json", "out/figures.json")
+    assert (code, errors) == (0, "")
+    figures = read_result("out/figures.json")["figures"]
+    assert figures["rule"] == "plain"
+    for size, found in zip((8, 12), figures["evaluations"], strict=True):
+        moments = first_right(TASK.sample(20, size=size, seed=3).targets)
+        assert found["size"] == size
+        assert found["solved"] == [int((moments <= step).sum()) for step in range(1, 16)]
+        row = cells(output, f"size {size}")
+        assert row[2:4] == ["100.0", "%"]
+        assert int(row[4]) == int(moments.max()) == found["peak"]["step"]
+        assert row[-4] == "15.0", "mean iterations"
+    assert imread("c.png").shape[:2] == (630, 1050)
+    assert "drawn in c.png" in output
+    assert "written to out/figures.json" in output
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_nothing_is_written_unasked(capsys: Captured) -> None:
+    code, output, _ = command(capsys, "exact", *SMALL)
+    assert code == 0
+    assert "size 8" in output
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_rules_and_what_compaction_changes(capsys: Captured) -> None:
+    words = ("exact", *SMALL, "--rule", "settled", "--check", "--result", "f.json")
+    code, output, _ = command(capsys, *words)
+    assert code == 0
+    assert "0 of 20 answers and 0 stops differ" in output
+    (found,) = read_result("f.json")["figures"]["evaluations"]
+    assert found["iterations of each"] == [9] * 20
+    assert found["settled"] == 20
+    assert found["compaction"] == {"answers that differ": 0, "stops": 0}
+    assert cells(output, "size 8")[-4] == "9.0"
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_the_trade_of_every_rule(capsys: Captured) -> None:
+    code, output, _ = command(capsys, "exact", *SMALL, "--trade", "--json", "trade.json")
+    assert code == 0
+    (found,) = read_result("trade.json")["figures"]["evaluations"]
+    rules = {one["rule"]: one for one in found["trade"]}
+    assert rules["SettledFeatures(tolerance=0.001)"]["mean iterations"] == 9
+    assert rules["Fixed(steps=None)"]["accuracy"] == 1.0
+    assert all(rule in output for rule in rules)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_broken_features_are_said(capsys: Captured) -> None:
+    code, output, _ = command(capsys, "exact", "poisoned", *SMALL)
+    bad = int((TASK.sample(20, size=8, seed=1).targets[:, 0] == 1).sum())
+    assert code == 0
+    assert f"poisoned, size 8: features of {bad} of 20 problems became NaN" in output
+    assert "exact, size 8: features" not in output
+
+
+def weights(path: Path) -> str:
+    config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        net = FeedForward(config)
+    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
+    return str(save_weights(path, described, net.state_dict()))
+
+
+def test_a_folder_of_weights_is_evaluated_as_from_python(tmp_path: Path, capsys: Captured) -> None:
+    folder = weights(tmp_path / "ff")
+    where = str(tmp_path / "f.json")
+    words = (folder, "--size", "6", "--count", "9", "--device", "cpu", "--json", where)
+    code, output, errors = command(capsys, *words)
+    assert (code, errors) == (0, "")
+    (found,) = read_result(where)["figures"]["evaluations"]
+    curve = iterant.evaluate(iterant.load(folder), TASK, size=6, count=9, seed=1)
+    assert found["solved"] == curve.solved.tolist()
+    assert len(found["solved"]) == 5, "all that a feed-forward network has"
+    assert "size 6" in output
+    code, output, errors = command(capsys, *words, "--precision", "bf16")
+    assert (code, errors) == (0, "")
+    assert "size 6" in output
+
+
+def test_wrong_words_are_one_line(tmp_path: Path, capsys: Captured) -> None:
+    folder = weights(tmp_path / "ff")
+    for words, said in (
+        ((), "which runs?"),
+        ((str(tmp_path / "nothing"),), "does not exist"),
+        ((folder, "--max-steps", "6"), "has 5 iterations, asked for 6; ask for at most 5"),
+        ((folder, "--max-steps", "0"), "needs at least 1 iteration, got 0"),
+        ((folder, "--max-steps", "-3"), "needs at least 1 iteration, got -3"),
+        ((folder, "--max-steps", "6", "--trade"), "ask for at most 5"),
+        ((folder, "--count", "0"), "at least 1"),
+        ((folder, "--size", "0"), "at least 1"),
+        ((folder, "--portion", "0"), "at least 1 problem"),
+        ((folder, "--rule", "stabel"), "did you mean 'stable'?"),
+        ((folder, "--rule", "stable", "--patience", "0"), "patience must be 1 or more"),
+        ((folder, "--precision", "fp8"), "unknown precision 'fp8'"),
+        ((folder, "--save", "c.pdf"), "written as .png"),
+        ((folder, "--json", "f.txt"), "try f.json"),
+        ((folder, "--trade", "--save", "c.png"), "leave out --check and --save"),
+        ((folder, "--task", "maze"), "did you mean 'mazes'?"),
+    ):
+        code, output, errors = command(capsys, *words, "--device", "cpu")
+        assert (code in (1, 2), output) == (True, ""), words
+        assert said in errors
+        assert errors.count("\n") == 1
+
+
+def test_words_for_rules() -> None:
+    assert rule_of("plain", 5, 0.1) is None
+    assert rule_of("max-confidence", 5, 0.1) == MostConfident()
+    assert rule_of("stable", 5, 0.1) == StableAnswer(5)
+    assert rule_of("settled", 5, 0.1) == SettledFeatures(0.1)
+
+
+def test_runs_of_one_name_are_told_apart() -> None:
+    one, other = (Subject(exact_prefix_sums(), TASK, label="m0") for _ in range(2))
+    assert titles([(one, 8), (one, 12)]) == ["size 8", "size 12"]
+    assert titles([(one, (0, 5))]) == ["size 0:5"]
+    assert len(set(titles([(one, 8), (other, 8), (one, 12), (other, 12)]))) == 4
+
+
+def test_large_numbers_in_three_digits() -> None:
+    assert [quantity(n) for n in (7, 3_932_160, 1.5e9)] == ["7", "3.93 M", "1.5 G"]
