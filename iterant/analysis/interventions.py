@@ -13,11 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import fitted, gaussian, others, parts
+from iterant.analysis.parts import gaussian, others, parts
 from iterant.analysis.recovery import Case
 from iterant.engine import After
 from iterant.errors import UsageError
-from iterant.nets.protocol import Net
 from iterant.tasks.edits import Flips, Shortens
 from iterant.tasks.protocol import Batch
 
@@ -58,7 +57,7 @@ def swap_input(batch: Batch, *, after: int, seed: int = 0) -> list[Case]:
     ]
 
 
-def bit_flips(net: Net, task: Flips, batch: Batch, *, after: int) -> list[Case]:
+def bit_flips(task: Flips, batch: Batch, *, after: int) -> list[Case]:
     """Each position of each string is flipped, in a sample of its own: row n * L + i flips i.
 
     The strings are thought about once up to the intervention, and all their changes together
@@ -69,19 +68,18 @@ def bit_flips(net: Net, task: Flips, batch: Batch, *, after: int) -> list[Case]:
     for part in parts(batch, times=length):
         rows = torch.arange(len(part)).repeat_interleave(length)
         flipped = task.flip(part[rows], torch.arange(length).repeat(len(part)))
-        changed = fitted(net, flipped.inputs)
-        moment = After(after, features=_Rows(rows), inputs=_Instead(changed))
+        moment = After(after, features=_Rows(rows), inputs=_Instead(flipped.inputs))
         cases.append(Case(part, flipped, (moment,)))
     return cases
 
 
-def moved_ends(net: Net, task: Shortens, batch: Batch, *, after: int) -> tuple[list[Case], int]:
+def moved_ends(task: Shortens, batch: Batch, *, after: int) -> tuple[list[Case], int]:
     """The end moves nearer the start; and how many problems were too short for it."""
     _, rows = task.shorten(batch)
     cases = []
     for part in parts(batch[rows]):
         shorter, _ = task.shorten(part)
-        moment = After(after, inputs=_Instead(fitted(net, shorter.inputs)))
+        moment = After(after, inputs=_Instead(shorter.inputs))
         cases.append(Case(part, shorter, (moment,)))
     return cases, len(batch) - len(rows)
 
@@ -126,10 +124,10 @@ class _Rows:
 
 
 class _Instead:
-    """Something else, whatever there was."""
+    """Something else, whatever there was; on the device only when its time has come."""
 
     def __init__(self, other: Tensor) -> None:
         self.other = other
 
     def __call__(self, tensor: Tensor) -> Tensor:
-        return self.other
+        return self.other.to(tensor)

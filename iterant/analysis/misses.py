@@ -77,8 +77,11 @@ class NearMisses:
 
     def plots(self) -> list[tuple[Plot, Trace]]:
         """The share of problems with at most so many wrong positions."""
-        ordered = self.wrong.sort().values.tolist()
-        shares = [100 * (place + 1) / len(ordered) for place in range(len(ordered))]
+        counted = Counter(self.wrong.tolist())
+        x, y = [0], [0.0]
+        for wrong in sorted(counted):  # a staircase: level up to the next count, then up
+            x += [wrong, wrong]
+            y += [y[-1], y[-1] + 100 * counted[wrong] / len(self.wrong)]
         plot = Plot(
             "near misses",
             x_label="wrong positions",
@@ -86,7 +89,7 @@ class NearMisses:
             share=True,
             regime_axis="",
         )
-        return [(plot, Trace(ordered, shares))]
+        return [(plot, Trace(x, y))]
 
 
 @torch.no_grad()

@@ -94,14 +94,14 @@ def _recovered(
 
 def _bit_flip(subject: Subject, batch: Batch, moment: Moment) -> list[Finding]:
     task: Any = subject.task
-    cases = made.bit_flips(subject.net, task, batch, after=moment.after)
+    cases = made.bit_flips(task, batch, after=moment.after)
     found = _recovered("bit-flip", subject, cases, moment)
     return [by_index(found, length=batch.inputs.shape[-1])]
 
 
 def _move_end(subject: Subject, batch: Batch, moment: Moment) -> list[Finding]:
     task: Any = subject.task
-    cases, left_out = made.moved_ends(subject.net, task, batch, after=moment.after)
+    cases, left_out = made.moved_ends(task, batch, after=moment.after)
     return [_recovered("move-end", subject, cases, moment, left_out)]
 
 

@@ -64,7 +64,7 @@ def subject_of(
     net: Net = names.find("net", "iterant.zoo.loading:load")(path, device)
     config = _config(path)
     recipe = config.get("recipe") or {}
-    label = Path(os.fspath(path)).resolve().name
+    label = _label(Path(os.fspath(path)).resolve())
     return Subject(
         net=net,
         task=_task(task, config, label, data),
@@ -75,10 +75,18 @@ def subject_of(
     )
 
 
+def _label(path: Path) -> str:
+    """The run's name, and the checkpoint's where one was named."""
+    if path.parent.name == CHECKPOINTS and not path.is_dir():
+        return f"{path.parent.parent.name} {path.name}"
+    return path.name
+
+
 def _config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What is written beside the weights."""
-    shipped: Path = names.find("net", "iterant.zoo.loading:SHIPPED") / os.fspath(path)
-    folder = shipped if shipped.is_dir() else Path(path)
+    word = os.fspath(path)
+    ships = word in names.find("net", "iterant.zoo.loading:shipped")()
+    folder = names.find("net", "iterant.zoo.loading:SHIPPED") / word if ships else Path(word)
     if folder.parent.name == CHECKPOINTS and not folder.is_dir():
         folder = folder.parent.parent
     if (folder / CHECKPOINTS).is_dir():

@@ -70,7 +70,9 @@ def analyze(
     from iterant.runs.files import make_folder
 
     if not runs:
-        raise UsageError("which runs? give one or more folders: iterant analyze runs/m0")
+        raise UsageError(
+            "which runs? give one or more folders before the options: iterant analyze runs/m0 …"
+        )
     for folder in (out, save_failures):
         if folder is not None:
             make_folder(folder)  # before long work, not after

@@ -128,6 +128,21 @@ def test_four_run_folders_are_one_report(tmp_path: Path) -> None:
     assert [row[0] for row in report.table()] == ["model", *(f"{v}-{a}" for v, a in kinds)]
     assert [(s.model, s.alpha, s.regime) for s in report.subjects] == [(*k, 30) for k in kinds]
     assert report.subjects[3].legend == "dt-recall, α = 1"
+    named = subject_of(tmp_path / "dt-0.0" / "checkpoints" / "best")
+    assert (named.label, named.alpha) == ("dt-0.0 best", 0)
+
+
+def test_a_shipped_name_brings_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = paper_net("prefix-sums", "dt-recall")
+    net: Any = build(config.kind, config)
+    described = {**net.described(), "task": "prefix-sums"}
+    save_weights(tmp_path / "shipped" / "sums", described, net.state_dict())
+    monkeypatch.setattr("iterant.zoo.loading.SHIPPED", tmp_path / "shipped")
+    monkeypatch.chdir(tmp_path)
+    assert subject_of("sums").task.spec.name == "prefix-sums"
+    save_weights(tmp_path / "sums", net.described(), net.state_dict())
+    with pytest.raises(UsageError, match="does not say which task"):
+        subject_of("./sums")
 
 
 def test_weights_that_do_not_say_their_task_need_to_be_told(tmp_path: Path) -> None:

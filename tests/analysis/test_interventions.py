@@ -72,7 +72,7 @@ def test_swapped_features_are_gone_when_the_common_beginning_says() -> None:
 
 def test_a_flipped_bit_is_answered_for_after_all_bits_from_it_on() -> None:
     net = exact_prefix_sums()
-    cases = made.bit_flips(net, TASK, BATCH, after=REST)
+    cases = made.bit_flips(TASK, BATCH, after=REST)
     assert len(cases) == 1, "all indices of all strings are one run"
     seen = by_index(found(net, cases, REST), length=BITS)
     assert seen.count == len(BATCH) * BITS
@@ -95,7 +95,7 @@ def test_strings_are_thought_about_once_before_their_bits_are_flipped() -> None:
             return self.inner.step(features, memory, index)
 
     net = Counting()
-    found(net, made.bit_flips(net, TASK, BATCH, after=5), 5, steps=8)
+    found(net, made.bit_flips(TASK, BATCH, after=5), 5, steps=8)
     assert net.rows == [len(BATCH)] * 5 + [len(BATCH) * BITS] * 3
 
 
@@ -107,7 +107,7 @@ def test_without_recall_nothing_is_recovered_from(what: str) -> None:
         "zeros": lambda: made.zeros(BATCH, after=REST),
         "swap": lambda: made.swap(BATCH, after=REST),
         "swap-input": lambda: made.swap_input(BATCH, after=REST),
-        "bit-flip": lambda: made.bit_flips(net, TASK, BATCH, after=REST),
+        "bit-flip": lambda: made.bit_flips(TASK, BATCH, after=REST),
     }[what]()
     seen = found(net, cases, REST)
     assert seen.before == 1
@@ -164,9 +164,9 @@ def test_parts_hold_every_problem_once(
 
 def test_parts_change_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     net = exact_prefix_sums()
-    whole = found(net, made.bit_flips(net, TASK, BATCH, after=REST), REST)
+    whole = found(net, made.bit_flips(TASK, BATCH, after=REST), REST)
     monkeypatch.setattr(portions, "POSITIONS_AT_ONCE", BITS * BITS * 2)
-    cases = made.bit_flips(net, TASK, BATCH, after=REST)
+    cases = made.bit_flips(TASK, BATCH, after=REST)
     assert len(cases) == 5
     cut = found(net, cases, REST)
     assert torch.equal(cut.since, whole.since)
@@ -176,7 +176,7 @@ def test_parts_change_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_moved_end_is_judged_by_the_shorter_way() -> None:
     task = Mazes()
     net, batch = small_net("mazes", "dt-recall"), task.sample(12, size=5, seed=1)
-    cases, left_out = made.moved_ends(net, task, batch, after=2)
+    cases, left_out = made.moved_ends(task, batch, after=2)
     shorter, rows = task.shorten(batch)
     assert left_out == len(batch) - len(rows) > 0
     assert torch.equal(cases[0].judged.targets, shorter.targets)
