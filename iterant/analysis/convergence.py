@@ -21,10 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import Tick, finite, fitted, moved, no_tick, parts
+from iterant.analysis.parts import Tick, moved, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import begin, think
 from iterant.errors import UsageError
+from iterant.evaluation import is_finite, like
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -144,7 +145,7 @@ def converge(
     periods, answers, solved = [], [], []
     pieces = list(parts(batch))
     for place, part in enumerate(pieces):
-        given = fitted(net, part.inputs)
+        given = like(net, part.inputs)
         state = begin(net, given)
         features = _Returns(longest, lambda old, new: moved(old, new) <= tolerance * _norm(new))
         decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
@@ -160,7 +161,7 @@ def converge(
                 features.see(thought.features, judge=judge)
                 decoded.see(thought.prediction, judge=judge)
             tick(place * steps + thought.step, len(pieces) * steps)
-        broken = ~finite(before)
+        broken = ~is_finite(before)
         periods.append(features.periods(broken))
         answers.append(decoded.periods(broken))
         if part.labelled:

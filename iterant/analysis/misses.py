@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import Tick, finite, fitted, no_tick, parts
+from iterant.analysis.parts import Tick, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Thought, think
 from iterant.errors import UsageError
+from iterant.evaluation import is_finite, like
 from iterant.nets.protocol import Net
 from iterant.tasks.edits import Traces
 from iterant.tasks.protocol import Batch, Description, Task
@@ -109,11 +110,11 @@ def near_misses(
     pieces, done = list(parts(batch)), 0
     for place, part in enumerate(pieces):
         thought: Thought
-        for thought in think(net, fitted(net, part.inputs), steps=steps):
+        for thought in think(net, like(net, part.inputs), steps=steps):
             tick(place * steps + thought.step, len(pieces) * steps)
         prediction = thought.prediction.cpu()
         found = task.misses(prediction, part)
-        rows.append((found.wrong, found.connected, found.valid, ~finite(thought.features).cpu()))
+        rows.append((found.wrong, found.connected, found.valid, ~is_finite(thought.features).cpu()))
         for row in found.wrong.nonzero().flatten().tolist()[: PICTURED - len(failures)]:
             said = task.describe(part, row, prediction)
             failures.append(replace(said, title=f"{said.title}, problem {done + row}"))

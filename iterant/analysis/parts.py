@@ -1,7 +1,7 @@
-"""A batch in parts that fit in memory, on the network's device; draws that a seed decides.
+"""A batch in parts that fit in memory, and draws that a seed decides.
 
     >>> for part in parts(batch, least=2):
-    ...     inputs = fitted(net, part.inputs)
+    ...     other = others(len(part), seed=1, name="swap")
 
 Shapes: B batch, C channels, W width, *S space.
 """
@@ -14,12 +14,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from iterant.nets.protocol import Net
+from iterant.evaluation.judging import POSITIONS_AT_ONCE
 from iterant.tasks.chance import Stream
 from iterant.tasks.protocol import Batch
-
-POSITIONS_AT_ONCE = 1 << 20
-"""Positions that are thought about together; bounds the memory, not the answer."""
 
 Tick = Callable[[int, int], None]
 """Called with what is done and what there is to do."""
@@ -42,15 +39,6 @@ def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
         yield batch[first:stop]
 
 
-def fitted(net: Net, inputs: Tensor) -> Tensor:
-    """The inputs on the network's device and in its precision."""
-    if isinstance(net, torch.nn.Module):
-        weight = next(iter(net.parameters()), None)
-        if weight is not None:
-            return inputs.to(weight.device, weight.dtype)
-    return inputs
-
-
 def gaussian(like: Tensor, seed: int, name: str) -> Tensor:
     """Standard normal numbers in the shape of ``like``: drawn on the CPU, the same everywhere."""
     first = int(Stream(seed, name).bits(0, 0)) >> 1
@@ -63,12 +51,6 @@ def others(count: int, seed: int, name: str) -> Tensor:
     other = torch.empty_like(order)
     other[order] = order.roll(-1)
     return other
-
-
-def finite(features: Tensor) -> Tensor:
-    """(B,) bool: whether every feature of a sample is a number."""
-    flat = features.flatten(1)
-    return torch.isfinite(flat.amax(dim=1)) & torch.isfinite(flat.amin(dim=1))
 
 
 def moved(before: Tensor, after: Tensor) -> Tensor:

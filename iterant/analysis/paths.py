@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import Tick, finite, fitted, gaussian, no_tick, others, parts
+from iterant.analysis.parts import Tick, gaussian, no_tick, others, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import State, Thought, begin, last, think
 from iterant.errors import UsageError
+from iterant.evaluation import is_finite, like
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -128,7 +129,7 @@ def independence(
     pieces = list(parts(batch, least=2))
     total = len(pieces) * (1 + len(STARTS))
     for place, part in enumerate(pieces):
-        given = fitted(net, part.inputs)
+        given = like(net, part.inputs)
         start = begin(net, given).features
         starts = {
             "zeros": torch.zeros_like(start),
@@ -164,7 +165,7 @@ def cosines(one: Tensor, other: Tensor) -> Tensor:
     unit_a, unit_b = (a / _at_least(lengths[0]), b / _at_least(lengths[1]))
     cosine = (unit_a * unit_b).sum(dim=1).clamp(-1, 1)
     cosine[(lengths == 0).all(dim=0)] = 1.0
-    return cosine.masked_fill(~(finite(one) & finite(other)), float("nan"))
+    return cosine.masked_fill(~(is_finite(one) & is_finite(other)), float("nan"))
 
 
 def _at_least(lengths: Tensor) -> Tensor:
@@ -173,7 +174,7 @@ def _at_least(lengths: Tensor) -> Tensor:
 
 
 def _right(task: Task, thought: Thought, part: Batch) -> Tensor:
-    return task.solved(thought.prediction.cpu(), part) & finite(thought.features).cpu()
+    return task.solved(thought.prediction.cpu(), part) & is_finite(thought.features).cpu()
 
 
 def _mean(values: Tensor) -> float:

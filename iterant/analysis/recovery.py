@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import Tick, finite, fitted, no_tick
+from iterant.analysis.parts import Tick, no_tick
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Intervention, Thought, think
 from iterant.errors import UsageError
+from iterant.evaluation import is_finite, like
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -135,7 +136,7 @@ class _Tally:
         self.broken = torch.zeros(count, dtype=torch.bool, device=device)
 
     def see(self, thought: Thought, iteration: int, task: Task, judged: Batch) -> None:
-        self.broken |= ~finite(thought.features)
+        self.broken |= ~is_finite(thought.features)
         right = task.solved(thought.prediction, judged) & ~self.broken
         self.right[iteration - 1] = right.sum()
         self.first[right & (self.first == 0)] = iteration
@@ -163,14 +164,14 @@ def recover(
         )
     tallies, before = [], 0
     for place, case in enumerate(cases):
-        inputs = fitted(net, case.begun.inputs)
+        inputs = like(net, case.begun.inputs)
         judged, begun = case.judged.to(inputs.device), case.begun.to(inputs.device)
         tally = _Tally(len(judged), steps - after, inputs.device)
         for thought in think(net, inputs, steps=steps, intervene=case.intervene):
             if thought.step > after:
                 tally.see(thought, thought.step - after, task, judged)
             elif thought.step == after:
-                solved = task.solved(thought.prediction, begun) & finite(thought.features)
+                solved = task.solved(thought.prediction, begun) & is_finite(thought.features)
                 before += int(solved.sum())
             tick(place * steps + thought.step, len(cases) * steps)
         tallies.append(tally)
