@@ -16,6 +16,7 @@ from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import Curve
 from iterant.halting import Fixed, Rule
+from iterant.nets.fused import Fused, can_fuse
 from iterant.nets.protocol import Net, depth_of
 from iterant.solving import Glance, shrinking
 from iterant.tasks.protocol import Batch, Size, Task
@@ -75,10 +76,10 @@ def judge(
     instead, for everything asked beyond. ``cost`` counts floating-point operations too.
     """
     budget = budget_of(net, steps, cut=cut)
-    book = _Book(_marks(at, budget, cut), len(batch))
+    book, fast = _Book(_marks(at, budget, cut), len(batch)), swift(net)
     for first, part in portions(batch, portion):
         begun, page = time.perf_counter(), _Page(book, task, part, first)
-        for glance in shrinking(net, like(net, part.inputs), rule or Fixed(), budget):
+        for glance in shrinking(fast, like(net, part.inputs), rule or Fixed(), budget):
             page.enter(glance, begun)
             if progress is not None:
                 progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
@@ -217,6 +218,18 @@ def portions(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch
         raise UsageError(f"a portion holds at least 1 problem, got {size}")
     for first in range(0, len(batch), size):
         yield first, batch[first : first + size]
+
+
+def swift(net: Net) -> Net:
+    """The same network by fewer and larger kernels where there are such, laid out once."""
+    if not can_fuse(net):
+        return net
+    weight = net.projection.weight
+    if weight.is_cuda and weight.dtype == torch.float64:  # cuDNN fuses nothing in float64
+        return net
+    made = Fused(net)
+    made.pin()
+    return made
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import Progress, budget_of, is_finite, like, portions
+from iterant.evaluation.judging import Progress, budget_of, is_finite, like, portions, swift
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve
@@ -125,14 +125,14 @@ def trade(
     if not rules:
         raise UsageError("there is no rule to compare; give at least one")
     budget_of(net, steps)
-    sums = torch.zeros(len(rules), 4, dtype=torch.int64)
+    sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), swift(net)
     for first, part in portions(batch, portion):
 
         def moved(step: int, of: int, first: int = first, size: int = len(part)) -> None:
             if progress is not None:
                 progress(first * of + step * size, len(batch) * of)
 
-        found = answers(net, like(net, part.inputs), rules, steps=steps, progress=moved)
+        found = answers(fast, like(net, part.inputs), rules, steps=steps, progress=moved)
         for place, (answer, finite) in enumerate(found):
             fine = finite.cpu()
             right = task.solved(answer.prediction.cpu(), part).cpu() & fine
@@ -164,11 +164,11 @@ def compaction(
 
     Kernels round differently for batches of different sizes, and thinking can amplify that.
     """
-    differing, moved = 0, 0
+    differing, moved, fast = 0, 0, swift(net)
     for _, part in portions(batch, portion):
         inputs = like(net, part.inputs)
-        ((whole, _),) = answers(net, inputs, [rule], steps=steps)
-        shrunk = solve(net, inputs, max_steps=steps, rule=rule)
+        ((whole, _),) = answers(fast, inputs, [rule], steps=steps)
+        shrunk = solve(fast, inputs, max_steps=steps, rule=rule)
         differing += int((whole.prediction != shrunk.prediction).flatten(1).any(dim=1).sum())
         moved += int((whole.steps != shrunk.steps).sum())
     return Compaction(len(batch), differing, moved)
