@@ -25,7 +25,7 @@ from iterant.analysis.parts import Tick, moved, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import begin, think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
+from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -143,14 +143,14 @@ def converge(
     longest = min(LONGEST, steps // 3)
     total, counted = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
     periods, answers, solved = [], [], []
-    pieces = list(parts(batch))
+    pieces, fast = list(parts(batch)), swift(net)
     for place, part in enumerate(pieces):
         given = like(net, part.inputs)
-        state = begin(net, given)
+        state = begin(fast, given)
         features = _Returns(longest, lambda old, new: moved(old, new) <= tolerance * _norm(new))
         decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
         before = state.features
-        for thought in think(net, given, steps=steps, state=state):
+        for thought in think(fast, given, steps=steps, state=state):
             change = moved(before, thought.features)
             sound = torch.isfinite(change)
             total[thought.step - 1] += float(change[sound].sum())

@@ -21,7 +21,7 @@ from iterant.analysis.parts import Tick, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
+from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
 from iterant.tasks.edits import Traces
 from iterant.tasks.protocol import Batch, Description, Task
@@ -107,10 +107,10 @@ def near_misses(
         raise UsageError(f"near misses need at least 1 iteration, got {steps}")
     rows: list[tuple[Tensor, ...]] = []
     failures: list[Description] = []
-    pieces, done = list(parts(batch)), 0
+    pieces, done, fast = list(parts(batch)), 0, swift(net)
     for place, part in enumerate(pieces):
         thought: Thought
-        for thought in think(net, like(net, part.inputs), steps=steps):
+        for thought in think(fast, like(net, part.inputs), steps=steps):
             tick(place * steps + thought.step, len(pieces) * steps)
         prediction = thought.prediction.cpu()
         found = task.misses(prediction, part)

@@ -23,7 +23,7 @@ from iterant.analysis.parts import Tick, gaussian, no_tick, others, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import State, Thought, begin, last, think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
+from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -126,21 +126,21 @@ def independence(
         )
     found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in STARTS}
     own_right = []
-    pieces = list(parts(batch, least=2))
+    pieces, fast = list(parts(batch, least=2)), swift(net)
     total = len(pieces) * (1 + len(STARTS))
     for place, part in enumerate(pieces):
         given = like(net, part.inputs)
-        start = begin(net, given).features
+        start = begin(fast, given).features
         starts = {
             "zeros": torch.zeros_like(start),
             "noise": gaussian(start, seed, f"start {place}"),
             "another problem": start[others(len(part), seed, f"start {place}").to(start.device)],
         }
-        own = last(think(net, given, steps=steps))
+        own = last(think(fast, given, steps=steps))
         own_right.append(_right(task, own, part))
         tick(place * (1 + len(STARTS)) + 1, total)
         for number, (name, features) in enumerate(starts.items()):
-            end = last(think(net, given, steps=steps, state=State(features, 0)))
+            end = last(think(fast, given, steps=steps, state=State(features, 0)))
             same = (end.prediction == own.prediction).flatten(1).all(dim=1)
             cosine = cosines(own.features, end.features)
             found[name].append((cosine.cpu(), same.cpu(), _right(task, end, part)))

@@ -23,7 +23,7 @@ from iterant.analysis.parts import Tick, no_tick
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Intervention, Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
+from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -162,12 +162,12 @@ def recover(
             f"{what} after iteration {after} leaves nothing to see of {steps} iterations; "
             f"intervene earlier, or think for at least {after + 1}"
         )
-    tallies, before = [], 0
+    tallies, before, fast = [], 0, swift(net)
     for place, case in enumerate(cases):
         inputs = like(net, case.begun.inputs)
         judged, begun = case.judged.to(inputs.device), case.begun.to(inputs.device)
         tally = _Tally(len(judged), steps - after, inputs.device)
-        for thought in think(net, inputs, steps=steps, intervene=case.intervene):
+        for thought in think(fast, inputs, steps=steps, intervene=case.intervene):
             if thought.step > after:
                 tally.see(thought, thought.step - after, task, judged)
             elif thought.step == after:

@@ -210,3 +210,35 @@ def test_two_cycles_are_known_by_their_period() -> None:
     found = iterant.analyze(Subject(two_cycle(), SUMS, "c"), "convergence", **FEW)
     assert found.of("convergence").periods.tolist() == [2] * 6
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("task", ["prefix-sums", "mazes"])
+def test_the_faster_network_finds_what_the_plain_one_finds(
+    task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = Subject(small_net(task, "dt-recall"), iterant.task(task), "net")
+
+    def figures() -> list[dict[str, Any]]:
+        report = iterant.analyze(subject, size=5, count=3, max_steps=6, after=2)
+        return [report.figures(word) for word in report.studies]
+
+    fast = figures()
+    for room in ("recovery", "convergence", "paths", "misses"):
+        monkeypatch.setattr(f"iterant.analysis.{room}.swift", lambda net: net)
+    assert_close(fast, figures())
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Equal, numbers up to rounding."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for left, right in zip(one, other, strict=True):
+            assert_close(left, right)
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-6, abs=1e-6, nan_ok=True)
+    else:
+        assert one == other
