@@ -1,8 +1,8 @@
-"""How much memory a training step takes at its peak.
+"""How much memory a piece of work takes at its peak: a training step, an evaluation.
 
     >>> peak_on_cpu(Request("ours", net, recipe, (100, 1, 32), (100, 32), 3, 20))
 
-On a GPU the allocator counts. On the CPU a step runs in a process of its own, whose largest
+On a GPU the allocator counts. On the CPU the work is done in a process of its own, whose largest
 resident size is what it grew to: within one process, memory that was freed and not yet returned
 would be counted to whoever came second.
 """
@@ -62,10 +62,15 @@ class Request:
 
 def peak_on_cpu(request: Request) -> int:
     """Bytes by which a process grows that takes one step, at its largest."""
+    return growth("iterant.bench.memory", asdict(request))
+
+
+def growth(module: str, request: dict[str, Any]) -> int:
+    """What ``main()`` of a module says of a request, in a process of its own: see `say_growth`."""
     paths = [str(_SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
     answer = subprocess.run(
-        [sys.executable, "-c", "from iterant.bench.memory import main; main()"],
-        input=json.dumps(asdict(request)),
+        [sys.executable, "-c", f"from {module} import main; main()"],
+        input=json.dumps(request),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
@@ -73,8 +78,8 @@ def peak_on_cpu(request: Request) -> int:
     if answer.returncode != 0:
         reason = (answer.stderr.strip().splitlines() or [f"code {answer.returncode}"])[-1]
         raise UsageError(
-            f"the memory of a step could not be measured, its process ended early ({reason}); "
-            "try a smaller --width or --batch, or --no-memory"
+            f"the memory could not be measured, the process for it ended early ({reason}); "
+            "try a smaller --width or fewer problems, or --no-memory"
         )
     return int(answer.stdout)
 
@@ -93,11 +98,15 @@ def _largest() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main() -> None:
-    """Take the step described on the input; print by how many bytes that made the process grow."""
-    step = Request(**json.load(sys.stdin)).step(torch.device("cpu"))
+def say_growth(work: Callable[[], object]) -> None:
+    """Do the work; print by how many bytes that made this process grow at its largest."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # forget how large importing was
     before = _largest()
-    step()
+    work()
     sys.stdout.write(f"{_largest() - before}\n")
+
+
+def main() -> None:
+    """Take the step that is described on the input."""
+    say_growth(Request(**json.load(sys.stdin)).step(torch.device("cpu")))

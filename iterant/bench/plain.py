@@ -39,14 +39,20 @@ def unrolled(
     thought = start if features is None else features
     logits = thought.new_empty(0)
     for index in range(done, done + iterations):
-        if net.recall is not None:
-            joined = torch.cat([thought, inputs], dim=1)
-            thought = _CONVOLVE[net.config.dims](joined, net.recall.weight, padding=1)
-            if net.config.recall_relu:
-                thought = torch.relu(thought)
-        thought = _blocks(net, index)(thought)
+        thought = iterated(net, inputs, thought, index)
         logits = net.head(thought)
     return logits, thought
+
+
+def iterated(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tensor:
+    """The features after iteration ``index``, with the problem concatenated to them."""
+    if net.recall is not None:
+        joined = torch.cat([features, inputs], dim=1)
+        features = _CONVOLVE[net.config.dims](joined, net.recall.weight, padding=1)
+        if net.config.recall_relu:
+            features = torch.relu(features)
+    after: Tensor = _blocks(net, index)(features)
+    return after
 
 
 def _blocks(net: PaperNet, index: int) -> nn.Module:

@@ -1,6 +1,7 @@
 """``iterant bench``: ours beside the plain way, as ratios in one run.
 
 iterant bench train --task mazes --width 32
+iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
 """
 
 from __future__ import annotations
@@ -65,6 +66,82 @@ def train(
     screen.print(f"written to {path}", soft_wrap=True)
 
 
+@bench.command
+def evaluate(
+    *,
+    task: TaskName = "prefix-sums",
+    run: Annotated[
+        Path | None, Parameter(help="a trained network, for halting too [default: random weights]")
+    ] = None,
+    net: Annotated[str, Parameter(help="dt, dt-recall, ff or ff-recall, without --run")] = (
+        "dt-recall"
+    ),
+    width: Annotated[int | None, Parameter(help="features [default: the paper's]")] = None,
+    size: Annotated[str | None, Parameter(help="how hard [default: the training size]")] = None,
+    count: Annotated[int, Parameter(help="problems")] = 100,
+    steps: Annotated[int, Parameter(help="iterations")] = 100,
+    rounds: Annotated[int, Parameter(help="rounds, ours and plain in turns")] = 5,
+    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    seed: Annotated[int, Parameter(help="of weights and problems")] = 0,
+    memory: Annotated[bool, Parameter(help="measure the peak memory too")] = True,
+    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+) -> None:
+    """Measure our evaluation beside one that keeps every output and stops nothing."""
+    from rich.progress import Progress
+
+    from iterant.bench import bench_evaluate, evaluation_name
+    from iterant.runs import write_result
+
+    screen, made = console(), task_of(task)
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
+        turns = bar.add_task("measuring", total=None)
+        figures = bench_evaluate(
+            task,
+            run=run,
+            net=net,
+            width=width,
+            size=None if size is None else made.parse_size(size),
+            count=count,
+            steps=steps,
+            rounds=rounds,
+            device=device,
+            seed=seed,
+            memory=memory,
+            progress=lambda done, total: bar.update(turns, completed=done, total=total),
+        )
+    path = write_result(evaluation_name(figures), figures, seed=seed, folder=out)
+    _show_evaluation(figures, screen)
+    screen.print(f"written to {path}", soft_wrap=True)
+
+
+def _show_evaluation(figures: dict[str, Any], screen: Console) -> None:
+    """What was measured on one line, and a row a side."""
+    from rich.table import Table
+
+    memory = figures["memory"]
+    shape = " × ".join(map(str, figures["inputs"]))
+    screen.print(
+        f"{figures['task']}, {figures['net']} with {figures['parameters']:,} parameters, inputs "
+        f"{shape}, {figures['iterations']} iterations, on {figures['device']}",
+        soft_wrap=True,
+    )
+    table = Table("", "iterations per second", "time to the curve", "peak memory", box=None)
+    for side in ("ours", "plain"):
+        peak = f"{memory[side] / 2**20:,.0f} MiB" if memory else "not measured"
+        speed = f"{figures['iterations per second'][side]:,.4g}"
+        table.add_row(side, speed, f"{figures['seconds to the curve'][side]:.3g} s", peak)
+    table.add_row("ratio", _times(figures["ratio"]), "",
+                  f"{memory['ratio']:.2f} times less" if memory else "")  # fmt: skip
+    if halting := figures.get("with halting"):
+        seconds = f"{halting['seconds to the curve']['ours']:.3g} s"
+        table.add_row("ours, halting", _times(halting["ratio"]), seconds, "")
+    screen.print(table)
+
+
+def _times(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} times ({ratio['lowest']:.2f} to {ratio['highest']:.2f})"
+
+
 def _show(figures: dict[str, Any], screen: Console) -> None:
     """What was measured on one line, and a row a side."""
     from rich.table import Table
@@ -82,7 +159,7 @@ def _show(figures: dict[str, Any], screen: Console) -> None:
         peak = f"{memory[side] / 2**20:,.0f} MiB" if memory else "not measured"
         speed = f"{figures['steps per second'][side]:.4g}"
         table.add_row(side, figures["precision"][side], speed, peak)
-    spread = f"{ratio['median']:.2f} times ({ratio['lowest']:.2f} to {ratio['highest']:.2f})"
+    spread = _times(ratio)
     less = f"{memory['ratio']:.2f} times less" if memory else ""
     table.add_row("ratio", "", spread, less)
     screen.print(table)
