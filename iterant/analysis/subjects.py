@@ -18,6 +18,9 @@ from iterant.nets.protocol import Net
 from iterant.runs import RunFolder, read_weights
 from iterant.runs.folder import CHECKPOINTS
 from iterant.tasks.protocol import Task
+from iterant.training.objectives import Progressive
+from iterant.training.parts import objective_of
+from iterant.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,25 @@ def subject_of(
     config = _config(path)
     recipe = config.get("recipe") or {}
     label = _label(Path(os.fspath(path)).resolve())
+    model, alpha = _trained(recipe)
     return Subject(
         net=net,
         task=_task(task, config, label, data),
         label=label,
-        model=str(recipe.get("net", "")),
-        alpha=recipe.get("alpha"),
+        model=model,
+        alpha=alpha,
         regime=recipe.get("iterations"),
     )
+
+
+def _trained(recipe: dict[str, Any]) -> tuple[str, float | None]:
+    """What was trained and how: only the progressive loss has an alpha, others have a name."""
+    if not recipe:
+        return "", None
+    objective = objective_of(Recipe().changed(**recipe))
+    if isinstance(objective, Progressive):
+        return str(recipe["net"]), objective.alpha
+    return f"{recipe['net']}, {recipe['objective']}", None
 
 
 def _label(path: Path) -> str:
