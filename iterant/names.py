@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 from iterant.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from iterant.nets.protocol import Net
     from iterant.tasks.protocol import Task
     from iterant.training.recipe import Recipe
 
@@ -53,6 +57,10 @@ _WHERE: dict[str, dict[str, str]] = {
         "constant": "iterant.training.parts:constant",
     },
     "recipe": {"recipe": "iterant.training.recipes:recipe"},
+    "trained": {
+        "load": "iterant.zoo.loading:load",
+        "folder": "iterant.zoo.loading:folder_of",
+    },
     "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
 }
 
@@ -88,6 +96,13 @@ def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
     made: Recipe = find("recipe", "recipe")(word, problem, net)
     return made
+
+
+def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Path]:
+    """A trained network by its name or path, and the folder it lies in: ``trained("runs/m0")``."""
+    net: Net = find("trained", "load")(word, device)
+    folder: Path = find("trained", "folder")(word)
+    return net, folder
 
 
 def task(word: str, **options: Any) -> Task:

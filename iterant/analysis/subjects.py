@@ -63,9 +63,8 @@ def subject_of(
     if isinstance(given, Subject):
         return given
     path = given.path if isinstance(given, RunFolder) else given
-    # Looked up late: the zoo comes after this room, and only it knows what ships.
-    net: Net = names.find("net", "iterant.zoo.loading:load")(path, device)
-    config = _config(path)
+    net, folder = names.trained(path, device)
+    config = _config(folder)
     recipe = config.get("recipe") or {}
     label = _label(Path(os.fspath(path)).resolve())
     model, alpha = _trained(recipe)
@@ -96,11 +95,8 @@ def _label(path: Path) -> str:
     return path.name
 
 
-def _config(path: str | os.PathLike[str]) -> dict[str, Any]:
+def _config(folder: Path) -> dict[str, Any]:
     """What is written beside the weights."""
-    word = os.fspath(path)
-    ships = word in names.find("net", "iterant.zoo.loading:shipped")()
-    folder = names.find("net", "iterant.zoo.loading:SHIPPED") / word if ships else Path(word)
     if folder.parent.name == CHECKPOINTS and not folder.is_dir():
         folder = folder.parent.parent
     if (folder / CHECKPOINTS).is_dir():

@@ -48,7 +48,7 @@ def load(
     half precision are loaded as float32, so that inputs need no care.
     """
     target = device_of(str(device))
-    folder = _folder(name_or_path)
+    folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     net = _built(folder, config)
     _fill(net, tensors, folder)
@@ -57,7 +57,7 @@ def load(
     return made
 
 
-def _folder(name_or_path: str | os.PathLike[str]) -> Path:
+def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
     """Where the weights are; a word that is neither a name nor a path names nothing."""
     word = os.fspath(name_or_path)
     names_there = shipped()
