@@ -233,10 +233,11 @@ class Loop:
             {"step": self.update, "seed": self.seed, "best": self.best,
              "figures": {name: _number(value) for name, value in self.figures.items()},
              "watched": sorted(self.watched), "losses": self.read,
-             "first_loss": self.guard.first,
+             "first_loss": self.guard.first, "losses_above": self.guard.above,
              "pool": self.keeping.pool or not isinstance(self.learner.objective, ReplayPool)},
             self.keeping.shard_mb,
         )  # fmt: skip
+        self.guard.saved = True
         self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
@@ -270,7 +271,8 @@ class Loop:
             for name, value in metadata["figures"].items()
         }
         self.read, self.saved = list(metadata["losses"]), self.update
-        self.guard.first = metadata["first_loss"]
+        self.guard.first, self.guard.saved = metadata["first_loss"], True
+        self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
             self.reporter.note(
                 "the checkpoint was saved without its replay pool (--drop-pool), which begins "

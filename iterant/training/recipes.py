@@ -134,3 +134,12 @@ def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     fields = _BOOK[word](problem, net or "dt-recall")
     chosen = {"name": word} if net is None else {"name": word, "net": net}
     return Recipe(**{**fields, **chosen})
+
+
+def honest(recipe: Recipe, problem: str) -> Recipe:
+    """The recipe under its own name, or called "paper, changed" where fields of it differ."""
+    if recipe.name not in _BOOK:
+        return recipe
+    own = Recipe(**{**_BOOK[recipe.name](problem, recipe.net), "name": recipe.name,
+                    "net": recipe.net})  # fmt: skip
+    return recipe if recipe == own else recipe.changed(name=f"{recipe.name}, changed")

@@ -29,6 +29,7 @@ from iterant.training.pool import ReplayPool
 from iterant.training.problems import Problems
 from iterant.training.progress import Reporter, Silent
 from iterant.training.recipe import Recipe
+from iterant.training.recipes import honest
 from iterant.training.stopping import Clock, Signals, seconds
 
 
@@ -167,6 +168,7 @@ def begun(
     """A new run; everything that can be refused is refused before the folder is made."""
     crew, keeping, reporter = setting.crew, setting.keeping, setting.reporter
     crew.check(recipe.batch)
+    recipe = honest(recipe, task.spec.name)
     net, described = network_of(recipe, task.spec, seed)
     learner = Learner(net, recipe, setting.device, crew)
     problems = problems or Problems.of(task, recipe, setting.device)

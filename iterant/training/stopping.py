@@ -93,11 +93,6 @@ class Guard:
     losses of 1e-6, and the run recovered. Exploded is a loss that stays up.
     """
 
-    advice = (
-        "the last good checkpoint is kept; resumed, the run would end here again: begin a new one "
-        "with a lower --rate, with --clip 1 or in --precision fp32"
-    )
-
     def __init__(
         self, factor: float = 10.0, patience: int = 50, keep: int = 8, *, forgiving: bool = False
     ) -> None:
@@ -107,8 +102,20 @@ class Guard:
         """
         self._factor, self._patience, self._forgiving = factor, patience, forgiving
         self.first: float | None = None
-        self._above = 0
+        self.above = 0
+        """Losses in a row that were too high"""
+        self.saved = False
+        """Whether there is a checkpoint from before"""
         self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
+
+    @property
+    def advice(self) -> str:
+        """What is left of the run, and what to do."""
+        left = "the last good checkpoint is kept; resumed, the run would end here again: begin"
+        return (
+            f"{left if self.saved else 'no checkpoint was saved yet; begin'} a new one with a "
+            "lower --rate, with --clip 1 or in --precision fp32"
+        )
 
     def see(self, update: int, loss: float) -> None:
         """Take note of a loss; raise TrainingStopped when it cannot go on."""
@@ -117,8 +124,8 @@ class Guard:
             if self.first is None and math.isfinite(loss):
                 self.first = loss
             high = self.first is None or not loss <= self._factor * self.first
-            self._above = self._above + 1 if high else 0
-            if self._above < self._patience:
+            self.above = self.above + 1 if high else 0
+            if self.above < self._patience:
                 return
         what = "exploded" if math.isfinite(loss) else f"became {loss}"
         history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)

@@ -94,8 +94,35 @@ class TestNumbers:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # A resumed run keeps its recipe, so advice to resume with another rate would be no use.
-        assert "begin a new one" in Guard.advice
-        assert "resume it with" not in Guard.advice
+        message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
+        assert "begin a new one" in message
+        assert "resume it with" not in message
+
+    def test_a_checkpoint_is_spoken_of_only_where_there_is_one(self) -> None:
+        guard = Guard(patience=1)
+        assert "no checkpoint was saved yet" in guard.advice
+        guard.saved = True
+        assert "the last good checkpoint is kept" in guard.advice
+
+    def test_high_losses_are_counted_on_over_a_resume(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stopping_at(monkeypatch, 6)
+        original = Guard.see
+        monkeypatch.setattr(Guard, "see", lambda guard, n, loss: original(guard, n, 1e6 * (n > 1)))
+        run = begin(tmp_path / "run")
+        count = run.load("last")[1]["losses_above"]
+        assert count == run.status.step - 1 > 0
+        seen: list[int] = []
+
+        def see(guard: Guard, update: int, loss: float) -> None:
+            seen.append(guard.above)
+            original(guard, update, loss)
+
+        monkeypatch.setattr(Guard, "see", see)
+        stopping_at(monkeypatch, None)
+        train(resume=run.path)
+        assert seen[0] == count
 
     def test_an_explosion_is_noticed_and_a_bad_batch_is_not(self) -> None:
         guard = Guard(factor=10.0, patience=3)

@@ -16,6 +16,7 @@ from iterant.nets import paper_net
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.parts import network_of
 from iterant.training.recipe import recipe_from_file
+from iterant.training.recipes import honest
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
     ("prefix-sums", "dt-recall"): {
@@ -271,3 +272,12 @@ def test_a_seed_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="seed must be a whole number"):
         iterant.training.train("prefix-sums", seed=-1, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_changed_recipe_does_not_go_by_its_name() -> None:
+    paper = recipe("paper", "mazes", "ff")
+    assert honest(paper, "mazes") == paper
+    other = paper.changed(rate=0.5)
+    assert honest(other, "mazes") == other.changed(name="paper, changed")
+    assert honest(honest(other, "mazes"), "mazes").name == "paper, changed"
+    assert honest(Recipe(), "mazes") == Recipe()
