@@ -207,6 +207,7 @@ class Learner:
             state.setdefault(int(index), {})[key] = value
         groups = self.optimizer.state_dict()["param_groups"]  # rates are set at every update
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        _lay_out_like_weights(self.optimizer)
         for name, weight in (self.average or {}).items():
             weight.copy_(parts["average"][name])
         if self.scaling is not None:
@@ -223,6 +224,14 @@ class Learner:
 
 def _gradients(module: nn.Module) -> list[Tensor]:
     return [weight.grad for weight in module.parameters() if weight.grad is not None]
+
+
+def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
+    """Give restored moments their weights' strides: files keep none, fused optimisers insist."""
+    for weight, state in optimizer.state.items():
+        for key, value in state.items():
+            if isinstance(value, Tensor) and value.shape == weight.shape:
+                state[key] = torch.empty_like(weight).copy_(value)
 
 
 def _channels_last(module: nn.Module) -> nn.Module:

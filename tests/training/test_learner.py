@@ -268,6 +268,22 @@ def test_restored_is_the_same_learner() -> None:
         assert torch.equal(value, theirs[name]), name
 
 
+def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
+    """The GPU's fused optimiser refuses moments in another order than its weights'."""
+    before, after = learner_of("mazes"), learner_of("mazes")
+    before.objective = Given(before)
+    before.update(torch.zeros(1), torch.zeros(1), Moment(0, 1), 1.0)
+    for weight in after.module.parameters():
+        if weight.dim() == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+    after.restore(before.tensors(), 1)
+    for old, weight in zip(before.optimizer.state.values(), after.optimizer.state, strict=True):
+        for key in ("exp_avg", "exp_avg_sq"):
+            moment = after.optimizer.state[weight][key]
+            assert moment.stride() == weight.stride()
+            assert torch.equal(moment, old[key])
+
+
 def test_a_pool_of_states_is_not_for_networks_of_fixed_depth() -> None:
     with pytest.raises(RecipeError, match=r"fixed depth.*--objective progressive"):
         learner_of(net="ff", objective="pool", pool_shortest=1)
