@@ -17,6 +17,7 @@ from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.data import data
 from iterant.cli.evaluate import evaluate
+from iterant.cli.export import export
 from iterant.cli.failures import exit_code
 from iterant.cli.importing import import_
 from iterant.cli.info import info
@@ -45,6 +46,7 @@ app.command(runs)
 app.command(info)
 app.command(data)
 app.command(bench)
+app.command(export, usage="Usage: iterant export RUN --to onnx|hub [OPTIONS]")
 app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
 
 

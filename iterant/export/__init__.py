@@ -1,8 +1,24 @@
 """To and from other programs.
 
-authors.py   checkpoints of the paper's authors become folders of weights
+authors.py    checkpoints of the paper's authors become folders of weights
+source.py     the network to export, and what its folder says about it
+graphs.py     ONNX: read, step and answer, with dynamic batch and space
+checking.py   exported graphs beside PyTorch
+hub.py        a folder in the layout of the Hugging Face hub
+card.py       its model card
 """
 
 from iterant.export.authors import Imported, import_checkpoint
+from iterant.export.graphs import Exported, export_onnx
+from iterant.export.hub import export_hub
+from iterant.export.source import Source, open_source
 
-__all__ = ["Imported", "import_checkpoint"]
+__all__ = [
+    "Exported",
+    "Imported",
+    "Source",
+    "export_hub",
+    "export_onnx",
+    "import_checkpoint",
+    "open_source",
+]

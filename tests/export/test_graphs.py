@@ -1,0 +1,126 @@
+"""Exported graphs answer as the network does, at sizes nobody showed the exporter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+
+import iterant
+from iterant.errors import NetError, UsageError
+from iterant.export import Source, export_onnx
+from iterant.export.source import open_source
+from iterant.nets import FeedForwardConfig, LocalRuleConfig, PaperConfig, build
+from iterant.runs import read_json
+from iterant.zoo import shipped
+
+SUMS = PaperConfig(dims=1, channels=1, width=8, head=(6, 4), recall_relu=True)
+PLAIN = PaperConfig(
+    dims=2, channels=3, width=8, recall=False, group_norm=True, readout="argmax-open"
+)
+RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")
+
+
+def source_of(config: PaperConfig | LocalRuleConfig, task: str | None = None) -> Source:
+    net = build(config.kind, config.described(), seed=1)
+    assert isinstance(net, nn.Module)
+    return Source("made", net.eval(), config.kind, config.described(), net.state_dict(), task)
+
+
+def thought_elsewhere(folder: Path, inputs: Tensor, steps: int) -> np.ndarray[Any, Any]:
+    """The logits by the exported files alone."""
+    parts = {name: onnxruntime.InferenceSession(folder / f"{name}.onnx") for name in PARTS}
+    features, *memory = parts["read"].run(None, {"inputs": inputs.numpy()})
+    for _ in range(steps):
+        told = {"memory": memory[0]} if memory else {}
+        (features,) = parts["step"].run(None, {"features": features, **told})
+    (logits,) = parts["answer"].run(None, {"features": features})
+    made: np.ndarray[Any, Any] = logits
+    return made
+
+
+PARTS = ("read", "step", "answer")
+
+
+@pytest.mark.parametrize(
+    ("config", "task", "size"),
+    [(SUMS, "prefix-sums", 101), (PLAIN, "mazes", 15), (RULE, "mazes", 21)],
+    ids=["recall 1D", "no recall 2D", "local rule"],
+)
+def test_the_graphs_answer_as_the_network(
+    tmp_path: Path, config: PaperConfig | LocalRuleConfig, task: str, size: int
+) -> None:
+    source = source_of(config, task)
+    done = export_onnx(source, tmp_path / "out")
+    assert done.worst < 1e-4
+    inputs = iterant.task(task).sample(3, size=size, seed=4).inputs
+    with torch.no_grad():
+        wanted = iterant.last(iterant.think(source.net, inputs, steps=12)).logits
+    found = thought_elsewhere(tmp_path / "out", inputs, 12)
+    assert torch.allclose(torch.from_numpy(found), wanted, atol=1e-4)
+    written = read_json(tmp_path / "out" / "network.json")
+    assert written["task"] == task
+    assert written["readout"] == config.readout
+    outputs = written["graphs"]["read"]["outputs"]
+    assert ("memory" in outputs) == bool(getattr(config, "recall", True))
+    given = written["example"]
+    example = torch.tensor(given["inputs"]).float().view(given["shape"])
+    small = thought_elsewhere(tmp_path / "out", example, given["steps"])
+    assert np.allclose(small.ravel(), given["logits"], atol=1e-4)
+    for part in PARTS:  # no trace of the machine it was written on
+        assert (
+            str(Path(iterant.__file__).parent).encode()
+            not in (tmp_path / "out" / f"{part}.onnx").read_bytes()
+        )
+
+
+class Impatient(nn.Module):
+    """Its step depends on the iteration's number, which no single graph can hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def read(self, inputs: Tensor) -> Tensor | None:
+        return None
+
+    def start(self, inputs: Tensor) -> Tensor:
+        return inputs.clone()
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return features + self.weight * index
+
+    def answer(self, features: Tensor) -> Tensor:
+        return torch.cat([features, -features], dim=1)
+
+
+def test_a_step_that_counts_is_refused(tmp_path: Path) -> None:
+    config = {"dims": 1, "channels": 1}
+    source = Source("own", Impatient(), "own:Impatient", config, {})
+    with pytest.raises(NetError, match=r"differ by .* at iteration 2"):
+        export_onnx(source, tmp_path / "out")
+
+
+def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
+    deep = FeedForwardConfig(dims=1, channels=1, width=4, depth=3, recall=False)
+    with pytest.raises(NetError, match="feed-forward: its 3 iterations"):
+        export_onnx(source_of(deep), tmp_path / "out")
+    silent = Source("own", Impatient(), "own:Impatient", {}, {})
+    with pytest.raises(NetError, match='says "dims"'):
+        export_onnx(silent, tmp_path / "other")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    with pytest.raises(UsageError, match="is there already"):
+        export_onnx(source_of(RULE), tmp_path / "taken")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_networks_can_be_exported(tmp_path: Path, name: str) -> None:
+    source = open_source(name)
+    assert source.task is not None
+    assert export_onnx(source, tmp_path / "out").worst < 1e-4

@@ -1,0 +1,101 @@
+"""A folder for the hub reads back as the same network, and its card claims what is known."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+import iterant
+from iterant.errors import RunError, UsageError
+from iterant.export import export_hub, open_source
+from iterant.nets import LocalRuleConfig, build
+from iterant.runs import RunFolder, save_weights
+
+RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with two checkpoints."""
+    config = {
+        "task": "mazes",
+        "net": {"kind": RULE.kind, "config": RULE.described()},
+        "recipe": {"objective": "pool", "rate": 0.001, "alpha": None},
+        "seed": 7,
+    }
+    made = RunFolder.create(tmp_path / "m7", config)
+    for seed, name in enumerate(("last", "best")):
+        net = build(RULE.kind, RULE.described(), seed=seed)
+        assert isinstance(net, nn.Module)
+        made.save(name, {f"net.{key}": value for key, value in net.state_dict().items()}, {})
+    return made.path
+
+
+def test_it_reads_back(tmp_path: Path, run: Path) -> None:
+    export_hub(run, tmp_path / "hub")
+    batch = iterant.task("mazes").sample(2, size=5, seed=1)
+    first, second = (
+        iterant.solve(iterant.load(folder), batch.inputs, max_steps=5).prediction
+        for folder in (run, tmp_path / "hub")
+    )
+    assert torch.equal(first, second)
+    names = {path.name for path in (tmp_path / "hub").iterdir()}
+    assert names == {"README.md", "config.json", "model.safetensors"}
+    tensors = load_file(tmp_path / "hub" / "model.safetensors")
+    assert torch.equal(tensors["mix.weight"], open_source(run).tensors["mix.weight"])
+    assert json.loads((tmp_path / "hub" / "config.json").read_text())["model_type"] == "iterant"
+    again = open_source(tmp_path / "hub")
+    assert (again.task, again.about["seed"]) == ("mazes", 7)
+    # And once more from there: nothing is lost on the way.
+    export_hub(tmp_path / "hub", tmp_path / "again")
+    assert open_source(tmp_path / "again").about == again.about
+
+
+def test_the_checkpoint_is_the_one_asked_for(tmp_path: Path, run: Path) -> None:
+    export_hub(run, tmp_path / "hub", which="last")
+    found = open_source(tmp_path / "hub").tensors["mix.weight"]
+    assert torch.equal(found, open_source(run, "last").tensors["mix.weight"])
+    assert not torch.equal(found, open_source(run).tensors["mix.weight"])
+
+
+def test_the_card_says_what_is_known(tmp_path: Path, run: Path) -> None:
+    text = (export_hub(run, tmp_path / "hub") / "README.md").read_text()
+    assert text.startswith("---\nlibrary_name: iterant\n")
+    count = sum(value.numel() for value in open_source(run).tensors.values())
+    for wanted in (
+        "# m7",
+        f"{count:,} parameters",
+        "`mazes`",
+        "| seed | `7` |",
+        "| rate | `0.001`",
+    ):
+        assert wanted in text
+    assert "alpha" not in text
+    code = text.partition("```python\n")[2].partition("```")[0]
+    code = code.replace("PATH/TO/THIS/FOLDER", str(tmp_path / "hub")).replace("1000", "3")
+    (tmp_path / "card.py").write_text(code)
+    assert runpy.run_path(str(tmp_path / "card.py"))["answer"].prediction.shape[0] == 4
+    bare = save_weights(
+        tmp_path / "bare",
+        {"kind": RULE.kind, "config": RULE.described()},
+        open_source(run).tensors,
+    )
+    assert "not recorded" in (export_hub(bare, tmp_path / "bare-hub") / "README.md").read_text()
+
+
+def test_damage_and_taken_folders_are_refused(tmp_path: Path, run: Path) -> None:
+    folder = export_hub(run, tmp_path / "hub")
+    with pytest.raises(UsageError, match="is there already"):
+        export_hub(run, folder)
+    weights = folder / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    with pytest.raises(RunError, match="checksum"):
+        iterant.load(folder)
