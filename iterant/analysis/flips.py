@@ -52,7 +52,7 @@ class Flips(Recovery):
             f"{self.what} recovery time",
             x_label="index of the flipped bit",
             y_label="mean iterations to solution",
-            regime_axis="y",
+            regime_axis="",
         )
         trace = Trace(list(range(self.length)), self.mean_by_index.tolist())
         return [(plot, trace), *super().plots()]

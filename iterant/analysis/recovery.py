@@ -121,7 +121,13 @@ class Recovery:
     def plots(self) -> list[tuple[Plot, Trace]]:
         """Accuracy by iteration since the intervention."""
         since = f"iterations since iteration {self.after}" if self.after else "iterations"
-        plot = Plot(self.what, x_label=since, y_label="problems solved (%)", share=True)
+        plot = Plot(
+            self.what,
+            x_label=since,
+            y_label="problems solved (%)",
+            share=True,
+            begun=self.after,
+        )
         steps = list(range(1, len(self.right) + 1))
         return [(plot, Trace(steps, (100 * self.accuracy).tolist()))]
 

@@ -39,6 +39,8 @@ class Plot:
     """Values are per cent"""
     regime_axis: str = "x"
     """The axis that counts iterations, on which the training regime is shaded; "": none"""
+    begun: int = 0
+    """Iterations that were done where the axis begins to count"""
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,18 @@ def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None
 
 def _shade(axes: Axes, plot: Plot, regime: int | None) -> None:
     """Shade the iterations that training saw, as far as the picture goes."""
-    if regime is None or not plot.regime_axis:
+    if regime is None or not plot.regime_axis or regime <= plot.begun:
         return
     along_x = plot.regime_axis == "x"
     low, high = axes.get_xlim() if along_x else axes.get_ylim()
     span = axes.axvspan if along_x else axes.axhspan
-    span(0, regime, color="0.9", zorder=0, label=f"training regime ({regime} iterations)")
+    span(
+        0,
+        regime - plot.begun,
+        color="0.9",
+        zorder=0,
+        label=f"training regime ({regime} iterations)",
+    )
     if along_x:
         axes.set_xlim(min(0.0, low), high)
     else:

@@ -22,10 +22,15 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { text-align: right; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, td.text { text-align: left; }
+td:not(.text) { white-space: nowrap; }
+td.text { min-width: 16rem; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; background: white; }
 figcaption { font-size: 0.9rem; opacity: 0.8; }
 """
+
+_SENTENCE = 40
+"""Cells with more signs are sentences, which may be broken; figures are not."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,11 @@ def _section(section: Section) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
     def row(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        opened = [f'{tag} class="text"' if len(cell) > _SENTENCE else tag for cell in cells]
+        made = zip(opened, cells, strict=True)
+        return (
+            "<tr>" + "".join(f"<{begin}>{escape(cell)}</{tag}>" for begin, cell in made) + "</tr>"
+        )
 
     lines = [row(rows[0], "th"), *(row(cells, "td") for cells in rows[1:])]
     return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>"

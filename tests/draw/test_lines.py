@@ -63,3 +63,14 @@ def test_a_picture_is_the_same_every_time_and_pyplot_knows_nothing_of_it() -> No
 def test_no_line_is_refused() -> None:
     with pytest.raises(UsageError, match="no line to draw for noise"):
         lines_figure(PLOT, [])
+
+
+@pytest.mark.parametrize(("begun", "width"), [(0, 30.0), (1, 29.0), (30, None), (50, None)])
+def test_the_regime_ends_where_training_did(begun: int, width: float | None) -> None:
+    plot = Plot("p", x_label="x", y_label="y", begun=begun)
+    (axes,) = lines_figure(plot, [line("a")], regime=30).axes
+    assert [patch.get_extents().width > 0 for patch in axes.patches] == ([True] if width else [])
+    for patch in axes.patches:
+        assert axes.transData.inverted().transform_bbox(patch.get_window_extent()).width == (
+            pytest.approx(width)
+        )

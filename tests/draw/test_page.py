@@ -42,3 +42,9 @@ def test_a_page_is_written_whole_in_utf_8(tmp_path: Path) -> None:
     path = write_page(tmp_path / "index.html", "‖Δφ‖", [])
     assert "‖Δφ‖" in path.read_bytes().decode("utf-8")
     assert [file.name for file in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_figures_are_not_broken_and_sentences_may_be() -> None:
+    text = page("t", [Section("s", table=[["a", "b"], ["1 %", "because " * 9]])])
+    assert "<td>1 %</td>" in text
+    assert '<td class="text">because' in text
