@@ -73,6 +73,23 @@ def targets(moves: Tensor, black: Tensor) -> Tensor:
     )
 
 
+def mirrored(inputs: Tensor, wanted: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Planes and targets with left and right exchanged, where chosen and where nothing forbids it.
+
+    A king and a rook of one side at home may be about to castle, which has no mirror image; the
+    planes do not hold castling rights, so such positions stay as they are.
+    """
+    king, rook = inputs[:, [0, 6]], inputs[:, [4, 10]]  # the mover's, the opponent's
+    home = torch.tensor([7, 0], device=inputs.device)  # their back ranks
+    side = torch.arange(2, device=inputs.device)
+    at_home = (king[:, side, home, 4] > 0) & (rook[:, side, home][..., [0, 7]] > 0).any(-1)
+    turned = chosen.to(inputs.device) & ~at_home.any(-1)
+    return (
+        torch.where(turned.view(-1, 1, 1, 1), inputs.flip(-1), inputs),
+        torch.where(turned.view(-1, 1, 1), wanted.flip(-1), wanted),
+    )
+
+
 def boards_from_planes(inputs: Tensor, black: Bytes | NDArray[np.bool_]) -> Bytes:
     """(N, 64) codes again, a1 first, from planes and who moves; the way back from `planes`."""
     numbers = torch.arange(1, 13, device=inputs.device).view(1, 12, 1, 1)

@@ -160,6 +160,41 @@ class Task(Protocol):
         """
 
 
+class Rows(Protocol):
+    """Many problems in few bytes, as a network reads them only a batch at a time."""
+
+    def __len__(self) -> int:
+        """How many problems."""
+
+    def to(self, device: torch.device) -> Rows:
+        """The same problems on another device."""
+
+    def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of some of them, made on the device."""
+
+
+@runtime_checkable
+class Packs(Protocol):
+    """A task with sets too large to hold as a network reads them: training asks for `Rows`."""
+
+    @property
+    def packs(self) -> bool:
+        """Whether it can, of the set it has."""
+
+    def packed(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Rows:
+        """The same problems as `Task.sample` gives."""
+
+
+@runtime_checkable
+class Mirrors(Protocol):
+    """A task whose problems can be mirrored: the recipe's field ``mirror`` needs it."""
+
+    def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """The chosen problems, (N,) bool, mirrored wherever that gives as good a problem."""
+
+
 def check_count(count: int) -> int:
     """The count itself if it is a number of problems, else TaskError."""
     if count < 1:

@@ -118,9 +118,9 @@ class Loop:
     def _one_update(self) -> None:
         number = self.update
         rows = self.order.take(number * self.takes, self.takes)
-        inputs, targets = self.problems.rows(rows)
-        factor = rate_factor(self.recipe, number, self.per_epoch)
         moment = Moment(self.seed, number)
+        inputs, targets = self.problems.rows(rows, moment)
+        factor = rate_factor(self.recipe, number, self.per_epoch)
         self.losses.append(self.learner.update(inputs, targets, moment, factor).clone())
 
     def _reason_to_stop(self, clock: Clock, signals: Signals) -> str | None:

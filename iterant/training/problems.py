@@ -1,7 +1,7 @@
 """The training set: problems of the recipe's size, on the device, split once and for all.
 
 >>> problems = Problems.of(task, recipe, device)
->>> inputs, targets = problems.rows(order.take(0, 50))
+>>> inputs, targets = problems.rows(order.take(0, 50), moment)
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from iterant.errors import RecipeError
 from iterant.tasks.chance import Stream
-from iterant.tasks.protocol import Batch, Size, Task
+from iterant.tasks.protocol import Batch, Mirrors, Packs, Rows, Size, Task
+from iterant.training.moments import Moment
 from iterant.training.recipe import Recipe
 
 
@@ -21,11 +22,12 @@ from iterant.training.recipe import Recipe
 class Problems:
     """What is trained on, and what is held out."""
 
-    inputs: Tensor
-    """(N, C, *S), as whole numbers where that loses nothing"""
-    targets: Tensor
+    train: Rows
+    """Few bytes a problem, on the device"""
     held_out: Batch
     """The validation set"""
+    mirrored: Mirrors | None = None
+    """The task, where half of the problems are to be shown mirrored"""
 
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> Problems:
@@ -33,23 +35,77 @@ class Problems:
         size = task.check_size(recipe.size)
         count = set_size(task, recipe, size)
         held, _ = shares(task, recipe, count)
-        whole = task.sample(count, size=size, seed=recipe.data_seed)
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
-        train = order[held:].sort().values
-        return cls(
-            _compact(whole.inputs[train]).to(device),
-            whole.targets[train].to(device),
-            whole[order[:held].sort().values],
-        )
+        held_out, train = order[:held].sort().values, order[held:].sort().values
+        mirrored = _mirroring(task) if recipe.mirror else None
+        if isinstance(task, Packs) and task.packs:
+            rows = task.packed(count, size=size, seed=recipe.data_seed)
+            return cls(Chosen(rows, train).to(device), Batch(*rows[held_out]), mirrored)
+        whole = task.sample(count, size=size, seed=recipe.data_seed)
+        made = Plain(_compact(whole.inputs[train]), whole.targets[train])
+        return cls(made.to(device), whole[held_out], mirrored)
 
     def __len__(self) -> int:
         """How many problems are trained on."""
+        return len(self.train)
+
+    def rows(self, which: Tensor, moment: Moment) -> tuple[Tensor, Tensor]:
+        """Some problems as a network reads them, at this moment of a run."""
+        inputs, targets = self.train[which]
+        if self.mirrored is None:
+            return inputs, targets
+        chosen = torch.from_numpy(moment.wholes(len(which), 2, "mirror") == 1)
+        return self.mirrored.mirrored(inputs, targets, chosen)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Problems as they are, in a byte a number where that loses nothing."""
+
+    inputs: Tensor
+    targets: Tensor
+
+    def __len__(self) -> int:
+        """How many problems."""
         return len(self.inputs)
 
-    def rows(self, which: Tensor) -> tuple[Tensor, Tensor]:
+    def to(self, device: torch.device) -> Plain:
+        """The same problems on another device."""
+        return Plain(self.inputs.to(device), self.targets.to(device))
+
+    def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
         index = which.to(self.inputs.device, non_blocking=True)
         return self.inputs[index].float(), self.targets[index]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some of many problems."""
+
+    rows: Rows
+    which: Tensor
+
+    def __len__(self) -> int:
+        """How many problems."""
+        return len(self.which)
+
+    def to(self, device: torch.device) -> Chosen:
+        """The same problems on another device."""
+        return Chosen(self.rows.to(device), self.which.to(device))
+
+    def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """Some problems as a network reads them."""
+        return self.rows[self.which[which.to(self.which.device, non_blocking=True)]]
+
+
+def _mirroring(task: Task) -> Mirrors:
+    if not isinstance(task, Mirrors):
+        raise RecipeError(
+            f"mirror = true needs a task with mirror images, {task.spec.name} has none "
+            "(no method `mirrored`); leave it out"
+        )
+    return task
 
 
 def set_size(task: Task, recipe: Recipe, size: Size) -> int:

@@ -14,6 +14,7 @@ from iterant.errors import TaskError
 from iterant.tasks.boards import (
     PackedPositions,
     boards_from_planes,
+    mirrored,
     origin_codes,
     pack,
     planes,
@@ -151,3 +152,32 @@ def test_wrong_shapes_are_refused() -> None:
         planes(torch.zeros(2, 32), torch.zeros(2))
     with pytest.raises(TaskError, match="2 boards need 2 sides"):
         planes(torch.zeros(2, 32, dtype=torch.uint8), torch.zeros(3))
+
+
+def test_mirrored_positions_are_those_of_a_chess_library() -> None:
+    packed, black = packed_games()
+    before = planes(packed, black)
+    wanted = torch.zeros(len(before), 8, 8, dtype=torch.int64)
+    wanted[:, 2, 1] = 1
+    after, marks = mirrored(before, wanted, torch.ones(len(before), dtype=torch.bool))
+    stayed = 0
+    for board, found, mark in zip(GAMES, after, marks, strict=True):
+        king_and_rook = any(
+            board.piece_at(chess.square(4, rank)) == chess.Piece(chess.KING, colour)
+            and chess.Piece(chess.ROOK, colour)
+            in (board.piece_at(chess.square(0, rank)), board.piece_at(chess.square(7, rank)))
+            for rank, colour in ((0, chess.WHITE), (7, chess.BLACK))
+        )
+        turned = board if king_and_rook else board.transform(chess.flip_horizontal)
+        turned.turn = board.turn
+        assert (found.numpy() == plain_planes(turned)).all()
+        assert mark.nonzero().tolist() == [[2, 1 if king_and_rook else 6]]
+        stayed += king_and_rook
+    assert 0 < stayed < len(GAMES)
+
+
+def test_only_chosen_positions_are_mirrored() -> None:
+    packed, black = packed_games()
+    before, wanted = planes(packed, black), torch.zeros(len(packed), 8, 8, dtype=torch.int64)
+    after, _ = mirrored(before, wanted, torch.zeros(len(before), dtype=torch.bool))
+    assert torch.equal(after, before)

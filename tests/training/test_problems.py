@@ -1,0 +1,71 @@
+"""What is trained on: the task's own problems, in few bytes, mirrored only where that is fair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import iterant
+from iterant.errors import RecipeError
+from iterant.tasks.protocol import Batch
+from iterant.training.moments import Moment
+from iterant.training.problems import Problems
+from iterant.training.recipe import Recipe
+
+CPU = torch.device("cpu")
+
+
+def made(task: str, **changes: Any) -> Problems:
+    return Problems.of(iterant.task(task), Recipe(**{"batch": 10, "count": 60, **changes}), CPU)
+
+
+def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
+    return {
+        i.float().numpy().tobytes() + t.numpy().tobytes()
+        for i, t in zip(inputs, targets, strict=True)
+    }
+
+
+@pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
+def test_training_and_validation_share_out_the_tasks_own_problems(task: str) -> None:
+    problems = made(task)
+    whole: Batch = iterant.task(task).sample(60, seed=0)
+    trained = rows_of(*problems.rows(torch.arange(48), Moment(0, 0)))
+    held = rows_of(problems.held_out.inputs, problems.held_out.targets)
+    assert (len(problems), len(problems.held_out)) == (48, 12)
+    assert trained | held == rows_of(whole.inputs, whole.targets)
+
+
+def test_packed_problems_take_few_bytes() -> None:
+    problems, sizes = made("chess", count=1000), []
+    pending: list[object] = [problems.train]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Tensor):
+            sizes.append(value.untyped_storage().nbytes())
+        else:
+            pending += vars(value).values()
+    assert sum(sizes) < 64 * 1000  # planes of floats would be 3,072 a position, before targets
+
+
+def test_half_the_problems_are_mirrored_anew_at_every_update() -> None:
+    task, problems = iterant.task("chess"), made("chess", mirror=True, count=400)
+    plain, _ = made("chess", count=400).rows(torch.arange(320), Moment(3, 7))
+    inputs, targets = problems.rows(torch.arange(320), Moment(3, 7))
+    again, _ = problems.rows(torch.arange(320), Moment(3, 7))
+    later, _ = problems.rows(torch.arange(320), Moment(3, 8))
+    assert torch.equal(inputs, again)
+    assert not torch.equal(inputs, later)
+    same = (inputs == plain).flatten(1).all(1)
+    turned = (inputs == plain.flip(-1)).flatten(1).all(1)
+    assert bool((same | turned).all())
+    assert 0.25 < turned.double().mean() < 0.55  # half of those that cannot castle
+    assert task.solved(targets, Batch(inputs, targets)).all()
+
+
+def test_a_task_without_mirror_images_says_so() -> None:
+    with pytest.raises(RecipeError, match=r"prefix-sums has none.*leave it out"):
+        made("prefix-sums", mirror=True)
