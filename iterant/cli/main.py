@@ -16,6 +16,7 @@ from cyclopts import App
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.data import data
+from iterant.cli.demo import demo
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import export
 from iterant.cli.failures import exit_code
@@ -46,6 +47,7 @@ app.command(runs)
 app.command(info)
 app.command(data)
 app.command(bench)
+app.command(demo)
 app.command(export, usage="Usage: iterant export RUN --to onnx|hub [OPTIONS]")
 app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
 

@@ -1,0 +1,130 @@
+"""The page as a folder that any web server can serve.
+
+    >>> page = build_page("demo-page")
+    >>> page.networks
+    ('mazes', 'prefix-sums')
+
+    index.html, style.css, js/     our files
+    networks/index.json            which networks there are
+    networks/TASK/                 one as read, step and answer graphs, with its network.json
+    runtime/                       onnxruntime-web
+    page.json                      what it was built from; written last
+
+The page asks nothing of any other server.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from iterant import names
+from iterant.errors import UsageError
+from iterant.export.graphs import export_onnx
+from iterant.export.source import Source, new_folder, open_source
+from iterant.runs import read_json, write_json
+from iterant.tasks.chess import cache_folder
+from iterant.web.runtime import PACKAGE, VERSION, fetch_runtime, unpack_runtime
+from iterant.zoo import shipped
+
+STATIC = Path(__file__).parent / "static"
+BUILT = Path(__file__).parent / "built"
+"""Where scripts/build-page puts the page before a wheel is made."""
+
+_MARK = "page.json"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A built page."""
+
+    folder: Path
+    networks: tuple[str, ...]
+    """The tasks whose networks it holds"""
+
+
+def cached_page() -> Path:
+    """Where ``iterant demo --build`` keeps the page: a folder a version."""
+    return cache_folder() / f"page-{_version()}"
+
+
+def find_page() -> Page:
+    """The page that was built: the one in the package, else the user's own."""
+    for folder in (BUILT, cached_page()):
+        if (folder / _MARK).is_file():
+            return open_page(folder)
+    raise UsageError(
+        "the page is not built here (its runtime and networks do not come with the source); build "
+        "it once with: iterant demo --build (needs npm, a connection and iterant[export])"
+    )
+
+
+def open_page(folder: Path) -> Page:
+    """The page in a folder that was built before."""
+    known: dict[str, Any] = read_json(folder / _MARK)
+    return Page(folder, tuple(known["networks"]))
+
+
+def build_page(
+    out: str | os.PathLike[str],
+    *,
+    networks: Iterable[str | os.PathLike[str] | Source] | None = None,
+    runtime: Path | None = None,
+) -> Page:
+    """Put the page together in a new or empty folder.
+
+    ``networks`` are names, runs or folders of weights, one a task; None takes all that ship.
+    ``runtime`` is the archive that npm would fetch, for machines without npm.
+    """
+    folder = new_folder(out)
+    sources = _by_task(shipped() if networks is None else networks)
+    if not sources:
+        raise UsageError("no network ships with this version; name one with --net RUN")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        archive = fetch_runtime(Path(scratch)) if runtime is None else runtime
+        unpack_runtime(archive, folder / "runtime")
+    shutil.copytree(STATIC, folder, dirs_exist_ok=True)
+    listed = []
+    for task, source in sources.items():
+        export_onnx(source, folder / "networks" / task)
+        listed.append({"task": task, "name": source.name, "parameters": source.parameters})
+    write_json(folder / "networks" / "index.json", listed)
+    write_json(
+        folder / _MARK,
+        {
+            "iterant": _version(),
+            "runtime": {"package": PACKAGE, "version": VERSION},
+            "networks": list(sources),
+        },
+    )
+    return open_page(folder)
+
+
+def _by_task(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
+    """The networks by the task they were trained for, in the order tasks are shown."""
+    found: dict[str, Source] = {}
+    for given in wanted:
+        source = given if isinstance(given, Source) else open_source(given)
+        if source.task not in names.known("task"):
+            raise UsageError(
+                f"{source.name!r} was trained for {source.task or 'a task that it does not name'}; "
+                f"the page shows {', '.join(names.known('task'))}"
+            )
+        # Of several that ship for a task, the one that is called like the task.
+        if source.task not in found or source.name == source.task:
+            found[str(source.task)] = source
+    return {task: found[task] for task in names.known("task") if task in found}
+
+
+def _version() -> str:
+    try:
+        return version("iterant")
+    except PackageNotFoundError:  # a copy of the source that was never installed
+        return "source"
