@@ -28,7 +28,7 @@ Size = int | tuple[int, int]
 """How hard: bits, a maze's side, or for chess an index range ``(first, stop)``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """What is declared once about a task; every default elsewhere is read from here."""
 
@@ -38,15 +38,15 @@ class TaskSpec:
     """How many axes space has: 1 for strings, 2 for images."""
     channels: int
     """Input channels C."""
-    readout: str
+    readout: str = "argmax"
     """How logits become an answer: a word of `iterant.names`, carried by networks trained here."""
     train_size: Size
-    train_count: int
-    watch_sizes: tuple[Size, ...]
+    train_count: int = 10_000
+    watch_sizes: tuple[Size, ...] = ()
     """Somewhat larger problems, watched while training (monitoring, never selection)."""
-    tests: tuple[tuple[Size, int], ...]
+    tests: tuple[tuple[Size, int], ...] = ()
     """The paper's test sets: (size, how many)."""
-    size_means: str
+    size_means: str = "a whole number above 0"
     """In words, for help texts and errors: 'an odd number of at least 3'."""
     square: int = 1
     """Pixels a side of what belongs together: 2 where every square is drawn doubled."""

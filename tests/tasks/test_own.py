@@ -1,0 +1,96 @@
+"""A task from a spec and a make: the laws that every task keeps come with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from iterant.errors import TaskError
+from iterant.tasks import PlainTask, Task, TaskSpec
+
+
+class AllOnes(PlainTask):
+    """1D: is every bit a one?"""
+
+    spec = TaskSpec(name="all-ones", title="all ones?", dims=1, channels=1, train_size=8)
+
+    def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
+        bits = random.integers(0, 2, size)
+        return bits[None], np.full(size, bits.all())
+
+
+class Diagonal(PlainTask):
+    """2D: mark the diagonal, whatever the noise."""
+
+    spec = TaskSpec(name="diagonal", title="diagonal", dims=2, channels=2, train_size=5)
+
+    def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
+        return random.random((2, size, size)), np.eye(size)
+
+
+TASKS = [AllOnes(), Diagonal()]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
+def test_it_is_a_task(task: PlainTask) -> None:
+    assert isinstance(task, Task)
+    batch = task.sample(3, seed=1)
+    assert batch.inputs.shape[:2] == (3, task.spec.channels)
+    assert batch.inputs.dtype == torch.float32
+    assert batch.targets.dtype == torch.int64
+    assert batch.labelled
+    assert task.solved(batch.targets, batch).all()
+    assert not task.solved(1 - batch.targets, batch).any()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
+def test_problems_do_not_depend_on_how_they_are_asked_for(task: PlainTask) -> None:
+    whole = task.sample(6, size=7, seed=2)
+    part = task.sample(2, size=7, seed=2, first=3)
+    assert torch.equal(part.inputs, whole.inputs[3:5])
+    assert not torch.equal(whole.inputs, task.sample(6, size=7, seed=3).inputs)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
+def test_a_drawing_marks_exactly_the_wrong_positions(task: PlainTask) -> None:
+    batch = task.sample(2, seed=1)
+    flawed = batch.targets.clone()
+    flawed[1].view(-1)[:3] = 1 - flawed[1].view(-1)[:3]
+    shown = task.describe(batch, 1, prediction=flawed)
+    assert shown.text.count("x") == 3
+    assert shown.caption.endswith("3 wrong")
+    assert (shown.cells == (213, 94, 0)).all(axis=-1).sum() == 3
+    clean = task.describe(batch, 1)
+    assert "x" not in clean.text
+    assert clean.cells.shape[:2] == np.atleast_2d(batch.targets[1].numpy()).shape
+
+
+def test_sizes_are_read_and_checked() -> None:
+    task = AllOnes()
+    assert (task.check_size(None), task.parse_size("64")) == (8, 64)
+    for wrong in (0, -1, True, (1, 2), 2.5):
+        with pytest.raises(TaskError, match="all-ones is a whole number above 0"):
+            task.check_size(wrong)  # type: ignore[arg-type]
+
+
+def test_written_problems_are_refused_until_the_task_reads_them() -> None:
+    with pytest.raises(TaskError, match=r"an encode\(\) of its own"):
+        AllOnes().encode("1011")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ((np.zeros(8), np.zeros(8)), "wanted 1 channels and 1 axes"),
+        ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channels"),
+        ((np.zeros((1, 8)), np.zeros(7)), "one class for each position"),
+        ((np.zeros((1, 8)), np.full(8, 2)), "classes other than 0 and 1"),
+    ],
+)
+def test_a_make_that_does_not_fit_its_spec_is_told(made: Any, said: str) -> None:
+    task = type("Odd", (AllOnes,), {"make": lambda self, size, random: made})()
+    with pytest.raises(TaskError, match=said):
+        task.sample(2)
