@@ -25,15 +25,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import DataError, TaskError
-from iterant.tasks.boards import (
-    PackedPositions,
-    boards_from_planes,
-    pack,
-    planes,
-    square_at,
-)
+from iterant.tasks.answers import Verdict
+from iterant.tasks.boards import PackedPositions, mirrored, pack, planes
 from iterant.tasks.chance import Stream
-from iterant.tasks.diagrams import diagram
+from iterant.tasks.chess_answers import (
+    describe_position,
+    judge_move,
+    restrict_move,
+    tell_move,
+)
+from iterant.tasks.chess_reading import chess_parts, chess_problem
 from iterant.tasks.easy_to_hard import Stored, holds_sets
 from iterant.tasks.positions import check_position, parse_fen
 from iterant.tasks.protocol import (
@@ -45,6 +46,7 @@ from iterant.tasks.protocol import (
     every_position_right,
 )
 from iterant.tasks.puzzles import SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
+from iterant.tasks.reading import Material, Problem
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """Some thousand puzzles that come with the package, spread evenly over the 1.5 million."""
@@ -68,8 +70,6 @@ SPEC = TaskSpec(
     ),
     size_means="a range first:stop of the puzzles sorted by rating, such as 600000:700000",
 )
-
-_PROMOTIONS = ("", "", "n", "b", "r", "q", "")
 
 
 def cache_folder() -> Path:
@@ -194,11 +194,20 @@ class Chess:
             },
         )
 
+    @property
+    def packs(self) -> bool:
+        """Whether the set is packed puzzles and not the original benchmark's files."""
+        return self.stored is None
+
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> PackedPositions:
         """The same puzzles as `sample` as bytes, 40 a puzzle, for batches made on the device."""
         return _packed(self.puzzles.take(self.rows(count, size=size, seed=seed, first=first)))
+
+    def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """The chosen positions with left and right exchanged, where nobody could castle."""
+        return mirrored(inputs, targets, chosen)
 
     def encode(self, problem: str) -> Batch:
         """One position as a FEN; whose move is right only a network or a player could tell."""
@@ -208,6 +217,14 @@ class Chess:
         extras = {"black": black, "fen": np.array([" ".join(problem.split())])}
         return Batch(inputs, torch.full((1, 8, 8), -1), extras)
 
+    def split(self, material: Material) -> list[Material]:
+        """A FEN a line, or a game a part."""
+        return chess_parts(material)
+
+    def read(self, material: Material) -> Problem:
+        """The position of a FEN, or the one that a game in PGN asks about."""
+        return chess_problem(self.encode, material)
+
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: exactly the squares of the move are marked."""
         return every_position_right(prediction, batch)
@@ -216,33 +233,22 @@ class Chess:
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """One position seen by the side to move, with the answer and the move found."""
-        if not 0 <= index < len(batch):
-            raise TaskError(f"position {index} was asked for of {len(batch)}; count from 0")
-        if prediction is not None and prediction.shape != batch.targets.shape:
-            raise TaskError(
-                f"the prediction has shape {tuple(prediction.shape)}, "
-                f"the targets {tuple(batch.targets.shape)}; give those of the whole batch"
-            )
-        extras = {name: column[index] for name, column in batch.extras.items()}
-        black = bool(extras.get("black", False))
-        board = boards_from_planes(batch.inputs[index : index + 1], np.array([black]))[0]
-        title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
-        return diagram(
-            board,
-            black,
-            title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
-            answer=_marked(batch.targets[index], black),
-            found=None if prediction is None else _marked(prediction[index], black),
-            promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
-        )
+        return describe_position(batch, index, prediction)
+
+    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+        """The move found, such as ``d1d8``."""
+        return tell_move(batch, index, prediction)
+
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+        """Whether it is legal; told with the extra ``chess`` only."""
+        return judge_move(batch, index, prediction)
+
+    def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
+        """The best legal move; needs the extra ``chess``."""
+        return restrict_move(batch, index, logits)
 
 
 def _packed(puzzles: Puzzles) -> PackedPositions:
     """Puzzles as tensors."""
     moves = torch.from_numpy(puzzles.moves.astype(np.int32))
     return PackedPositions(torch.from_numpy(np.ascontiguousarray(puzzles.boards)), moves)
-
-
-def _marked(grid: Tensor, black: bool) -> list[int]:
-    """The squares of the cells that hold 1."""
-    return [square_at(row, column, black) for row, column in (grid == 1).nonzero().tolist()]

@@ -30,7 +30,7 @@ def shorten(batch: Batch) -> tuple[Batch, Tensor]:
     """
     if not batch.labelled:
         raise TaskError("an end moves along the known way, and these mazes have none; sample some")
-    ways = _whole_squares(batch.targets.cpu().numpy())
+    ways = whole_squares(batch.targets.cpu().numpy())
     rows = np.flatnonzero(ways.sum(axis=(1, 2)) > NEARER + 1)
     if not len(rows):
         raise TaskError(
@@ -75,7 +75,7 @@ def misses(prediction: Tensor, batch: Batch) -> Misses:
         )
     said = prediction.cpu().numpy() == 1
     wrong = (prediction.cpu() != batch.targets.cpu()).flatten(1).sum(dim=1)
-    whole = _whole_squares(said)
+    whole = whole_squares(said)
     lattice = to_lattice(batch.inputs)
     joined, valid = np.ones(len(said), dtype=np.bool_), np.ones(len(said), dtype=np.bool_)
     for row in np.flatnonzero(wrong.numpy()):
@@ -88,7 +88,7 @@ def misses(prediction: Tensor, batch: Batch) -> Misses:
     return Misses(wrong, torch.from_numpy(joined), torch.from_numpy(valid))
 
 
-def _whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
+def whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
     """(N, h, w): whether all four pixels of a square are set."""
     inside = pixels[:, BORDER:-BORDER, BORDER:-BORDER] == 1
     whole: NDArray[np.bool_] = np.ones_like(inside[:, ::2, ::2])

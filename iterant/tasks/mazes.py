@@ -17,16 +17,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.tasks.carving import END, START, WALL, carve, shortest_path
+from iterant.tasks.answers import Verdict
+from iterant.tasks.carving import carve, shortest_path
 from iterant.tasks.chance import problem_numbers
 from iterant.tasks.easy_to_hard import Stored
 from iterant.tasks.edits import Misses
 from iterant.tasks.lattice import BORDER, to_image, to_lattice, to_pixels
+from iterant.tasks.maze_answers import judge_way, tell_way
 from iterant.tasks.maze_edits import misses, shorten
+from iterant.tasks.maze_reading import maze_batch, maze_parts, maze_problem
 from iterant.tasks.maze_views import describe_maze, read_maze
 from iterant.tasks.protocol import (
     Batch,
@@ -36,6 +38,7 @@ from iterant.tasks.protocol import (
     every_position_right,
     whole_number,
 )
+from iterant.tasks.reading import Material, Problem
 
 __all__ = ["Mazes", "shortest_path", "to_image", "to_lattice"]
 
@@ -120,24 +123,27 @@ class Mazes:
         Where no way leads from start to end the targets are -1 and extras say not solvable; with
         loops, the targets are one of the shortest ways.
         """
-        squares = read_maze(problem)
-        ends = [tuple(np.argwhere(squares == code)[0].tolist()) for code in (START, END)]
-        path = shortest_path(squares != WALL, ends[0], ends[1])
-        targets = np.full(to_pixels(squares).shape, -1, dtype=np.int64)
-        if path:
-            on_path = np.zeros_like(squares)
-            on_path[tuple(np.array(path).T)] = 1
-            targets = to_pixels(on_path).astype(np.int64)
-        extras: dict[str, NDArray[np.generic]] = {
-            "path_length": np.array([len(path) - 1], dtype=np.int64),
-            "solvable": np.array([bool(path)]),
-        }
-        inputs = torch.from_numpy(to_image(squares[None]).astype(np.float32))
-        return Batch(inputs, torch.from_numpy(targets)[None], extras)
+        return maze_batch(read_maze(problem))
+
+    def split(self, material: Material) -> list[Material]:
+        """Mazes in text stand apart by empty lines; a picture is one maze."""
+        return maze_parts(material)
+
+    def read(self, material: Material) -> Problem:
+        """A maze drawn in text, or in a picture with dark walls and a green and a red spot."""
+        return maze_problem(material)
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: every pixel right."""
         return every_position_right(prediction, batch)
+
+    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+        """How many squares are marked, and whether they are a way."""
+        return tell_way(batch, index, prediction)
+
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+        """Whether the marked squares are one way from start to end."""
+        return judge_way(batch, index, prediction)
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends two squares nearer, and the rows whose way was long enough."""

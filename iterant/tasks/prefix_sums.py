@@ -30,6 +30,7 @@ from iterant.tasks.protocol import (
     every_position_right,
     whole_number,
 )
+from iterant.tasks.reading import TEXT, Material, Problem
 
 _LARGEST = 10_000_000
 _STRIP = 64
@@ -111,9 +112,22 @@ class PrefixSums:
         self.check_size(len(bits))
         return _batch(np.array([bits], dtype=np.uint8))
 
+    def split(self, material: Material) -> list[Material]:
+        """A string a line."""
+        material.only(TEXT, reader="prefix sums")
+        return material.lines()
+
+    def read(self, material: Material) -> Problem:
+        """One string of bits."""
+        return Problem(self.encode(material.text), material.name)
+
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: every bit of the answer right."""
         return every_position_right(prediction, batch)
+
+    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+        """The bits of the answer."""
+        return "".join(map(str, prediction[index].tolist()))
 
     def flip(self, batch: Batch, index: int | Tensor) -> Batch:
         """The strings with the bit at ``index`` (one for all, or one each) turned over."""

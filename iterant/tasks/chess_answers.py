@@ -1,0 +1,100 @@
+"""What is to be seen and said of an answer to a chess puzzle: a board, a move, whether it is legal.
+
+    >>> tell_move(batch, 0, prediction)
+    'd1d8'
+    >>> judge_move(batch, 0, prediction)
+    Verdict(keeps=True, words='legal')
+
+Shapes: N positions, grids (N, 8, 8) as in `iterant.tasks.boards`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from iterant.errors import MissingExtra, TaskError
+from iterant.tasks.answers import Verdict
+from iterant.tasks.boards import boards_from_planes, square_at
+from iterant.tasks.diagrams import as_move, diagram, move_text
+from iterant.tasks.legality import assumed, best_legal, is_legal
+from iterant.tasks.positions import Position, parse_fen
+from iterant.tasks.protocol import Batch, Description
+
+_PROMOTIONS = ("", "", "n", "b", "r", "q", "")
+
+
+def describe_position(batch: Batch, index: int, prediction: Tensor | None) -> Description:
+    """One position seen by the side to move, with the answer and the move found."""
+    if not 0 <= index < len(batch):
+        raise TaskError(f"position {index} was asked for of {len(batch)}; count from 0")
+    if prediction is not None and prediction.shape != batch.targets.shape:
+        raise TaskError(
+            f"the prediction has shape {tuple(prediction.shape)}, "
+            f"the targets {tuple(batch.targets.shape)}; give those of the whole batch"
+        )
+    extras = {name: column[index] for name, column in batch.extras.items()}
+    position = position_at(batch, index)
+    black = position.black_to_move
+    title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
+    return diagram(
+        position.board,
+        black,
+        title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
+        answer=_marked(batch.targets[index], black),
+        found=None if prediction is None else _marked(prediction[index], black),
+        promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
+    )
+
+
+def position_at(batch: Batch, index: int) -> Position:
+    """The position behind the planes; what only a FEN holds is None where there was none."""
+    if "fen" in batch.extras:
+        return parse_fen(str(batch.extras["fen"][index]))
+    black = "black" in batch.extras and bool(batch.extras["black"][index])
+    board = boards_from_planes(batch.inputs[index : index + 1], np.array([black]))[0]
+    return Position(board, black, castling=None, en_passant=None)
+
+
+def tell_move(batch: Batch, index: int, prediction: Tensor) -> str:
+    """The move in the notation of engines, or what the marked squares are instead."""
+    position = position_at(batch, index)
+    black = position.black_to_move
+    return move_text(_marked(prediction[index], black), position.board, black)
+
+
+def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
+    """Whether the marked squares are a legal move, as far as that can be told here."""
+    position = position_at(batch, index)
+    black = position.black_to_move
+    move = as_move(_marked(prediction[index], black), position.board, black)
+    if move is None:
+        return Verdict(False, "no move: not one piece of the side to move and one other square")
+    try:
+        legal = is_legal(position, *move)
+    except MissingExtra:
+        return Verdict(
+            None, "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
+        )
+    said = assumed(position)
+    return Verdict(legal, ("legal" if legal else "not legal") + (f" ({said})" if said else ""))
+
+
+def restrict_move(batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
+    """(8, 8) int64: the legal move with the highest scores, by logits (2, 8, 8)."""
+    position = position_at(batch, index)
+    black = position.black_to_move
+    cells = [(row, column) for row in range(8) for column in range(8)]
+    square_of = {square_at(row, column, black): (row, column) for row, column in cells}
+    scores = (logits[1] - logits[0]).cpu()
+    move = best_legal(position, [float(scores[square_of[square]]) for square in range(64)])
+    grid = torch.zeros(8, 8, dtype=torch.int64)
+    for square in move:
+        grid[square_of[square]] = 1
+    return grid, assumed(position)
+
+
+def _marked(grid: Tensor, black: bool) -> list[int]:
+    """The squares of the cells that hold 1."""
+    return [square_at(row, column, black) for row, column in (grid == 1).nonzero().tolist()]

@@ -1,0 +1,75 @@
+"""Positions out of chess games in PGN, each with the move that was played, where one was.
+
+    >>> [part.name for part in game_parts(material)]
+    ['games.pgn game 1', 'games.pgn game 2']
+    >>> position_of(part)
+    ('6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1', (3, 59), 'the answer is the move of the game, Rd8#')
+
+A game that starts from a position of its own (a puzzle, a study) asks for its first move. Any
+other asks for the next move where it breaks off, or, if it is over, for its last one.
+Needs the extra ``chess``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+from iterant.errors import MissingExtra, TaskError
+from iterant.tasks.reading import Material
+
+if TYPE_CHECKING:
+    import chess
+    import chess.pgn
+
+Move = tuple[int, int]
+
+_GAMES = re.compile(r"\n\s*\n(?=\[)")
+
+
+def game_parts(material: Material) -> list[Material]:
+    """A part a game."""
+    games = [text for text in _GAMES.split(material.text) if text.strip()]
+    if len(games) == 1:
+        return [material]
+    return [material.part(text, f"game {number}") for number, text in enumerate(games, start=1)]
+
+
+def position_of(material: Material) -> tuple[str, Move | None, str]:
+    """The FEN of the position that a game asks about, the move played, and what was taken."""
+    game = _game(material)
+    moves = list(game.mainline_moves())
+    board = game.board()
+    if "FEN" not in game.headers:
+        ahead = board.copy()
+        for move in moves:
+            ahead.push(move)
+        if not ahead.is_game_over():
+            return ahead.fen(en_passant="fen"), None, f"the position after {len(moves)} half-moves"
+        for move in moves[:-1]:
+            board.push(move)
+        moves = moves[-1:]
+    if not moves:
+        return board.fen(en_passant="fen"), None, "the game's own position, no move given"
+    played = moves[0]
+    said = f"the answer is the move of the game, {board.san(played)}"
+    return board.fen(en_passant="fen"), (played.from_square, played.to_square), said
+
+
+def _game(material: Material) -> chess.pgn.Game:
+    library: Any
+    try:
+        library = importlib.import_module("chess.pgn")
+    except ImportError as error:
+        raise MissingExtra("chess", "chess", "reading games in PGN") from error
+    try:
+        game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text))
+    except ValueError as error:
+        raise TaskError(f"the game cannot be read: {error}; check its FEN tag") from error
+    if game is None or (not game.headers.get("FEN") and not game.variations):
+        raise TaskError("there is no game in it; give a PGN with tags and moves")
+    if game.errors:
+        raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
+    return game

@@ -1,0 +1,153 @@
+"""Problems are found in words, files, folders and streams; what cannot be read is named."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+
+import iterant
+from iterant.errors import DataError, IterantError, TaskError
+from iterant.tasks.protocol import Batch
+from iterant.tasks.reading import GAMES, PICTURE, Material, Reads, gather, generated
+
+FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+MAZE = "S.#\n#.#\n#.G\n"
+
+
+@pytest.mark.parametrize("word", ["mazes", "prefix-sums", "chess"])
+def test_every_shipped_task_reads(word: str) -> None:
+    assert isinstance(iterant.task(word), Reads)
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"), [("mazes", MAZE), ("prefix-sums", "1011001"), ("chess", FEN)]
+)
+def test_words_a_file_and_a_stream_are_read_as_encode_reads(
+    word: str, problem: str, tmp_path: Path
+) -> None:
+    task = iterant.task(word)
+    wanted = task.encode(problem)
+    file = tmp_path / "problem.txt"
+    file.write_text(problem)
+    stream = io.BytesIO(problem.encode())
+    for found in (gather(task, problem), gather(task, str(file)), gather(task, "-", stdin=stream)):
+        assert len(found.problems) == 1
+        assert found.refused == ()
+        assert torch.equal(found.problems[0].batch.inputs, wanted.inputs)
+        assert torch.equal(found.problems[0].batch.targets, wanted.targets)
+
+
+def test_a_file_holds_a_string_a_line_and_a_bad_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("# for people\n1011\n\n12\r\n0 0 1\n")
+    found = gather(iterant.task("prefix-sums"), str(file))
+    assert [problem.name for problem in found.problems] == ["many.txt line 2", "many.txt line 5"]
+    assert [problem.batch.targets.tolist() for problem in found.problems] == [
+        [[1, 1, 0, 1]],
+        [[0, 0, 1]],
+    ]
+    ((name, error),) = found.refused
+    assert name == "many.txt line 4"
+    assert "'2'" in str(error)
+
+
+def test_mazes_in_one_file_stand_apart_by_empty_lines(tmp_path: Path) -> None:
+    file = tmp_path / "two.maze"
+    file.write_text("\nS G\n\n\nS.#\n#.G\n\n")
+    found = gather(iterant.task("mazes"), str(file)).problems
+    assert [problem.name for problem in found] == ["two.maze line 2", "two.maze line 5"]
+    assert [problem.batch.inputs.shape[-2:] for problem in found] == [(8, 12), (10, 12)]
+
+
+def test_a_folder_is_read_by_name_and_hidden_files_are_not(tmp_path: Path) -> None:
+    for name, bits in (("b.txt", "11"), ("a.txt", "0"), (".hidden", "111")):
+        (tmp_path / name).write_text(bits)
+    found = gather(iterant.task("prefix-sums"), str(tmp_path))
+    assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
+
+
+def test_a_maze_without_a_way_says_so() -> None:
+    (problem,) = gather(iterant.task("mazes"), "S#G").problems
+    assert problem.unsolvable == "no way leads from start to end"
+    assert not problem.batch.labelled
+    (open_one,) = gather(iterant.task("mazes"), "S.G").problems
+    assert open_one.unsolvable == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "problem", "said"),
+    [
+        ("mazes", "S..\n#G", "line 2 has 2"),
+        ("mazes", "S.S\n#.G", "second"),
+        ("mazes", "...\n#.G", "without start"),
+        ("mazes", "S..\n#..", "without end"),
+        ("mazes", "photo.png", "there is no file 'photo.png'"),
+        ("prefix-sums", "10x1", "'x' at position 3"),
+        ("prefix-sums", "  ", "empty"),
+        ("prefix-sums", "bits.txt", "there is no file"),
+        ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "one king"),
+        ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "at most 6 fields"),
+        ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "stalemated"),
+    ],
+)
+def test_bad_problems_are_one_line(word: str, problem: str, said: str) -> None:
+    with pytest.raises(IterantError) as caught:
+        gather(iterant.task(word), problem)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_stream_and_an_empty_folder_say_so(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="standard input is empty"):
+        gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b" \n"))
+    with pytest.raises(DataError, match="holds no file"):
+        gather(iterant.task("mazes"), str(tmp_path))
+
+
+def test_a_kind_that_a_task_does_not_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(
+        TaskError, match=r"prefix sums read text, and p\.png is of the kind picture"
+    ):
+        gather(iterant.task("prefix-sums"), str(tmp_path / "p.png"))
+    with pytest.raises(TaskError, match="of the kind games"):
+        gather(iterant.task("mazes"), "-", stdin=io.BytesIO(b"x"), kind=GAMES)
+
+
+def test_more_bytes_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iterant.tasks.reading._LARGEST", {"text": 4, GAMES: 4, PICTURE: 4})
+    with pytest.raises(DataError, match="the most that is read"):
+        gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b"10101"))
+
+
+class Own:
+    """A task that reads nothing but what encode takes."""
+
+    spec = iterant.task("prefix-sums").spec
+
+    def encode(self, problem: str) -> Batch:
+        return Batch(torch.ones(1, 1, len(problem)), torch.zeros(1, len(problem)).long())
+
+
+def test_a_task_without_readers_is_given_the_text() -> None:
+    (problem,) = gather(Own(), "ab\ncd").problems  # type: ignore[arg-type]
+    assert problem.batch.inputs.shape == (1, 1, 5)
+
+
+def test_generated_problems_are_those_of_the_sample() -> None:
+    task = iterant.task("mazes")
+    found = generated(task, count=2, size=5, seed=3).problems
+    batch = task.sample(2, size=5, seed=3)
+    assert [problem.name for problem in found] == [
+        "mazes, size 5, seed 3 (1 of 2)",
+        "mazes, size 5, seed 3 (2 of 2)",
+    ]
+    assert torch.equal(torch.cat([problem.batch.inputs for problem in found]), batch.inputs)
+
+
+def test_what_is_neither_text_nor_picture_is_said() -> None:
+    with pytest.raises(TaskError, match="neither text nor a picture"):
+        _ = Material("noise.bin", b"\xff\xfe\x00\x80").text
