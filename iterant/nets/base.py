@@ -13,6 +13,10 @@ from iterant.nets.layers import RecallConv, conv, head
 from iterant.nets.readout import readout
 
 
+_LEAST = 1e-6
+"""Added to a mean square, so that features that are all zero stay zero."""
+
+
 @dataclass(frozen=True)
 class PaperConfig:
     """What the paper's networks are described by; saved as JSON beside the weights."""
@@ -32,6 +36,8 @@ class PaperConfig:
     blocks: int = 2
     """Residual blocks an iteration, two convolutions each."""
     group_norm: bool = False
+    bounded: bool = False
+    """After every iteration each position's features are divided by their root mean square."""
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
@@ -101,6 +107,17 @@ class PaperNet(nn.Module):
             return features
         mixed: Tensor = self.recall(features, memory)
         return torch.relu(mixed) if self.config.recall_relu else mixed
+
+    def bounding(self, features: Tensor) -> Tensor:
+        """The features after an iteration: as they are, or of unit mean square everywhere.
+
+        What cannot grow cannot explode, however many iterations follow; the direction is kept.
+        """
+        if not self.config.bounded:
+            return features
+        exact = torch.promote_types(features.dtype, torch.float32)
+        square = features.to(exact).square().mean(dim=1, keepdim=True)
+        return features * (square + _LEAST).rsqrt().to(features.dtype)
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, classes, *S)."""

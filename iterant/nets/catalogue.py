@@ -53,6 +53,7 @@ def variant_config(
     width: int | None = None,
     head: tuple[int, ...] | None = None,
     group_norm: bool = False,
+    bounded: bool = False,
     depth: int = 30,
 ) -> PaperConfig:
     """One of the paper's architectures for any problem; what is None is the paper's choice.
@@ -72,6 +73,7 @@ def variant_config(
         "readout": readout,
         "recall": recall,
         "group_norm": group_norm,
+        "bounded": bounded,
     }
     # The authors put a ReLU after the recall convolution of recurrent networks in 1D alone.
     own = {"depth": depth} if made is FeedForwardConfig else {"recall_relu": recall and dims == 1}

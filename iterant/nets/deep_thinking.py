@@ -27,7 +27,7 @@ class DeepThinking(PaperNet):
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration; the same at every index."""
         after: Tensor = self.block(self.recalling(features, memory))
-        return after
+        return self.bounding(after)
 
     @property
     def recurrent(self) -> list[nn.Parameter]:

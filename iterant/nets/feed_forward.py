@@ -49,7 +49,7 @@ class FeedForward(PaperNet):
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """Iteration ``index``, with the weights of that iteration."""
         after: Tensor = self.blocks[index](self.recalling(features, memory))
-        return after
+        return self.bounding(after)
 
     @property
     def recurrent(self) -> list[nn.Parameter]:

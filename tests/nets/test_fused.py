@@ -20,10 +20,13 @@ def gradients(net: DeepThinking) -> dict[str, Tensor]:
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("recall", [False, True])
 @pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("bounded", [False, True])
 def test_logits_and_gradients_equal_the_plain_network(
-    dims: int, recall: bool, resumed: bool
+    dims: int, recall: bool, resumed: bool, bounded: bool
 ) -> None:
-    config = PaperConfig(dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1)
+    config = PaperConfig(
+        dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1, bounded=bounded
+    )
     net = build(config.kind, config, seed=5)
     assert isinstance(net, DeepThinking)
     net = net.double()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
+from iterant.engine import last, think
 from iterant.errors import DataError, NetError, UnknownName
 from iterant.nets import (
     DeepThinking,
@@ -124,6 +125,8 @@ def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
         for block in range(config.blocks):
             inner = torch.relu(norm(layer(f"block.{block}.conv1.weight", phi)))
             phi = torch.relu(norm(layer(f"block.{block}.conv2.weight", inner)) + phi)
+        if config.bounded:
+            phi = phi / ((phi**2).sum(dim=1, keepdim=True) / config.width + 1e-6) ** 0.5
     for index in range(0, 2 * len(config.head) + 1, 2):
         phi = layer(f"head.{index}.weight", torch.relu(phi) if index else phi)
     return phi
@@ -132,7 +135,10 @@ def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("recall", [False, True])
 @pytest.mark.parametrize("group_norm", [False, True])
-def test_the_network_is_the_papers_equations(dims: int, recall: bool, group_norm: bool) -> None:
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_network_is_the_papers_equations(
+    dims: int, recall: bool, group_norm: bool, bounded: bool
+) -> None:
     config = PaperConfig(
         dims=dims,
         channels=3,
@@ -140,6 +146,7 @@ def test_the_network_is_the_papers_equations(dims: int, recall: bool, group_norm
         recall=recall,
         recall_relu=dims == 1,
         group_norm=group_norm,
+        bounded=bounded,
         head=(6, 4),
     )
     net = build(config.kind, config, seed=3)
@@ -219,3 +226,18 @@ def test_inputs_that_cannot_be_read_are_refused(inputs: Tensor, text: str) -> No
 def test_networks_offer_the_protocol() -> None:
     assert isinstance(build("deep-thinking", {"dims": 2, "channels": 3, "width": 4}), Net)
     assert not isinstance(nn.Linear(2, 2), Net)
+
+
+@pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
+def test_bounded_features_have_unit_mean_square_wherever_they_are(kind: str) -> None:
+    described: dict[str, Any] = {"dims": 2, "channels": 3, "width": 8, "bounded": True}
+    net = build(kind, described, seed=1)
+    assert isinstance(net, nn.Module)
+    with torch.no_grad():
+        for weight in net.parameters():
+            weight.mul_(30)  # unbounded, twenty iterations of this are past every number
+    inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2))
+    features = last(think(net, inputs, steps=20)).features
+    square = features.square().mean(dim=1)
+    assert torch.allclose(square[square > 0.5], torch.ones(()), atol=1e-3)
+    assert (square > 0.5).double().mean() > 0.9
