@@ -12,7 +12,6 @@ from iterant.errors import NetError
 from iterant.nets.layers import RecallConv, conv, head
 from iterant.nets.readout import readout
 
-
 _LEAST = 1e-6
 """Added to a mean square, so that features that are all zero stay zero."""
 
