@@ -1,0 +1,31 @@
+// What an answer to a maze is worth, in words.
+
+import { END, START, WALL } from "./maze.js";
+import { count } from "../words.js";
+
+// "right", "way" (a way through, but another than the shortest), "wrong" or "none" (no way).
+export function judge(maze, said) {
+  const truth = maze.way();
+  if (!truth.length) return "none";
+  const marked = said.reduce((sum, value) => sum + value, 0);
+  const inside = new Set(truth);
+  const same = marked === truth.length && truth.every((square) => said[square]);
+  if (same && inside.size === marked) return "right";
+  const through = maze.way((square) => said[square] && maze.squares[square] !== WALL);
+  const ends = said[maze.squares.indexOf(START)] && said[maze.squares.indexOf(END)];
+  if (ends && through.length && through.length === marked) {
+    // Where loops leave several shortest ways, each of them is right.
+    return through.length === truth.length ? "right" : "way";
+  }
+  return "wrong";
+}
+
+export function verdict(maze, said) {
+  const steps = maze.way().length - 1;
+  return {
+    right: `Its answer is right: the way from start to end has ${count(steps, "step")}.`,
+    way: `Its answer is a way through, though not the shortest, which has ${count(steps, "step")}.`,
+    wrong: "Its answer is not right.",
+    none: "Walls cut the end off from the start: there is no way, whatever it draws.",
+  }[judge(maze, said)];
+}

@@ -1,0 +1,149 @@
+// A maze: squares that are wall, free, start or end, in the benchmark's conventions.
+//
+//     const maze = Maze.carved(21, seeded(7));
+//     maze.image();               // { data, dims: [1, 3, 48, 48] }, what the network reads
+//     maze.way();                 // squares from start to end, or [] where there is no way
+//     maze.text();                // "#" walls, "." free, S and E: what iterant solve reads
+
+export const [WALL, FREE, START, END] = [0, 1, 2, 3];
+
+const BORDER = 3; // pixels of wall around; a square is two by two pixels
+const COLOURS = [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]];
+const SIGNS = "#.SE";
+
+export class Maze {
+  constructor(height, width, squares) {
+    Object.assign(this, { height, width, squares });
+  }
+
+  // Depth first from the start: step to a random unseen neighbour two squares on, and break
+  // through the wall between; go back where there is none. Exactly one way joins any two squares.
+  static carved(size, random) {
+    const side = (size + 1) / 2;
+    const squares = new Uint8Array(size * size);
+    const place = (cell) => 2 * Math.floor(cell / side) * size + 2 * (cell % side);
+    const start = random.below(side * side);
+    const end = (start + 1 + random.below(side * side - 1)) % (side * side);
+    const trail = [start];
+    squares[place(start)] = FREE;
+    while (trail.length) {
+      const cell = trail.at(-1);
+      const [row, column] = [Math.floor(cell / side), cell % side];
+      const unseen = [[-1, 0], [0, 1], [1, 0], [0, -1]].filter(([down, right]) => {
+        const [r, c] = [row + down, column + right];
+        return r >= 0 && c >= 0 && r < side && c < side && !squares[place(r * side + c)];
+      });
+      if (!unseen.length) {
+        trail.pop();
+        continue;
+      }
+      const [down, right] = unseen[random.below(unseen.length)];
+      const next = cell + down * side + right;
+      squares[place(cell) + down * size + right] = FREE;
+      squares[place(next)] = FREE;
+      trail.push(next);
+    }
+    squares[place(start)] = START;
+    squares[place(end)] = END;
+    return new Maze(size, size, squares);
+  }
+
+  static read(text) {
+    const lines = text.trim().split("\n");
+    const squares = Uint8Array.from(lines.join(""), (sign) => SIGNS.indexOf(sign));
+    return new Maze(lines.length, lines[0].length, squares);
+  }
+
+  text() {
+    const signs = Array.from(this.squares, (code) => SIGNS[code]).join("");
+    return signs.match(new RegExp(`.{${this.width}}`, "g")).join("\n");
+  }
+
+  at = (row, column) => this.squares[row * this.width + column];
+  get start() {
+    return this.squares.indexOf(START);
+  }
+  get end() {
+    return this.squares.indexOf(END);
+  }
+
+  // A wall where there was none, or none where there was; start and end stay.
+  set(square, code) {
+    if (this.squares[square] === START || this.squares[square] === END) return false;
+    if (this.squares[square] === code) return false;
+    this.squares[square] = code;
+    return true;
+  }
+
+  // The start or the end moved to a free square, leaving a free one behind.
+  move(code, square) {
+    if (this.squares[square] !== FREE) return false;
+    this.squares[this.squares.indexOf(code)] = FREE;
+    this.squares[square] = code;
+    return true;
+  }
+
+  neighbours(square) {
+    const [row, column] = [Math.floor(square / this.width), square % this.width];
+    const found = [];
+    if (row > 0) found.push(square - this.width);
+    if (column < this.width - 1) found.push(square + 1);
+    if (row < this.height - 1) found.push(square + this.width);
+    if (column > 0) found.push(square - 1);
+    return found;
+  }
+
+  // A shortest way from start to end, both included.
+  way(open = (square) => this.squares[square] !== WALL) {
+    const towards = new Map([[this.end, this.end]]);
+    const waiting = [this.end];
+    for (const square of waiting) {
+      if (square === this.start) break;
+      for (const next of this.neighbours(square)) {
+        if (!towards.has(next) && open(next)) {
+          towards.set(next, square);
+          waiting.push(next);
+        }
+      }
+    }
+    if (!towards.has(this.start)) return [];
+    const squares = [this.start];
+    while (squares.at(-1) !== this.end) squares.push(towards.get(squares.at(-1)));
+    return squares;
+  }
+
+  get pixels() {
+    return [2 * this.height + 2 * BORDER, 2 * this.width + 2 * BORDER];
+  }
+
+  // The four pixels of a square, as places in an image of one channel.
+  pixelsOf(square) {
+    const wide = this.pixels[1];
+    const row = 2 * Math.floor(square / this.width) + BORDER;
+    const first = row * wide + 2 * (square % this.width) + BORDER;
+    return [first, first + 1, first + wide, first + wide + 1];
+  }
+
+  image() {
+    const [high, wide] = this.pixels;
+    const data = new Float32Array(3 * high * wide);
+    this.squares.forEach((code, square) => {
+      for (const pixel of this.pixelsOf(square)) {
+        COLOURS[code].forEach((value, channel) => {
+          data[channel * high * wide + pixel] = value;
+        });
+      }
+    });
+    return { data, dims: [1, 3, high, wide] };
+  }
+
+  // One value a square from one a pixel: the smallest of its four.
+  perSquare(values) {
+    const smallest = new Float32Array(this.squares.length);
+    for (let square = 0; square < smallest.length; square += 1) {
+      const [one, two, three, four] = this.pixelsOf(square);
+      smallest[square] = Math.min(values[one], values[two], values[three], values[four]);
+    }
+    return smallest;
+  }
+}

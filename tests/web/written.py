@@ -1,0 +1,102 @@
+"""Local rules whose weights are written down: right by construction, and exactly recovering.
+
+    >>> written_mazes(tmp_path / "mazes")            # a folder of weights
+    >>> written_sums(tmp_path / "sums")
+
+Mazes: each square knows, for each of its four sides, whether the start or the end lies beyond it
+(its neighbour is one, or has one beyond another side than the one it came from). A square is on
+the way when it is an end or two of its sides lead to one. Where all ways are single, what a square
+knows depends on the squares beyond it alone, so whatever was in the features is gone after as many
+iterations as the maze is deep.
+
+Prefix sums: each position takes the parity of its left neighbour (1 even, -1 odd, 0 unknown) and
+turns it over where its own bit is 1. Knowledge moves one position an iteration.
+
+Tanh of 20 is 1 in single precision, so features are exact.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from iterant.nets import LocalRuleConfig
+from iterant.runs import save_weights
+
+_LOUD = 20.0
+_OPPOSITE = (1, 0, 3, 2)
+"""Of up, down, left, right: the order in which a local rule sees its neighbours."""
+
+
+def written_mazes(folder: Path) -> Path:
+    """A network that solves any maze whose ways are single."""
+    width, channels = 5, 3
+    config = LocalRuleConfig(
+        dims=2, channels=channels, width=width, hidden=width, stem=2, isotropic=False,
+        masked=True, readout="argmax-open",
+    )  # fmt: skip
+    is_end = torch.tensor([1.0, 1.0, -2.0])  # of red, green, blue: 1 for start and end, else 0
+    sight = torch.zeros(width, 5 * width)
+    recall = torch.zeros(width, 5 * channels)
+    for side in range(4):
+        there = (1 + side) * width
+        onwards = [other for other in range(4) if other != _OPPOSITE[side]]
+        sight[side, [there + other for other in onwards]] = 1
+        recall[side, (1 + side) * channels : (2 + side) * channels] = is_end
+    recall[4, :channels] = is_end
+    head = torch.tensor([[0.0] * 5, [1.0, 1.0, 1.0, 1.0, 2.0]])
+    return _saved(
+        folder, config, "mazes", sight, recall, torch.zeros(width), torch.eye(width) * _LOUD,
+        head, torch.tensor([1.5, 0.0]),
+    )  # fmt: skip
+
+
+def written_sums(folder: Path) -> Path:
+    """A network that solves any string of L bits in L iterations."""
+    config = LocalRuleConfig(dims=1, channels=1, width=1, hidden=10, isotropic=False)
+    # A row a hidden number: what it takes of the left parity, of the left input, of the own, and 1.
+    # With s = 1 for bit 0 and -1 for bit 1 (-2 times the input), left parity times s, then s where
+    # there is no left neighbour, whose input is 0.
+    product = [(1, 0, 1, -1), (-1, 0, -1, -1), (1, 0, -1, -1), (-1, 0, 1, -1)]
+    first = [(0, 0, 1, 0), (0, 1, 1, -1), (0, -1, 1, -1), (0, 0, -1, 0), (0, 1, -1, -1), (0, -1, -1, -1)]
+    rows = torch.tensor([*product, *first]).float()
+    sight, recall = torch.zeros(10, 3), torch.zeros(10, 3)
+    sight[:, 1] = rows[:, 0]
+    recall[:, 0], recall[:, 1] = -2 * rows[:, 2], 2 * rows[:, 1]
+    mix = torch.tensor([[1.0, 1, -1, -1, 1, -1, -1, -1, 1, 1]]) * _LOUD
+    return _saved(
+        folder, config, "prefix-sums", sight, recall, rows[:, 3], mix,
+        torch.tensor([[1.0], [-1.0]]), torch.zeros(2),
+    )  # fmt: skip
+
+
+def untrained_chess(folder: Path) -> Path:
+    """A small local rule for chess that never learned anything."""
+    from iterant.nets import LocalRule, build
+
+    config = LocalRuleConfig(dims=2, channels=12, width=8, hidden=16, readout="two-best")
+    net = build(config.kind, config.described(), seed=3)
+    assert isinstance(net, LocalRule)
+    described = {"kind": config.kind, "config": config.described(), "task": "chess"}
+    return save_weights(folder, described, net.state_dict())
+
+
+def _saved(
+    folder: Path, config: LocalRuleConfig, task: str, sight: Tensor, recall: Tensor,
+    recall_bias: Tensor, mix: Tensor, head: Tensor, head_bias: Tensor,
+) -> Path:  # fmt: skip
+    ones = (1,) * config.dims  # every kernel is one wide: neighbours are seen by `sights`
+    tensors = {
+        "sight.weight": sight.view(*sight.shape, *ones),
+        "recall.weight": recall.view(*recall.shape, *ones),
+        "recall.bias": recall_bias,
+        "mix.weight": mix.view(*mix.shape, *ones),
+        "mix.bias": torch.zeros(config.width),
+        "head.weight": head.view(*head.shape, *ones),
+        "head.bias": head_bias,
+    }
+    return save_weights(
+        folder, {"kind": config.kind, "config": config.described(), "task": task}, tensors
+    )
