@@ -46,6 +46,13 @@ _WHERE: dict[str, dict[str, str]] = {
         "run-time-weighted": "iterant.training.parts:run_time_weighted",
         "pool": "iterant.training.parts:pool",
     },
+    "damage": {
+        "zeros": "iterant.training.damage:zeros",
+        "noise": "iterant.training.damage:noise",
+        "another": "iterant.training.damage:another",
+        "jitter": "iterant.training.damage:jitter",
+        "disc": "iterant.training.damage:disc",
+    },
     "optimizer": {
         "adam": "iterant.training.parts:adam",
         "adamw": "iterant.training.parts:adamw",
@@ -55,6 +62,11 @@ _WHERE: dict[str, dict[str, str]] = {
         "steps": "iterant.training.parts:steps",
         "cosine": "iterant.training.parts:cosine",
         "constant": "iterant.training.parts:constant",
+        "hold": "iterant.training.parts:hold",
+    },
+    "choose": {
+        "validation": "iterant.training.watching:by_validation",
+        "watch": "iterant.training.watching:by_watching",
     },
     "recipe": {"recipe": "iterant.training.recipes:recipe"},
     "trained": {

@@ -12,7 +12,9 @@ Shapes: B batch, C channels, W width, K classes, *S space.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -46,6 +48,8 @@ class Stretch:
     """What the loss is multiplied by before its gradients are taken"""
     each: tuple[float, ...] = ()
     """A loss after every iteration with these weights; empty: one loss after the last"""
+    settle: float = 0.0
+    """What the mean absolute change of the features an iteration adds to the loss, times this"""
 
 
 class Hands(Protocol):
@@ -116,9 +120,19 @@ def stretch_loss(
             share = stretch.each[len(states) - 2]
             losses.append(share * criterion(net, thought.logits, inputs, targets, smoothing))
     if losses:
-        return torch.stack(losses).sum(), states
-    final = last_of(think(net, inputs, steps=0, state=states[-1]))
-    return criterion(net, final.logits, inputs, targets, smoothing), states
+        loss = torch.stack(losses).sum()
+    else:
+        final = last_of(think(net, inputs, steps=0, state=states[-1]))
+        loss = criterion(net, final.logits, inputs, targets, smoothing)
+    if stretch.settle:
+        loss = loss + stretch.settle * restlessness(states)
+    return loss, states
+
+
+def restlessness(states: Sequence[State]) -> Tensor:
+    """The mean absolute change of the features from one of these states to the next."""
+    changes = [(b.features - a.features).abs().mean() for a, b in pairwise(states)]
+    return torch.stack(changes).mean()
 
 
 def push_back(net: Net, loss: Tensor, scale: Tensor | None) -> None:

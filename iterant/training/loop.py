@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from iterant import names
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.runs import RunFolder
 from iterant.runs.shards import SMALLEST_SHARD_MB
@@ -178,11 +179,11 @@ class Loop:
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
             fresh |= self._judge("validation", self.watcher.validate)
-            self._keep_best(epoch)
         if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
             watched = self._judge("watch", self.watcher.watch)
             self.watched |= watched.keys()
             fresh |= watched
+        self._keep_best(epoch, fresh)
         if fresh and self.shown is not None:
             self.reporter.show(replace(self.shown, figures=dict(self.figures),
                                        monitoring=tuple(sorted(self.watched)),
@@ -202,15 +203,12 @@ class Loop:
                    "seconds": time.monotonic() - begun})  # fmt: skip
         return figures
 
-    def _keep_best(self, epoch: int) -> None:
-        """Keep the weights that validate best, the earlier ones on a tie, for the next save.
-
-        The earlier ones, as the authors do: training on past the fit lets features grow.
-        """
-        accuracy = self.figures.get("validation")
-        if accuracy is None or accuracy <= self.best.get("validation", -1.0):
+    def _keep_best(self, epoch: int, fresh: Figures) -> None:
+        """Keep the weights that the recipe's way of choosing calls better than the best so far."""
+        found = names.find("choose", self.recipe.choose)(fresh, self.best)
+        if found is None:
             return
-        self.best = {"validation": accuracy, "epoch": epoch, "step": self.update}
+        self.best = {**found, "epoch": epoch, "step": self.update}
         if self.folder is not None:
             self.unsaved = {name: weight.clone() for name, weight in self.learner.judged().items()}
 

@@ -43,9 +43,12 @@ def pool(recipe: Recipe) -> Objective:
         slots=recipe.pool_slots,
         fresh=recipe.pool_fresh,
         damage=recipe.pool_damage,
+        kinds=recipe.pool_damage_kinds,
         shortest=recipe.pool_shortest,
-        longest=recipe.iterations,
+        longest=recipe.pool_longest or recipe.iterations,
         every=recipe.pool_every,
+        settle=recipe.pool_settle,
+        hard=recipe.pool_hard,
     )
 
 
@@ -65,6 +68,7 @@ def _paper_net(recipe: Recipe, spec: TaskSpec) -> PaperConfig:
         width=recipe.width,
         head=recipe.head,
         group_norm=recipe.group_norm,
+        bounded=recipe.bounded,
         depth=recipe.iterations,
     )
 
@@ -101,12 +105,24 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
 
 def adam(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
     """Adam with the weight decay added to the gradient."""
-    return torch.optim.Adam(groups, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True)
+    return torch.optim.Adam(
+        groups,
+        lr=recipe.rate,
+        betas=(0.9, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
 
 
 def adamw(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay."""
-    return torch.optim.AdamW(groups, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True)
+    return torch.optim.AdamW(
+        groups,
+        lr=recipe.rate,
+        betas=(0.9, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
 
 
 def sgd(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
@@ -150,9 +166,16 @@ def constant(recipe: Recipe, epoch: int, progress: float) -> float:
     return 1.0
 
 
+def hold(recipe: Recipe, epoch: int, progress: float) -> float:
+    """No decay for a share of the run, then a straight fall towards nothing at its end."""
+    return min(1.0, (1 - progress) / (1 - recipe.hold))
+
+
 def rate_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
     """What the rate is multiplied by at an update: warm-up times schedule."""
     epoch, total = update // per_epoch, per_epoch * recipe.epochs
     warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch < recipe.warmup else 1.0
+    if update < recipe.warmup_updates:
+        warm *= (update + 1) / recipe.warmup_updates
     factor: float = names.find("schedule", recipe.schedule)(recipe, epoch, update / total)
     return warm * factor

@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.engine import State
 from iterant.errors import RecipeError
+from iterant.nets.protocol import Net, readout_of
+from iterant.training.damage import Blow
 from iterant.training.hands import Hands, Stretch, blank
 from iterant.training.moments import Moment
 from iterant.training.objectives import Update
@@ -34,6 +37,8 @@ class Slots:
     features: Tensor
     filled: Tensor
     """(slots,) bool: whether the features were ever thought"""
+    solved: Tensor | None = None
+    """(slots,) bool: whether the answer was right when the slot was last thought about, if asked"""
 
 
 @dataclass
@@ -45,11 +50,17 @@ class ReplayPool:
     fresh: float = 0.3
     """Share of a batch that is replaced by new problems, begun at the projection"""
     damage: float = 0.3
-    """Share of the old states that are damaged: zeros, noise or another slot's state"""
+    """Share of the old states that are damaged"""
+    kinds: tuple[str, ...] = ("zeros", "noise", "another")
+    """How, each as likely: words for functions of `iterant.training.damage`"""
     shortest: int = 10
     longest: int = 30
     every: bool = False
     """A loss after every iteration of a stretch, all alike, instead of one at its end"""
+    settle: float = 0.0
+    """Weight of the features' mean absolute change an iteration, added to the loss"""
+    hard: bool = False
+    """A slot lets go of its problem only when solved; until then it begins again with the same"""
     held: Slots | None = field(default=None, repr=False)
     noise: Tensor | None = field(default=None, repr=False)
 
@@ -84,12 +95,14 @@ class ReplayPool:
         learned = hands.learn(
             held.inputs[mine],
             held.targets[mine],
-            Stretch(k, each=(1 / k,) * k if self.every else ()),
+            Stretch(k, each=(1 / k,) * k if self.every else (), settle=self.settle),
             state=State(crew.mine(features)),
             restart=~held.filled[mine],
         )
         held.features[rows] = crew.gather(learned.end.features).to(held.features.dtype)
         held.filled[rows] = True
+        if held.solved is not None:
+            held.solved[rows] = _solved(hands.net, held, rows)
         return learned.loss
 
     def _slots(self, hands: Hands, update: Update) -> Slots:
@@ -102,27 +115,37 @@ class ReplayPool:
                 targets=update.targets[again].clone(),
                 features=blank(hands.net, update.inputs, self.slots),
                 filled=torch.zeros(self.slots, dtype=torch.bool, device=device),
+                solved=torch.ones(self.slots, dtype=torch.bool, device=device)
+                if self.hard
+                else None,
             )
         return self.held
 
     def _renew(self, held: Slots, rows: Tensor, update: Update) -> None:
-        """Put new problems into these slots."""
+        """Put new problems into these slots, but for those that keep theirs."""
+        held.filled[rows] = False
+        if held.solved is not None:
+            # Written without asking which: a question to the device would wait for the answer.
+            new = held.solved[rows]
+            for mine, given in ((held.inputs, update.inputs), (held.targets, update.targets)):
+                mine[rows] = torch.where(new.view(-1, *[1] * (mine.dim() - 1)), given, mine[rows])
+            return
         held.inputs[rows] = update.inputs
         held.targets[rows] = update.targets
-        held.filled[rows] = False
 
     def _damaged(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
-        """The states of these slots, some of them damaged in one of three ways."""
+        """The states of these slots, some of them damaged in one of the ways."""
         generator, device = moment.generator("damage"), held.features.device
         hit = torch.rand(len(rows), generator=generator) < self.damage
-        how = torch.randint(3, (len(rows),), generator=generator).where(hit, -1)
+        how = torch.randint(len(self.kinds), (len(rows),), generator=generator).where(hit, -1)
         other = torch.randint(self.slots, (len(rows),), generator=generator)
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         features = held.features[rows]
         kind = how.to(device).view(-1, *[1] * (features.dim() - 1))
-        features = features.masked_fill(kind == 0, 0)
-        features = torch.where(kind == 1, self._noise(held, moment)[which], features)
-        return torch.where(kind == 2, held.features[other], features)
+        blow = Blow(features, held.features, self._noise(held, moment)[which], other, generator)
+        for number, word in enumerate(self.kinds):
+            features = torch.where(kind == number, names.find("damage", word)(blow), features)
+        return features
 
     def _noise(self, held: Slots, moment: Moment) -> Tensor:
         """Unit Gaussian noise, drawn once a run: drawing it anew would cost more than learning."""
@@ -134,8 +157,18 @@ class ReplayPool:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold to go on exactly."""
-        return {} if self.held is None else dict(vars(self.held))
+        held = {} if self.held is None else vars(self.held)
+        return {name: value for name, value in held.items() if value is not None}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what a checkpoint held; nothing: begin with empty slots."""
         self.held = Slots(**tensors) if tensors else None
+
+
+@torch.no_grad()
+def _solved(net: Net, held: Slots, rows: Tensor) -> Tensor:
+    """(rows,) bool: whether each of these slots' states gives the right answer."""
+    inputs, targets = held.inputs[rows], held.targets[rows]
+    right = net.answer(held.features[rows]).argmax(dim=1) == targets
+    counted = readout_of(net).counted(inputs)
+    return (right if counted is None else right | ~counted).flatten(1).all(dim=1)

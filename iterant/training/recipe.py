@@ -37,6 +37,8 @@ class Recipe:
     """Widths between features and classes; None: the paper's, or (width, width / 2) in 1D"""
     group_norm: bool = False
     """Normalise features in 4 groups after every convolution of a block"""
+    bounded: bool = False
+    """Divide each position's features by their root mean square after every iteration"""
     hidden: int = 64
     """Of a local rule: numbers that a square computes with"""
     isotropic: bool = True
@@ -53,6 +55,8 @@ class Recipe:
     """Share held out for validation"""
     data_seed: int = 0
     """Which problems: the same set for every seed of the run"""
+    mirror: bool = False
+    """Show half of the problems mirrored, where the task says that they stay good problems"""
 
     # The objective
     objective: str = "progressive"
@@ -67,10 +71,18 @@ class Recipe:
     """Share of a batch that is new problems"""
     pool_damage: float = 0.3
     """Share of the states that are damaged"""
+    pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
+    """How: zeros, noise, another (slot's state), jitter (noise added), disc (zeros in a part)"""
     pool_shortest: int = 10
-    """k is drawn from pool_shortest to iterations"""
+    """k is drawn from pool_shortest to pool_longest"""
+    pool_longest: int | None = None
+    """None: as many as iterations"""
     pool_every: bool = False
     """A loss after every iteration of a stretch, not only after the last"""
+    pool_settle: float = 0.0
+    """Weight of a penalty, the mean absolute change of the features an iteration"""
+    pool_hard: bool = False
+    """A slot keeps its problem until that is solved"""
     smoothing: float = 0.0
     """Label smoothing"""
 
@@ -83,6 +95,8 @@ class Recipe:
     """Divide the rate of the recurrent parameters by the iterations"""
     momentum: float = 0.9
     """Of sgd"""
+    beta2: float = 0.999
+    """Of adam and adamw: how slowly they forget the size of gradients"""
     weight_decay: float = 2e-4
     """Added to the gradient by adam and sgd, decoupled in adamw"""
     clip: float | None = None
@@ -97,8 +111,12 @@ class Recipe:
     """How often as many problems are trained on as the set holds"""
     warmup: int = 10
     """Epochs of exponential warm-up"""
+    warmup_updates: int = 0
+    """Updates of linear warm-up"""
     schedule: str = "steps"
-    """steps (at milestones), cosine or constant"""
+    """steps (at milestones), cosine, constant or hold"""
+    hold: float = 0.6
+    """Of the schedule hold: the share of the run before the rate falls"""
     milestones: tuple[int, ...] = ()
     """Epochs at which the rate is multiplied by decay"""
     decay: float = 0.1
@@ -107,8 +125,10 @@ class Recipe:
     # Watching
     validate_every: int = 1
     """Epochs between validations, which also choose the best checkpoint"""
+    choose: str = "validation"
+    """What chooses the best weights: validation, or watch (the accuracy on larger problems)"""
     watch_every: int = 5
-    """Epochs between looks at larger problems (monitoring only); 0: never"""
+    """Epochs between looks at larger problems; 0: never"""
     watch_count: int = 100
     """How many of them"""
     checkpoint_every: int = 1
@@ -124,7 +144,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself, naming the field."""
-        for name in ("head", "milestones", "notes", "size"):
+        for name in ("head", "milestones", "notes", "size", "pool_damage_kinds"):
             value = getattr(self, name)
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
@@ -147,9 +167,10 @@ class Recipe:
 
 _WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
           "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
-          "pool_shortest": 1, "data_seed": 0, "hidden": 1}  # fmt: skip
+          "pool_shortest": 1, "data_seed": 0, "hidden": 1, "warmup_updates": 0}  # fmt: skip
 _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
-           "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1)}  # fmt: skip
+           "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
+           "beta2": (0, 0.99999)}  # fmt: skip
 
 
 def _check(recipe: Recipe) -> None:
@@ -157,7 +178,7 @@ def _check(recipe: Recipe) -> None:
         if not _is_whole(value := getattr(recipe, name), least):
             hint = " (m; the paper has 30)" if name == "iterations" else ""
             raise RecipeError(f"{name}{hint} must be a whole number from {least} on, got {value!r}")
-    for name in ("width", "count"):
+    for name in ("width", "count", "pool_longest"):
         if not _is_whole(value := getattr(recipe, name), 1) and value is not None:
             raise RecipeError(f"{name} must be a whole number above 0, got {value!r}")
     for name, (low, high) in _SHARES.items():
@@ -167,15 +188,17 @@ def _check(recipe: Recipe) -> None:
         value = getattr(recipe, name)
         if not (_is_number(value) and value > 0) and not (name == "clip" and value is None):
             raise RecipeError(f"{name} must be above 0, got {value!r}")
-    if not _is_number(recipe.weight_decay) or recipe.weight_decay < 0:
-        raise RecipeError(f"weight_decay must be 0 or more, got {recipe.weight_decay!r}")
+    for name in ("weight_decay", "pool_settle"):
+        if not _is_number(value := getattr(recipe, name)) or value < 0:
+            raise RecipeError(f"{name} must be 0 or more, got {value!r}")
     if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):
         raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
-    for name in ("group_norm", "throttle", "isotropic", "masked", "pool_every"):
+    for name in ("group_norm", "bounded", "throttle", "isotropic", "masked", "pool_every",
+                 "pool_hard", "mirror"):  # fmt: skip
         if not isinstance(value := getattr(recipe, name), bool):
             raise RecipeError(f"{name} must be true or false, got {value!r}")
     _check_lists(recipe)
-    for kind in ("objective", "optimizer", "schedule", "precision"):
+    for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
         word, words = getattr(recipe, kind), names.known(kind)
         if word not in words:
             raise RecipeError(names.unknown(kind, str(word), words))
@@ -191,6 +214,15 @@ def _check_lists(recipe: Recipe) -> None:
     pair = isinstance(size, tuple) and len(size) == 2 and all(_is_whole(end, 0) for end in size)
     if not (size is None or _is_whole(size, 1) or pair):
         raise RecipeError(f"size must be a number, or two for a range, got {size!r}")
+    known = names.known("damage")
+    if not isinstance(recipe.pool_damage_kinds, tuple) or not recipe.pool_damage_kinds:
+        raise RecipeError(
+            f"pool_damage_kinds must be one or more of {', '.join(known)}, "
+            f"got {recipe.pool_damage_kinds!r}"
+        )
+    for word in recipe.pool_damage_kinds:
+        if word not in known:
+            raise RecipeError(names.unknown("damage", str(word), known))
     for name in ("name", "net"):
         if not isinstance(value := getattr(recipe, name), str):
             raise RecipeError(f"{name} must be a word, got {value!r}")

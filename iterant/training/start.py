@@ -180,7 +180,7 @@ def begun(
         "net": described,
         "seed": seed,
         # Averaged weights go on improving after validation is perfect; others do not.
-        "prefer": "best" if recipe.average is None else "averaged",
+        "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
     folder = RunFolder.create(out, config) if crew.rank == 0 else None
     loop = Loop(task, recipe, seed, learner, problems, folder=folder, reporter=reporter,

@@ -2,12 +2,14 @@
 
 In-distribution accuracy says nothing about extrapolation, so a run also looks at somewhat larger
 problems at several times the iterations, with labels (accuracy) and without (whether features
-settle). That is monitoring: it is recorded, and never chooses a checkpoint.
+settle). That is monitoring: it is recorded, and chooses a checkpoint only where a recipe says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -67,6 +69,30 @@ class Watcher:
             except ValueError:
                 return name, None
         return name, self.larger[name]
+
+
+def by_validation(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
+    """The figure of better weights: those that validate best, the earlier ones on a tie.
+
+    The earlier ones, as the authors do: training on past the fit lets features grow.
+    """
+    accuracy = fresh.get("validation")
+    if accuracy is None or accuracy <= best.get("validation", -1.0):
+        return None
+    return {"validation": accuracy}
+
+
+def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
+    """The figures of better weights: those best on larger problems, the later ones on a tie.
+
+    The later ones, for this is for recipes that let the rate fall and hold features back. The
+    larger problems are then no test any more: their size must be reported as validated on.
+    """
+    late = [value for name, value in fresh.items() if name.endswith(" at 4m")]
+    if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
+        return None
+    validated = {"validation": fresh["validation"]} if "validation" in fresh else {}
+    return {"watched": watched, **validated}
 
 
 def finite(net: torch.nn.Module) -> bool:

@@ -12,7 +12,7 @@ import iterant
 from iterant.runs import RunFolder
 from iterant.training import train
 from iterant.training.loop import Loop
-from iterant.training.watching import Watcher
+from iterant.training.watching import Figures, Watcher
 
 
 @pytest.fixture(name="whole")
@@ -35,9 +35,9 @@ class TestChoosing:
         kept: dict[int, torch.Tensor] = {}
         original = Loop._keep_best
 
-        def keep(loop: Loop, epoch: int) -> None:
+        def keep(loop: Loop, epoch: int, fresh: Figures) -> None:
             kept[epoch] = loop.learner.judged()["net.projection.weight"].clone()
-            original(loop, epoch)
+            original(loop, epoch, fresh)
 
         monkeypatch.setattr(Loop, "_keep_best", keep)
         run = begin(tmp_path / "run", epochs=5, watch_every=1)
@@ -72,6 +72,24 @@ class TestChoosing:
             ours, theirs = run.load(name)[0], whole["progressive"].load(name)[0]
             assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
         assert not [r for r in run.metrics() if r["kind"] == "watch"]
+
+    def test_larger_problems_choose_where_the_recipe_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = iter([(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)])
+        monkeypatch.setattr(Watcher, "validate", lambda self, net: {"validation": 0.5})
+        monkeypatch.setattr(
+            Watcher,
+            "watch",
+            lambda self, net: dict(zip(("48 at 4m", "64 at 4m"), next(told), strict=True)),
+        )
+        run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
+        # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
+        about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
+        assert run.load("best")[1] == about
+        best, chosen = run.load("best")[0], iterant.load(run.path)
+        assert isinstance(chosen, torch.nn.Module)
+        assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
 
     def test_features_that_explode_when_watched_stop_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

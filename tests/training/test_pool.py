@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 import restated
@@ -34,7 +35,11 @@ def hands_of(*, idle: bool = False) -> Watched:
 
 
 def copied(slots: Slots | None) -> Slots | None:
-    return slots and Slots(**{name: value.clone() for name, value in vars(slots).items()})
+    return slots and Slots(**{name: value.clone() for name, value in there(slots).items()})
+
+
+def there(slots: Slots) -> dict[str, Tensor]:
+    return {name: value for name, value in vars(slots).items() if value is not None}
 
 
 def updates(
@@ -91,7 +96,7 @@ class TestSlots:
                 continue
             outside = torch.ones(SLOTS, dtype=torch.bool)
             outside[rows] = False
-            for name, value in vars(before).items():
+            for name, value in there(before).items():
                 assert torch.equal(value[outside], vars(after)[name][outside]), name
 
     def test_a_slot_is_filled_exactly_when_its_own_problem_was_thought_about(self) -> None:
@@ -108,6 +113,43 @@ class TestSlots:
         assert {tuple(row.flatten().tolist()) for row in after.inputs} == given
         answers = (after.inputs[:, 0] > 0).long().cumsum(dim=1) % 2
         assert torch.equal(after.targets, answers)
+
+
+class TestHard:
+    def test_a_slot_lets_go_of_its_problem_only_when_solved(self) -> None:
+        pool, kept = small(hard=True), 0
+        for update, rows, before, asked, after in updates(pool, hands_of(), 40):
+            net = tiny()
+            assert after.solved is not None
+            right = net.answer(after.features[rows]).argmax(dim=1) == after.targets[rows]
+            assert torch.equal(after.solved[rows], right.all(dim=1))
+            assert bool(asked.restart[:2].all())
+            if before is None:
+                continue
+            assert before.solved is not None
+            for place in range(2):
+                slot = int(rows[place])
+                new = bool(before.solved[slot])
+                kept += not new
+                for given, old, now in (
+                    (update.inputs, before.inputs, asked.inputs),
+                    (update.targets, before.targets, asked.targets),
+                ):
+                    assert torch.equal(now[place], given[place] if new else old[slot])
+        assert kept > 10
+
+    def test_slots_never_thought_about_keep_nothing(self) -> None:
+        (_, rows, _, _, after), *_ = list(updates(small(hard=True), hands_of(), 1))
+        assert after.solved is not None
+        outside = torch.ones(SLOTS, dtype=torch.bool)
+        outside[rows] = False
+        assert bool(after.solved[outside].all())
+
+    def test_a_pool_that_is_not_asked_keeps_no_score(self) -> None:
+        pool = small()
+        for _ in updates(pool, hands_of(), 2):
+            pass
+        assert set(pool.tensors()) == {"inputs", "targets", "features", "filled"}
 
 
 class TestDamage:
@@ -198,6 +240,24 @@ class TestLearning:
             # The fresh rows alone teach the projection.
             assert bool(theirs[0].any())
 
+    def test_restless_features_cost(self) -> None:
+        calm, pool = small(), small(settle=0.7)
+        for (*_, asked, _), (*_, other, _) in zip(
+            updates(pool, hands_of(), 3), updates(calm, hands_of(), 3), strict=True
+        ):
+            net, features = tiny(), other.state.features
+            rows = other.restart.view(-1, 1, 1)
+            path = [torch.where(rows, net.start(other.inputs), features)]
+            for _ in range(other.steps):
+                path.append(restated.unrolled(net, other.inputs, path[-1], 1))
+            changes = sum(float((b - a).detach().abs().sum()) for a, b in pairwise(path))
+            mean = changes / (other.steps * path[0].numel())
+            assert asked.learned is not None
+            assert other.learned is not None
+            assert mean > 0.01
+            difference = float(asked.learned.loss - other.learned.loss)
+            assert difference == pytest.approx(0.7 * mean, rel=1e-10)
+
     def test_rows_that_go_on_teach_the_projection_nothing(self) -> None:
         net, hands = tiny(), hands_of()
         pool = small()
@@ -235,7 +295,7 @@ class TestLearning:
             update = Update(fresh.inputs.double(), fresh.targets, Moment(2, number), Crew())
             successor.run(hands_of(), update)
         assert successor.held is not None
-        for name, value in vars(whole[-1]).items():
+        for name, value in there(whole[-1]).items():
             assert torch.equal(vars(successor.held)[name], value), name
 
 

@@ -150,15 +150,17 @@ def test_every_recipe_is_whole_and_survives_json(word: str, problem: str, net: s
 
 
 OTHER: dict[str, Any] = {
-    "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "hidden": 9,
-    "isotropic": False, "masked": True, "size": 16,
-    "count": 500, "validation": 0.1, "data_seed": 3, "objective": "pool", "iterations": 12,
-    "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_damage": 0.1, "pool_shortest": 2,
-    "pool_every": True, "smoothing": 0.2, "optimizer": "sgd", "rate": 0.5, "throttle": True,
-    "momentum": 0.8, "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3,
-    "warmup": 1, "schedule": "cosine", "milestones": (2,), "decay": 0.5, "validate_every": 2,
-    "watch_every": 0, "watch_count": 7, "checkpoint_every": 4, "precision": "bf16",
-    "notes": ("why",),
+    "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "bounded": True,
+    "hidden": 9, "isotropic": False, "masked": True, "size": 16, "count": 500, "validation": 0.1,
+    "data_seed": 3, "mirror": True, "objective": "pool", "iterations": 12, "alpha": 0.25,
+    "pool_slots": 64, "pool_fresh": 0.4, "pool_damage": 0.1,
+    "pool_damage_kinds": ("disc", "jitter"), "pool_shortest": 2, "pool_longest": 3,
+    "pool_every": True, "pool_settle": 0.3, "pool_hard": True, "smoothing": 0.2,
+    "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8, "beta2": 0.95,
+    "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1,
+    "warmup_updates": 7, "schedule": "cosine", "hold": 0.5, "milestones": (2,), "decay": 0.5,
+    "validate_every": 2, "choose": "watch", "watch_every": 0, "watch_count": 7,
+    "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
 }  # fmt: skip
 """Another value for every field."""
 
@@ -202,6 +204,13 @@ class TestChanging:
 
 
 BAD: dict[str, list[Any]] = {
+    "beta2": [-0.1, 1.0, "slow"],
+    "hold": [-0.1, 1.0, None],
+    "pool_settle": [-1, "a little", float("nan")],
+    "pool_longest": [0, 1.5],
+    "pool_hard": [1, None],
+    "choose": ["test", None],
+    "warmup_updates": [-1, 0.5],
     "alpha": [-0.1, 1.1, float("nan"), "half", None, True],
     "iterations": [0, -1, 2.5, "30", True],
     "rate": [0, -1e-3, float("inf"), float("nan"), "fast", None],

@@ -42,6 +42,18 @@ def test_warm_up_and_milestones_multiply() -> None:
     assert factors[2] == pytest.approx(0.5 * (1 - math.exp(-3 / 4)))
 
 
+def test_hold_is_constant_and_then_falls_straight_to_nothing() -> None:
+    chosen = Recipe(epochs=10, warmup=0, schedule="hold", hold=0.6)
+    factors = [rate_factor(chosen, update, 10) for update in range(100)]
+    assert factors[:61] == [1.0] * 61
+    assert factors[60:] == pytest.approx([1 - step / 40 for step in range(40)])
+
+
+def test_linear_warm_up_update_by_update() -> None:
+    chosen = Recipe(epochs=2, warmup=0, warmup_updates=4, schedule="constant")
+    assert [rate_factor(chosen, update, 5) for update in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
 def test_the_papers_sums_by_the_numbers() -> None:
     factors = by_epoch(recipe("paper", "prefix-sums"))
     assert factors[0] == pytest.approx(0.0951626)
