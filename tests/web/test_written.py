@@ -20,7 +20,9 @@ def test_the_maze_rule_solves_and_recovers(tmp_path: Path) -> None:
     start = iterant.last(iterant.think(net, batch.inputs, steps=0)).features
     noise = torch.randn(start.shape, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        after = iterant.last(iterant.think(net, batch.inputs, steps=400, state=State(start + noise)))
+        after = iterant.last(
+            iterant.think(net, batch.inputs, steps=400, state=State(start + noise))
+        )
     assert task.solved(after.prediction, batch).all()
 
 

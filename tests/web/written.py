@@ -60,7 +60,14 @@ def written_sums(folder: Path) -> Path:
     # With s = 1 for bit 0 and -1 for bit 1 (-2 times the input), left parity times s, then s where
     # there is no left neighbour, whose input is 0.
     product = [(1, 0, 1, -1), (-1, 0, -1, -1), (1, 0, -1, -1), (-1, 0, 1, -1)]
-    first = [(0, 0, 1, 0), (0, 1, 1, -1), (0, -1, 1, -1), (0, 0, -1, 0), (0, 1, -1, -1), (0, -1, -1, -1)]
+    first = [
+        (0, 0, 1, 0),
+        (0, 1, 1, -1),
+        (0, -1, 1, -1),
+        (0, 0, -1, 0),
+        (0, 1, -1, -1),
+        (0, -1, -1, -1),
+    ]
     rows = torch.tensor([*product, *first]).float()
     sight, recall = torch.zeros(10, 3), torch.zeros(10, 3)
     sight[:, 1] = rows[:, 0]
