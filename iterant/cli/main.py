@@ -24,6 +24,7 @@ from iterant.cli.importing import import_
 from iterant.cli.info import info
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
+from iterant.cli.solve import solve
 from iterant.cli.train import train
 
 app = App(
@@ -40,6 +41,7 @@ app = App(
 )
 # The task comes before the options: --size takes every word that follows it.
 app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
+app.command(solve, usage="Usage: iterant solve TASK [PROBLEM…] [OPTIONS]")
 app.command(train, usage="Usage: iterant train TASK [OPTIONS]")
 app.command(analyze, usage="Usage: iterant analyze RUN… [OPTIONS]")
 app.command(evaluate, usage="Usage: iterant evaluate RUN… [OPTIONS]")

@@ -28,29 +28,51 @@ _CONTRAST = 60
 """Of 255: less between a sign and its cell is hard to read."""
 
 
-def terminal(description: Description, console: Console | None = None) -> Text:
-    """The description as a terminal shows it; its plain text where that cannot be shown."""
+def terminal(
+    description: Description, console: Console | None = None, *, lines: int | None = None
+) -> Text:
+    """The description as a terminal shows it; its plain text where that cannot be shown.
+
+    With ``lines``, what is wider than the terminal or takes more lines than that is made smaller.
+    """
     console = console or Console()
     heading = Text(description.title, style="bold")
-    body = _coloured(description, console.width) if _has_colours(console) else None
+    body = _coloured(description, console.width, lines) if has_colours(console) else None
     parts = [heading, body if body is not None else Text(description.text.rstrip("\n"))]
     if description.caption:
         parts.append(Text(description.caption, style="dim"))
     return Text("\n").join(part for part in parts if part.plain)
 
 
-def _has_colours(console: Console) -> bool:
+def has_colours(console: Console) -> bool:
+    """Whether the terminal has enough colours to draw in."""
     return console.color_system in ("256", "truecolor", "windows") and not console.no_color
 
 
-def _coloured(description: Description, width: int) -> Text | None:
-    """In colours, or None where the terminal is too narrow."""
+def _coloured(description: Description, width: int, lines: int | None) -> Text | None:
+    """In colours, or None where the terminal is too narrow and nothing may be made smaller."""
     if description.glyphs:
-        return _signs(description, width)
-    cells = description.cells
-    if cells.shape[1] > width:
+        signs = _signs(description, width)
+        if lines is None or (signs is not None and signs.plain.count("\n") < lines):
+            return signs
+    rows = len(description.cells) if lines is None else 2 * lines
+    cells = _with_moves(description)
+    if cells.shape[1] > width or len(cells) > rows:
         cells = squeezed(cells)
+    if lines is not None:
+        cells = fitted(cells, width, rows)
     return _halves(cells) if cells.shape[1] <= width else None
+
+
+def fitted(cells: Cells, columns: int, rows: int) -> Cells:
+    """The cells made smaller until they fit, each the mean of those that it stands for."""
+    factor = max(cells.shape[1] / max(1, columns), len(cells) / max(1, rows))
+    if factor <= 1:
+        return cells
+    from PIL import Image
+
+    size = (max(1, int(cells.shape[1] / factor)), max(1, int(len(cells) / factor)))
+    return np.asarray(Image.fromarray(cells).resize(size, Image.Resampling.BOX))
 
 
 def squeezed(cells: Cells) -> Cells:

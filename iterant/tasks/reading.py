@@ -130,7 +130,8 @@ def gather(
         if not refused:
             raise TaskError(f"{where} holds no problem; give some")
         name, first = refused[0]
-        raise type(first)(f"{name}: {first}" if name else str(first)) from first
+        told = str(first) if str(first).startswith(name) else f"{name}: {first}"
+        raise _same_kind(first, told) from first
     return Gathered(tuple(found), tuple(refused))
 
 
@@ -144,6 +145,11 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
     return Gathered(
         tuple(Problem(batch[[row]], name + number) for row, number in enumerate(numbers))
     )
+
+
+def _same_kind(error: IterantError, told: str) -> IterantError:
+    """An error of the same family that says something else; some take other things to be made."""
+    return DataError(told) if isinstance(error, DataError) else TaskError(told)
 
 
 def _split(task: Task, material: Material) -> list[Material]:

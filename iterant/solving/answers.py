@@ -9,7 +9,7 @@ grows smaller, for whoever keeps accounts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -66,12 +66,19 @@ class Gathering:
 
 
 @torch.no_grad()
-def solve(net: Net, inputs: Tensor, *, max_steps: int = 1000, rule: Rule | None = None) -> Answer:
+def solve(
+    net: Net,
+    inputs: Tensor,
+    *,
+    max_steps: int = 1000,
+    rule: Rule | None = None,
+    onlooker: Onlooker | None = None,
+) -> Answer:
     """Think about every problem until the rule is met or ``max_steps`` iterations are done.
 
     Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
     default rule stops a sample when its answer has not changed for 30 iterations. Networks of
-    fixed depth take at most that depth.
+    fixed depth take at most that depth. An onlooker is shown every iteration.
     """
     if max_steps < 1:
         raise NetError(f"max_steps must be 1 or more, got {max_steps}")
@@ -79,6 +86,8 @@ def solve(net: Net, inputs: Tensor, *, max_steps: int = 1000, rule: Rule | None 
     budget = max_steps if depth is None else min(max_steps, depth)
     gathered = Gathering(len(inputs), inputs.device)
     for glance in shrinking(net, inputs, StableAnswer() if rule is None else rule, budget):
+        if onlooker is not None:
+            onlooker(glance)
         leaving = glance.leaving
         if bool(leaving.any()):
             prediction, answered_at = glance.answer()
@@ -109,6 +118,10 @@ class Glance:
     def answer(self) -> tuple[Tensor, Tensor]:
         """Prediction (b, *S) and the step (b,) that it comes from, were all to stop now."""
         return self.watch.answer(self.thought)
+
+
+Onlooker = Callable[[Glance], None]
+"""Somebody who is shown every iteration of the samples that still think."""
 
 
 def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Glance]:

@@ -1,0 +1,166 @@
+"""``iterant solve``: let a network think about a problem, and watch it.
+
+iterant solve mazes --size 59 --seed 3 --save maze.gif
+iterant solve mazes photo.png
+iterant solve prefix-sums 1011001
+echo 1011001 | iterant solve prefix-sums -
+iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
+iterant solve chess games.pgn --save answers.json
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from iterant import names
+from iterant.cli.screen import console
+from iterant.cli.tasks import DataPath, TaskName, task_of
+from iterant.errors import TaskError, UsageError
+
+if TYPE_CHECKING:
+    from iterant.halting import Rule
+    from iterant.nets.protocol import Net
+    from iterant.tasks.protocol import Task
+    from iterant.tasks.reading import Gathered
+
+_WORDS = ("stable", "settled", "plain", "max-confidence")
+
+
+def solve(
+    task: TaskName,
+    /,
+    *problems: Annotated[
+        str,
+        Parameter(
+            help="a problem as text, a file, a folder, or - for standard input: bits, a maze drawn "
+            "with # and spaces or in a picture, a FEN, games in PGN; none: one is generated",
+            allow_leading_hyphen=True,
+        ),
+    ],
+    net: Annotated[
+        str | None,
+        Parameter(help="a run folder, weights or a shipped name [default: the task's own]"),
+    ] = None,
+    size: Annotated[str | None, Parameter(help="how hard a generated problem is")] = None,
+    seed: Annotated[int, Parameter(help="of a generated problem")] = 0,
+    count: Annotated[int, Parameter(help="generated problems")] = 1,
+    save: Annotated[
+        Path | None,
+        Parameter(help="write FILE.png, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json"),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        Parameter(
+            help="iterations at most [default: 1000, or one for each square if that is more]"
+        ),
+    ] = None,
+    halt: Annotated[
+        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_WORDS)}")
+    ] = "stable",
+    patience: Annotated[
+        int | None,
+        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
+    ] = None,
+    tolerance: Annotated[
+        float, Parameter(help="share of their norm that features may move, for settled")
+    ] = 1e-3,
+    live: Annotated[
+        bool, Parameter(help="show the thinking while it goes on, where there is a terminal")
+    ] = True,
+    legal: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="also choose the best answer that the rules allow (chess: legal moves)",
+        ),
+    ] = False,
+    pgn: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="read the problems as games in PGN"),
+    ] = False,
+    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "cpu",
+    data: DataPath = None,
+) -> None:
+    """Let a network think about problems and say what it found."""
+    from iterant.cli.solve_report import Report, check_target
+    from iterant.cli.solve_view import watching
+    from iterant.solving import solutions
+
+    target = None if save is None else check_target(save)
+    rule = rule_of(halt, patience, tolerance)
+    if max_steps is not None and max_steps < 1:
+        raise UsageError(f"--max-steps must be 1 or more, got {max_steps}")
+    made = task_of(task, data)
+    found = _found(made, problems, size, seed, count, pgn=pgn)
+    thinker = network(made, net, device)
+    screen = console()
+    report = Report(made, screen, many=len(found.problems) > 1)
+    with watching(made, screen, wanted=live and len(found.problems) == 1) as spectator:
+        for problem in found.problems:
+            report.begin(problem)
+        for solution in solutions(
+            thinker, made, found.problems, max_steps=max_steps, rule=rule, restrict=legal,
+            spectator=spectator,
+        ):  # fmt: skip
+            report.add(solution)
+    report.end()
+    if target is not None:
+        report.save(target, net=net or made.spec.name, rule=rule)
+    if found.refused:
+        from iterant.cli.failures import one_line, say
+
+        for name, error in found.refused:
+            say(f"iterant: left out {name}: {one_line(str(error))}")
+        raise TaskError(
+            f"{len(found.refused)} of {len(found.refused) + len(found.problems)} problems could "
+            "not be read; the others are answered above"
+        )
+
+
+def rule_of(word: str, patience: int | None, tolerance: float) -> Rule:
+    """The halting rule of that word."""
+    from iterant.halting import Fixed, MostConfident, SettledFeatures, StableAnswer
+
+    if word not in _WORDS:
+        raise UsageError(names.unknown("rule", word, _WORDS))
+    stable = StableAnswer() if patience is None else StableAnswer(patience)
+    made: tuple[Rule, ...] = (stable, SettledFeatures(tolerance), Fixed(), MostConfident())
+    return made[_WORDS.index(word)]
+
+
+def network(task: Task, word: str | None, device: str) -> Net:
+    """The network that is asked for, or the one that ships for the task."""
+    from iterant.zoo.loading import load, shipped
+
+    if word is None and task.spec.name not in shipped():
+        raise UsageError(
+            f"no network for {task.spec.name} ships with this version; "
+            "give one of your own: --net runs/m0"
+        )
+    return load(task.spec.name if word is None else word, device)
+
+
+def _found(
+    task: Task, words: tuple[str, ...], size: str | None, seed: int, count: int, *, pgn: bool
+) -> Gathered:
+    """The problems that are given, or some of the task's own making."""
+    from iterant.tasks.reading import GAMES, Gathered, gather, generated
+
+    if not words:
+        if pgn:
+            raise UsageError("--pgn says how a file is read; give the file too")
+        wanted = task.check_size(None) if size is None else task.parse_size(size)
+        return generated(task, count=count, size=wanted, seed=seed)
+    if size is not None:
+        raise UsageError("--size is for generated problems; give it or a problem, not both")
+    kind = GAMES if pgn else None
+    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
+    return Gathered(
+        tuple(problem for part in parts for problem in part.problems),
+        tuple(refused for part in parts for refused in part.refused),
+    )

@@ -1,0 +1,222 @@
+"""What ``iterant solve`` prints and writes when the thinking is done.
+
+    >>> report = Report(task, console(), many=False)
+    >>> report.add(solution)
+    >>> report.save(Path("maze.json"), net="mazes", rule=StableAnswer())
+
+The JSON file holds ``format`` ("iterant-solutions"), ``version`` (1), ``task``, ``net``, ``rule``
+and ``solutions``, a list in the order of the problems. Each solution has
+
+    problem         what it was called: a file, a line of it, or size and seed
+    notes           what was seen or assumed in reading it, a list
+    unsolvable      why there is no answer, or null
+    answer          in words: bits, a move, a way; null where there are none
+    prediction      the answer, rows of digits, a class a position (a maze: a digit a pixel)
+    truth           the true answer in the same form, or null where it is not known
+    right           whether the two are the same; null where that is not known
+    settled         whether the halting rule was met
+    iterations      taken; answered_at: the one whose answer it is
+    seconds         of thinking alone
+    sure            the probability of the least sure position, 0 to 1
+    keeps_rules     whether it keeps the task's rules (joins the ends, is legal); null: not known
+    verdict         the same in words
+    changes         every change of the answer that was kept: iteration, sure, answer in words
+    allowed         with --legal: the best answer that the rules allow; allowed_answer: in words
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from iterant.cli.failures import say
+from iterant.cli.figures import share
+from iterant.draw.animation import MOVING, check_animation, save_animation
+from iterant.draw.pictures import check_png, save_png
+from iterant.draw.terminal import terminal
+from iterant.draw.thinking import SIDE_BY_SIDE, outcome, thinking
+from iterant.errors import UsageError
+from iterant.halting import Rule
+from iterant.runs.files import shown, write_json
+from iterant.solving import Solution
+from iterant.tasks.protocol import Task
+from iterant.tasks.reading import Problem
+
+FORMAT, VERSION = "iterant-solutions", 1
+
+_SHEET = 64
+"""Problems on one picture."""
+_TURNS = 12
+"""Changes of an answer that are printed: the first and the last ones."""
+_WIDE = 60
+"""Signs of an answer in a table."""
+
+
+def check_target(path: Path) -> Path:
+    """The path itself if something can be written there: asked before thinking, not after."""
+    suffix = path.suffix.lower()
+    if suffix in MOVING:
+        return check_animation(path)
+    if suffix != ".json":
+        if suffix != ".png":
+            raise UsageError(
+                f"what was thought is written as .png, .gif, .mp4 or .json, got {shown(path)}; "
+                f"try {shown(path.with_suffix('.gif') if path.name else Path('thinking.gif'))}"
+            )
+        return check_png(path)
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"cannot write {shown(path)}: there is no folder {shown(path.parent)}; make it first"
+        )
+    return path
+
+
+class Report:
+    """Solutions as they come in."""
+
+    def __init__(self, task: Task, console: Console, *, many: bool) -> None:
+        """Print there: one solution at length, many as a table."""
+        self.task, self.console, self.many = task, console, many
+        self.solutions: list[Solution] = []
+
+    def begin(self, problem: Problem) -> None:
+        """Say what was read, before anyone thinks about it."""
+        for note in problem.notes:
+            self._line(f"{problem.name}: {note}" if problem.name else note)
+
+    def add(self, solution: Solution) -> None:
+        """Take a solution; one alone is shown when the live picture is gone."""
+        self.solutions.append(solution)
+
+    def end(self) -> None:
+        """Print everything."""
+        if not self.many:
+            self._one(self.solutions[0])
+            return
+        self.console.print(self._table())
+        self._line(self._summary())
+
+    def save(self, target: Path, *, net: str, rule: Rule) -> None:
+        """Write the answers as what the name of the file says."""
+        suffix = target.suffix.lower()
+        if suffix == ".json":
+            head = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name}
+            told = [solution.described() for solution in self.solutions]
+            write_json(target, {**head, "net": net, "rule": str(rule), "solutions": told})
+        else:
+            most = SIDE_BY_SIDE if suffix in MOVING else _SHEET
+            if len(self.solutions) > most:
+                say(f"iterant: {target.name} shows the first {most} of {len(self.solutions)}")
+            chosen = self.solutions[:most]
+            if suffix in MOVING:
+                save_animation(thinking(self.task, chosen), target)
+            else:
+                save_png([outcome(self.task, solution) for solution in chosen], target)
+        self._line(f"written to {target}")
+
+    def _one(self, solution: Solution) -> None:
+        """The picture and the facts of one solution."""
+        screen = self.console
+        whole = outcome(self.task, solution)
+        text = terminal(whole, screen)
+        if screen.is_terminal and max(map(len, text.plain.splitlines())) > screen.width:
+            text = terminal(whole, screen, lines=max(10, screen.height - 4))
+        screen.print(text, soft_wrap=not screen.is_terminal)
+        for name, words in facts(solution):
+            line = Text.assemble((f"{name:<10}", "dim"), words)
+            screen.print(line, soft_wrap=True)
+
+    def _table(self) -> Table:
+        names = ("problem", "answer", "iterations", "settled", "right", "sure")
+        table = Table(box=None)
+        for name in names:
+            table.add_column(name, no_wrap=name != "answer", overflow="fold")
+        for solution in self.solutions:
+            table.add_row(*_row(solution))
+        return table
+
+    def _summary(self) -> str:
+        done = [solution for solution in self.solutions if solution.prediction is not None]
+        judged = [solution for solution in done if solution.right is not None]
+        parts = [f"{len(self.solutions)} problems"]
+        if len(done) < len(self.solutions):
+            parts.append(f"{len(self.solutions) - len(done)} without a solution")
+        parts.append(f"{sum(solution.settled for solution in done)} settled")
+        if judged:
+            right = sum(solution.right is True for solution in judged)
+            parts.append(f"{right} right of {len(judged)} whose answer is known")
+        parts.append(f"{sum(solution.seconds for solution in done):.2f} s of thinking")
+        return ", ".join(parts)
+
+    def _line(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+
+def facts(solution: Solution) -> list[tuple[str, str]]:
+    """What is to be said of a solution, a name and words each."""
+    if solution.prediction is None:
+        return [("answer", f"none: {solution.problem.unsolvable}")]
+    rows = [("answer", solution.answer)] if solution.answer else []
+    if solution.allowed is not None:
+        rows[-1:] = [("allowed", f"{solution.allowed_answer}, the best that the rules allow"),
+                     ("plain", f"{solution.answer}, whatever the rules")]  # fmt: skip
+    if solution.verdict.words and solution.verdict.words not in solution.answer:
+        rows.append(("rules", solution.verdict.words))
+    rows.append(("settled" if solution.settled else "stopped", _ending(solution)))
+    each = 1000 * solution.seconds / max(1, solution.steps)
+    rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.2g} ms an iteration"))
+    rows.append(("right", _judgement(solution.right)))
+    rows.append(("sure", f"{share(solution.sure)} at the least sure position"))
+    if (turns := history(solution)) and len(solution.history) > 1:
+        rows.append(("changes", turns))
+    return rows
+
+
+def _ending(solution: Solution) -> str:
+    """When and why thinking stopped."""
+    since = solution.history[-1][0].step if solution.history else solution.steps
+    about = "" if solution.film.every == 1 else "about "
+    held = f"the answer is the same since {about}iteration {since:,}"
+    if solution.settled:
+        return f"after {solution.steps:,} iterations; {held}"
+    if solution.answered_at < solution.steps:
+        return (
+            f"after {solution.steps:,} iterations; the answer is that of {solution.answered_at:,}"
+        )
+    return f"after {solution.steps:,} iterations without settling; {held}; try a larger --max-steps"
+
+
+def _judgement(right: bool | None) -> str:
+    """Whether it equals the true answer."""
+    if right is None:
+        return "not known: there is no true answer to compare with"
+    return "yes, it equals the true answer" if right else "no, it differs from the true answer"
+
+
+def history(solution: Solution) -> str:
+    """How the answer changed, where the task has short words for it."""
+    turns = [
+        f"{frame.step}: {words} ({share(frame.sure)})"
+        for frame, words in solution.history
+        if words and len(words) <= _WIDE // 2
+    ]
+    if len(turns) > _TURNS:
+        turns = [*turns[: _TURNS // 2], "…", *turns[-_TURNS // 2 :]]
+    return ", ".join(turns)
+
+
+def _row(solution: Solution) -> list[str]:
+    """A solution among many."""
+    name = solution.problem.name or "problem"
+    if solution.prediction is None:
+        return [name, f"none: {solution.problem.unsolvable}", "-", "-", "-", "-"]
+    answer = solution.answer
+    if solution.allowed is not None:
+        answer = f"{solution.allowed_answer} (plain: {answer})"
+    words = {True: "yes", False: "no", None: "?"}
+    shortened = answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…"
+    return [name, shortened, f"{solution.steps:,}", words[solution.settled], words[solution.right],
+            share(solution.sure)]  # fmt: skip

@@ -1,0 +1,98 @@
+"""How a network thought about a problem, as frames to look at.
+
+    >>> [solution] = solutions(net, task, problems)
+    >>> save_animation(thinking(task, [solution]), "maze.gif")
+    >>> save_png(outcome(task, solution), "maze.png")
+
+On the way the true answer is not shown, lest it look like a guess of the network's; the last frame
+is judged. Several problems think side by side, each from its own first iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from iterant.draw.pictures import pixels
+from iterant.errors import UsageError
+from iterant.solving import Frame, Solution
+from iterant.tasks.protocol import Batch, Description, Task
+from iterant.tasks.reading import Problem
+
+FRAMES = 48
+"""Of an animation: at eight a second, six seconds."""
+SIDE_BY_SIDE = 16
+"""More would be too small to see."""
+
+
+def outcome(task: Task, solution: Solution) -> Description:
+    """The answer, judged where the true one is known; the problem alone where there is none."""
+    problem = solution.problem
+    if solution.prediction is None:
+        return problem_alone(task, problem)
+    # An answer that the rules allow was asked for, so it is the one that is shown.
+    shown = solution.prediction if solution.allowed is None else solution.allowed
+    described = task.describe(problem.batch, 0, prediction=shown)
+    words = [described.caption, solution.verdict.words if solution.right is None else "",
+             ended(solution)]  # fmt: skip
+    return replace(described, caption="; ".join(word for word in words if word))
+
+
+def problem_alone(task: Task, problem: Problem) -> Description:
+    """The problem without any answer, and why there is none where that is known."""
+    described = task.describe(hidden(problem.batch), 0)
+    return replace(described, caption=f"{described.caption}; {problem.unsolvable}".strip("; "))
+
+
+def at_work(task: Task, problem: Problem, frame: Frame) -> Description:
+    """The answer as it stood after one iteration, not judged."""
+    prediction = torch.from_numpy(frame.prediction)[None].long()
+    described = task.describe(hidden(problem.batch), 0, prediction=prediction)
+    return replace(described, caption=f"iteration {frame.step}")
+
+
+def ended(solution: Solution) -> str:
+    """When thinking stopped, in a few words."""
+    if solution.settled:
+        return f"settled after {solution.steps} iterations"
+    return f"not settled after {solution.steps} iterations"
+
+
+def hidden(batch: Batch) -> Batch:
+    """The problems with no answer to be seen."""
+    return Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
+
+
+def thinking(
+    task: Task, solved: Sequence[Solution], *, most: int = FRAMES, scale: int | None = None
+) -> list[NDArray[np.uint8]]:
+    """At most so many frames, spread over the iterations until the last change of any answer."""
+    if not solved:
+        raise UsageError("there is nothing to animate: no problem was solved")
+    if len(solved) > SIDE_BY_SIDE:
+        raise UsageError(
+            f"at most {SIDE_BY_SIDE} problems are animated side by side, got {len(solved)}; "
+            "save a .png or a .json, or solve fewer"
+        )
+    films = [solution.film for solution in solved if solution.prediction is not None]
+    last = max((film.changes()[-1].step for film in films), default=1)
+    sheets = [
+        [
+            problem_alone(task, each.problem)
+            if each.prediction is None
+            else at_work(task, each.problem, each.film.at(step))
+            for each in solved
+        ]
+        for step in steps_shown(last, most - 1)
+    ]
+    sheets.append([outcome(task, each) for each in solved])
+    return [pixels(sheet, scale=scale) for sheet in sheets]
+
+
+def steps_shown(last: int, most: int) -> list[int]:
+    """Iterations from 1 to the last change, evenly spread, none twice."""
+    return sorted({round(step) for step in np.linspace(1, max(1, last), max(1, most)).tolist()})

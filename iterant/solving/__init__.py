@@ -1,0 +1,26 @@
+"""Think until each problem is done, and say what came out.
+
+    >>> answer = solve(net, batch.inputs, max_steps=1000)
+    >>> for solution in solutions(net, task, gather(task, "mazes/").problems):
+    ...     solution.answer, solution.steps, solution.right
+
+`solve` takes tensors; `solutions` takes problems as people have them, keeps a film of the thinking
+and judges the answer.
+"""
+
+from iterant.solving.answers import Answer, Gathering, Glance, Onlooker, shrinking, solve
+from iterant.solving.film import Film, Frame
+from iterant.solving.solutions import Solution, solutions
+
+__all__ = [
+    "Answer",
+    "Film",
+    "Frame",
+    "Gathering",
+    "Glance",
+    "Onlooker",
+    "Solution",
+    "shrinking",
+    "solutions",
+    "solve",
+]

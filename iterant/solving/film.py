@@ -1,0 +1,110 @@
+"""The answers of one problem as they came and went, in bounded memory.
+
+    >>> film = Film(positions=64)
+    >>> film.put(Frame(step=1, prediction=…, sure=0.4))
+    >>> [frame.step for frame in film.changes()]
+    [1, 4, 7]
+
+A film holds looks that are spread evenly over the iterations, however many there were: when it is
+full, every other look is dropped and looks come half as often from then on. Films of small problems
+hold every iteration.
+
+Shapes: B batch, K classes, *S space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from iterant.engine import Thought
+from iterant.errors import UsageError
+from iterant.nets.protocol import readout_of
+
+_BYTES = 16 << 20
+_FEWEST, _MOST = 16, 4096
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The answer after one iteration."""
+
+    step: int
+    prediction: NDArray[np.uint8]
+    """(*S)"""
+    sure: float
+    """The probability of the class answered, at the position that is least sure"""
+
+
+class Film:
+    """Frames of one problem; a reel that never grows beyond its room."""
+
+    def __init__(self, positions: int, most: int | None = None) -> None:
+        """For a problem of so many positions; ``most``: frames, as many as fit 16 MiB for None."""
+        room = _BYTES // max(1, positions) if most is None else most
+        self.most = min(max(room, _FEWEST), _MOST) if most is None else room
+        if self.most < 2:
+            raise UsageError(f"a film holds 2 frames or more, got {most}")
+        self.every = 1
+        self._frames: list[Frame] = []
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """In the order of iterations."""
+        return tuple(self._frames)
+
+    def due(self, step: int) -> bool:
+        """Whether a look at this iteration is wanted; the first always is."""
+        return (step - 1) % self.every == 0
+
+    def put(self, frame: Frame) -> None:
+        """Keep a frame; the last one of a film is put whether due or not."""
+        if self._frames and frame.step <= self._frames[-1].step:
+            return
+        if len(self._frames) >= self.most:
+            self.every *= 2
+            self._frames = [kept for kept in self._frames if self.due(kept.step)]
+        self._frames.append(frame)
+
+    def at(self, step: int) -> Frame:
+        """The frame of that iteration, or the last one before it."""
+        if not self._frames:
+            raise UsageError("the film is empty: nothing was thought about")
+        before = [frame for frame in self._frames if frame.step <= step]
+        return before[-1] if before else self._frames[0]
+
+    def changes(self) -> tuple[Frame, ...]:
+        """The first frame, and every one whose answer differs from the one before."""
+        return tuple(
+            frame
+            for place, frame in enumerate(self._frames)
+            if place == 0
+            or not np.array_equal(frame.prediction, self._frames[place - 1].prediction)
+        )
+
+
+def sureness(thought: Thought) -> Tensor:
+    """(B,): the probability of the class answered, at the least sure of the positions that count.
+
+    For a move, that of the less sure of its two squares or of a square that it might have been
+    instead; for a path or bits, that of the most doubtful position.
+    """
+    answered = thought.prediction.unsqueeze(1)
+    chances = thought.logits.float().softmax(dim=1).gather(1, answered).squeeze(1)
+    counted = readout_of(thought.net).counted(thought.inputs)
+    if counted is not None:
+        chances = torch.where(counted, chances, 1.0)
+    return chances.flatten(1).amin(dim=1)
+
+
+def frames_of(thought: Thought) -> list[Frame]:
+    """A frame a sample of the batch."""
+    predictions = thought.prediction.to(torch.uint8).cpu().numpy()
+    return [
+        Frame(thought.step, prediction, sure)
+        for prediction, sure in zip(predictions, sureness(thought).tolist(), strict=True)
+    ]
