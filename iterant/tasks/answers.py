@@ -27,6 +27,9 @@ class Verdict:
     words: str
 
 
+NOTHING_SAID = Verdict(None, "")
+
+
 @runtime_checkable
 class Tells(Protocol):
     """Answers that can be said in a few words: bits, a path, a move."""
@@ -60,4 +63,4 @@ def judged(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdic
     """The task's verdict; one that says nothing where the task has none."""
     if isinstance(task, Judges):
         return task.verdict(batch, index, prediction)
-    return Verdict(None, "")
+    return NOTHING_SAID
