@@ -39,10 +39,24 @@ def write_result(
     folder: PathLike = "results",
 ) -> Path:
     """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
+    result = make_result(name, figures, seed=seed, command=command)
+    path = make_folder(folder) / f"{name}.json"
+    write_json(path, result, gaps=True)
+    return path
+
+
+def make_result(
+    name: str,
+    figures: Mapping[str, Any],
+    *,
+    seed: int | Sequence[int] | None = None,
+    command: str | Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """What `write_result` writes, for whoever keeps many in one file, a line each."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
     commit, dirty = code_version()
-    result = {
+    return {
         "name": name,
         "command": _command(command),
         "commit": commit,
@@ -53,9 +67,6 @@ def write_result(
         "versions": versions(),
         "figures": _without_paths(plain(figures, gaps=True)),
     }
-    path = make_folder(folder) / f"{name}.json"
-    write_json(path, result, gaps=True)
-    return path
 
 
 def _command(command: str | Sequence[str] | None) -> str:
@@ -88,11 +99,15 @@ def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
 
 def read_result(path: PathLike) -> dict[str, Any]:
     """One result: ``read_result("results/maze-generation.json")["figures"]``."""
-    result = read_json(path)
+    return check_result(read_json(path), shown(path))
+
+
+def check_result(result: Any, where: str) -> dict[str, Any]:
+    """The result itself if it is whole; ``where`` it came from is named if it is not."""
     missing = [key for key in _KEYS if not isinstance(result, dict) or key not in result]
     if missing:
         raise RunError(
-            f"{shown(path)} is no result of iterant: {', '.join(missing)} missing; "
+            f"{where} is no result of iterant: {', '.join(missing)} missing; "
             "remove it or write it again"
         )
     found: dict[str, Any] = result

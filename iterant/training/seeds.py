@@ -161,11 +161,11 @@ def _in_turns(
         while waiting or turns:
             while waiting and len(turns) < at_once and not enough():
                 seed = waiting.popleft()
-                turns.append((seed, going(seed), _stream(device)))
+                turns.append((seed, going(seed), own_stream(device)))
             if not turns:
                 return
             seed, run, stream = turns.popleft()
-            with _on(stream):
+            with on_stream(stream):
                 try:
                     next(run)
                 except (StopIteration, TrainingStopped):
@@ -174,11 +174,11 @@ def _in_turns(
             turns.append((seed, run, stream))
     finally:
         for _, run, stream in turns:
-            with _on(stream):
+            with on_stream(stream):
                 run.close()
 
 
-def _stream(device: torch.device) -> Any:
+def own_stream(device: torch.device) -> Any:
     """A stream for a run of its own, which begins when all that was asked for so far is there."""
     if device.type != "cuda":
         return None
@@ -188,7 +188,8 @@ def _stream(device: torch.device) -> Any:
     return stream
 
 
-def _on(stream: Any) -> AbstractContextManager[object]:
+def on_stream(stream: Any) -> AbstractContextManager[object]:
+    """Everything within is launched on that stream, or as usual where there is none."""
     return contextlib.nullcontext() if stream is None else torch.cuda.stream(stream)
 
 

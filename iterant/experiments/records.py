@@ -1,0 +1,139 @@
+"""What units left behind: one record each, in files that people copy together.
+
+    >>> records = read_records("results/runs")
+    >>> [record.seed for record in records.of("sums-recall-a1")]
+    [0, 1, 2]
+
+A record is a result (see `iterant.runs.results`) whose figures name its model, its seed and what
+was made smaller. Files end in ``.json`` (one record) or ``.jsonl`` (a record a line, as a campaign
+appends them). Two records of one unit are refused, and both files named: nobody chooses quietly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iterant.errors import RunError
+from iterant.runs import append_line, read_json, read_lines
+from iterant.runs.files import PathLike, make_folder, shown
+from iterant.runs.results import check_result, make_result
+
+FOLDER = "results/runs"
+"""Where records of whole runs are kept; smaller ones lie elsewhere."""
+
+ENOUGH = 0.99
+"""Training accuracy from which the paper counts a model as converged."""
+
+_OURS = ("model", "seed", "reduced", "finished", "training", "tests", "studies")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one unit."""
+
+    model: str
+    seed: int
+    finished: bool
+    """Trained as long as its recipe says, or until nothing could change what is tested"""
+    reduced: Mapping[str, Any]
+    """What was made smaller than in the paper; {}: nothing"""
+    figures: Mapping[str, Any]
+    file: Path
+
+    @property
+    def tests(self) -> Mapping[str, Any]:
+        """By size."""
+        found: Mapping[str, Any] = self.figures["tests"]
+        return found
+
+    @property
+    def studies(self) -> Mapping[str, Any]:
+        """By name."""
+        found: Mapping[str, Any] = self.figures["studies"]
+        return found
+
+    def accuracy(self, which: str) -> float | None:
+        """Of the tested weights on what they were trained on ("train") or held out."""
+        found = self.figures["training"].get(which)
+        return None if found is None else float(found["solved"] / found["of"])
+
+    @property
+    def converged(self) -> bool:
+        """Whether it passes the paper's filter."""
+        return (self.accuracy("train") or 0.0) >= ENOUGH
+
+
+@dataclass(frozen=True)
+class Records:
+    """All records of a folder."""
+
+    all: tuple[Record, ...] = ()
+
+    def of(self, model: str) -> tuple[Record, ...]:
+        """The finished runs of one model, by seed."""
+        return tuple(one for one in self.all if one.model == model and one.finished)
+
+    def unfinished(self) -> tuple[Record, ...]:
+        """Runs that their time did not suffice for."""
+        return tuple(one for one in self.all if not one.finished)
+
+    @property
+    def names(self) -> set[str]:
+        """Of the units that need not be trained again."""
+        return {f"{one.model}-s{one.seed}" for one in self.all if one.finished}
+
+
+def read_records(*folders: PathLike) -> Records:
+    """All records in these files and folders; a folder that is not there holds none."""
+    found: dict[tuple[str, int, bool, str], Record] = {}
+    for folder in folders:
+        for file in _files(Path(folder)):
+            lines = read_lines(file) if file.suffix == ".jsonl" else [read_json(file)]
+            for number, line in enumerate(lines, start=1):
+                record = _record(line, file, number)
+                smaller = str(sorted(record.reduced.items()))
+                same = (record.model, record.seed, record.finished, smaller)
+                if same in found:
+                    raise RunError(
+                        f"{record.model} with seed {record.seed} is recorded twice, in "
+                        f"{shown(found[same].file)} and in {shown(file)}; remove one of them"
+                    )
+                found[same] = record
+    return Records(tuple(sorted(found.values(), key=lambda one: (one.model, one.seed))))
+
+
+def append_record(
+    file: PathLike, name: str, figures: Mapping[str, Any], seed: int, command: str | None = None
+) -> None:
+    """Add a record to a file of lines; on disk when this returns."""
+    make_folder(Path(file).parent)
+    append_line(file, make_result(name, figures, seed=seed, command=command))
+
+
+def _files(folder: Path) -> list[Path]:
+    if folder.is_file():
+        return [folder]
+    kept = (".json", ".jsonl")
+    return sorted(p for p in folder.rglob("*") if p.suffix in kept and not p.name.startswith("."))
+
+
+def _record(line: Any, file: Path, number: int) -> Record:
+    where = f"{shown(file)}, record {number}"
+    figures = check_result(line, where)["figures"]
+    missing = [key for key in _OURS if key not in figures]
+    if missing:
+        raise RunError(
+            f"{where} is a result, but not of a unit: {', '.join(missing)} missing; "
+            "keep other results elsewhere"
+        )
+    return Record(
+        model=figures["model"],
+        seed=figures["seed"],
+        finished=figures["finished"],
+        reduced=figures["reduced"],
+        figures=figures,
+        file=file,
+    )

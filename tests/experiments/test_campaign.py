@@ -1,0 +1,134 @@
+"""Units are trained, tested and recorded once, within their time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iterant.errors import RunError, TrainingStopped
+from iterant.experiments import campaign as module
+from iterant.experiments.campaign import DECIDED, campaign
+from iterant.experiments.models import MODELS, Model, Trial, Unit, units
+from iterant.experiments.records import read_records
+from iterant.runs import RunFolder
+from iterant.training.loop import Loop
+
+SMALL: dict[str, Any] = {
+    "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8, "epochs": 2,
+    "validate_every": 1, "watch_every": 0, "warmup": 0, "milestones": (),
+}  # fmt: skip
+PLAIN = Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, tests=(Trial(8, 5, 4),))
+DEEP = Model("deep", "prefix-sums", "ff", "deep", 0.0, tests=(Trial(8, 5, 9),), confident=True)
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch: pytest.MonkeyPatch) -> None:
+    for model in (PLAIN, DEEP):
+        monkeypatch.setitem(MODELS, model.key, model)
+
+
+def begin(path: Path, wanted: list[Unit], **how: Any) -> list[Unit]:
+    said: list[str] = []
+    given = {"reduced": SMALL, "device": "cpu", "say": said.append, "at_once": 2, **how}
+    return campaign(wanted, out=path / "kept" / "all.jsonl", runs=path / "runs", **given)
+
+
+def test_every_unit_leaves_one_record(tmp_path: Path) -> None:
+    wanted = units(["tiny", "deep"], range(2))
+    assert [unit.name for unit in wanted] == ["tiny-s0", "deep-s0", "tiny-s1", "deep-s1"]
+    assert begin(tmp_path, wanted) == []
+    found = read_records(tmp_path / "kept" / "all.jsonl")
+    assert found.names == {unit.name for unit in wanted}
+    (first, _) = found.of("tiny")
+    assert first.reduced == {**SMALL, "head": [4], "milestones": []}
+    assert len(first.tests["8"]["solved"]) == 4
+    assert [row["epoch"] for row in first.figures["training"]["history"]] == [1, 2]
+    assert first.figures["training"]["train"]["of"] == 32
+    (deep, _) = found.of("deep")
+    assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
+
+
+def test_what_is_recorded_is_not_done_again(tmp_path: Path) -> None:
+    wanted = [Unit("tiny", 0)]
+    begin(tmp_path, wanted)
+    done = read_records(tmp_path / "kept" / "all.jsonl").names
+    assert begin(tmp_path, wanted, done=done) == []
+    assert len(read_records(tmp_path / "kept" / "all.jsonl").all) == 1
+    begin(tmp_path, wanted)
+    with pytest.raises(RunError, match=r"tiny with seed 0 is recorded twice, in .*all.jsonl' and"):
+        read_records(tmp_path / "kept" / "all.jsonl")
+
+
+def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Loop._judge
+
+    def perfect(loop: Loop, kind: str, how: Any) -> dict[str, float]:
+        look(loop, kind, how)
+        loop.figures["validation"] = 1.0
+        return {"validation": 1.0}
+
+    monkeypatch.setattr(Loop, "_judge", perfect)
+    begin(tmp_path, [Unit("tiny", 0), Unit("deep", 0)], reduced={**SMALL, "average": None})
+    run = RunFolder.open(tmp_path / "runs" / "tiny-s0")
+    assert run.state == "stopped"
+    assert DECIDED in str(run.status.reason)
+    assert run.status.step == 2, "one epoch of two"
+    assert all(record.finished for record in read_records(tmp_path / "kept" / "all.jsonl").all)
+    assert RunFolder.open(tmp_path / "runs" / "deep-s0").status.step == 2
+    # Recorded no earlier, it is only tested: no update is made.
+    monkeypatch.setattr(Loop, "_one_update", lambda loop: pytest.fail("trained again"))
+    (tmp_path / "kept" / "all.jsonl").unlink()
+    begin(tmp_path, [Unit("tiny", 0)])
+    assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s0"}
+
+
+def test_averaged_weights_are_trained_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module._Deciding, "show", _perfectly(module._Deciding.show))
+    begin(tmp_path, [Unit("tiny", 0)], reduced={**SMALL, "average": 0.5})
+    assert RunFolder.open(tmp_path / "runs" / "tiny-s0").state == "finished"
+
+
+def _perfectly(show: Any) -> Any:
+    from dataclasses import replace
+
+    def seen(self: Any, report: Any) -> None:
+        show(self, replace(report, figures={**report.figures, "validation": 1.0}))
+
+    return seen
+
+
+def test_units_for_which_there_is_no_time_are_left_over(tmp_path: Path) -> None:
+    wanted = units(["tiny"], range(2))
+    assert begin(tmp_path, wanted, enough_time=lambda unit, left: unit.seed == 1) == wanted[:1]
+    assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s1"}
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_run_that_is_cut_off_counts_as_unfinished(tmp_path: Path, unfinished: bool) -> None:
+    begin(tmp_path, [Unit("tiny", 0)], time_limit=0.004, reserve=0.0, unfinished=unfinished,
+          enough_time=lambda unit, left: True)  # fmt: skip
+    found = read_records(tmp_path / "kept")
+    assert found.names == set()
+    assert len(found.unfinished()) == unfinished
+
+
+def test_a_failure_is_recorded_and_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Loop._one_update
+
+    def failing(loop: Loop) -> None:
+        if loop.seed == 0:
+            raise TrainingStopped("the loss exploded")
+        update(loop)
+
+    monkeypatch.setattr(Loop, "_one_update", failing)
+    begin(tmp_path, units(["tiny"], range(2)))
+    zero, one = read_records(tmp_path / "kept" / "all.jsonl").of("tiny")
+    assert zero.figures["training"]["ended"] == "the loss exploded"
+    assert zero.converged is False
+    assert one.tests
