@@ -19,7 +19,6 @@ from iterant.nets.fused import Fused
 from iterant.runs import RunFolder
 from iterant.training import train
 from iterant.training.learner import Learner
-from iterant.training.stopping import Guard
 
 
 def failing(out: Path, **changes: Any) -> tuple[str, Listener]:
@@ -97,62 +96,6 @@ class TestNumbers:
         message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
         assert "begin a new one" in message
         assert "resume it with" not in message
-
-    def test_a_checkpoint_is_spoken_of_only_where_there_is_one(self) -> None:
-        guard = Guard(patience=1)
-        assert "no checkpoint was saved yet" in guard.advice
-        guard.saved = True
-        assert "the last good checkpoint is kept" in guard.advice
-
-    def test_high_losses_are_counted_on_over_a_resume(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stopping_at(monkeypatch, 6)
-        original = Guard.see
-        monkeypatch.setattr(Guard, "see", lambda guard, n, loss: original(guard, n, 1e6 * (n > 1)))
-        run = begin(tmp_path / "run")
-        count = run.load("last")[1]["losses_above"]
-        assert count == run.status.step - 1 > 0
-        seen: list[int] = []
-
-        def see(guard: Guard, update: int, loss: float) -> None:
-            seen.append(guard.above)
-            original(guard, update, loss)
-
-        monkeypatch.setattr(Guard, "see", see)
-        stopping_at(monkeypatch, None)
-        train(resume=run.path)
-        assert seen[0] == count
-
-    def test_an_explosion_is_noticed_and_a_bad_batch_is_not(self) -> None:
-        guard = Guard(factor=10.0, patience=3)
-        for number, loss in enumerate([0.7, 0.01, 122.0, 90.0, 0.02, 0.5, 6.9]):
-            guard.see(number, loss)
-        for number in (7, 8):
-            guard.see(number, 8.0)
-        with pytest.raises(
-            TrainingStopped, match=r"exploded at update 9 .*: 6.9, 7: 8, 8: 8, 9: 8"
-        ):
-            guard.see(9, 8.0)
-
-    def test_the_guard_remembers_over_a_resume(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stopping_at(monkeypatch, 6)
-        run = begin(tmp_path / "run")
-        first = run.load("last")[1]["first_loss"]
-        assert 0 < first < 1
-        seen: list[float | None] = []
-        original = Guard.see
-
-        def see(guard: Guard, update: int, loss: float) -> None:
-            seen.append(guard.first)
-            original(guard, update, loss)
-
-        monkeypatch.setattr(Guard, "see", see)
-        stopping_at(monkeypatch, None)
-        train(resume=run.path)
-        assert set(seen) == {first}
 
     def test_a_bug_leaves_a_folder_that_says_so(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
