@@ -9,6 +9,7 @@ interventions.py  noise, zeros, swaps, flipped bits, moved ends
 flips.py          recovery time against the index of a flipped bit
 convergence.py    how much iterations change; settled, cycling, moving
 paths.py          whether all starts lead to the same end
+kinds.py          accuracy by kind of problem
 misses.py         how wrong the wrong answers are
 subjects.py       networks with their task and what is known of their training
 studies.py        all studies by name
@@ -18,6 +19,7 @@ analyzing.py      every study on every network
 
 from iterant.analysis.analyzing import analyze
 from iterant.analysis.convergence import Convergence, converge
+from iterant.analysis.kinds import ByKind, by_kind
 from iterant.analysis.misses import NearMisses, near_misses
 from iterant.analysis.paths import Independence, independence
 from iterant.analysis.recovery import Case, Recovery, recover
@@ -27,6 +29,7 @@ from iterant.analysis.subjects import Subject
 
 __all__ = [
     "STUDIES",
+    "ByKind",
     "Case",
     "Convergence",
     "Independence",
@@ -35,6 +38,7 @@ __all__ = [
     "Report",
     "Subject",
     "analyze",
+    "by_kind",
     "converge",
     "independence",
     "near_misses",

@@ -17,13 +17,14 @@ from typing import Any, Protocol
 from iterant.analysis import interventions as made
 from iterant.analysis.convergence import LEAST, converge
 from iterant.analysis.flips import by_index
+from iterant.analysis.kinds import by_kind
 from iterant.analysis.misses import near_misses
 from iterant.analysis.parts import Tick, no_tick
 from iterant.analysis.paths import independence
 from iterant.analysis.recovery import Case, Recovery, recover
 from iterant.analysis.subjects import Subject
 from iterant.draw.lines import Plot, Trace
-from iterant.tasks.edits import Flips, Shortens, Traces
+from iterant.tasks.edits import Flips, Shortens, Sorts, Traces
 from iterant.tasks.protocol import Batch, Task
 
 
@@ -124,6 +125,10 @@ def _near_misses(subject: Subject, batch: Batch, moment: Moment) -> list[Finding
     return [near_misses(subject.net, subject.task, batch, steps=moment.steps, tick=moment.tick)]
 
 
+def _kinds(subject: Subject, batch: Batch, moment: Moment) -> list[Finding]:
+    return [by_kind(subject.net, subject.task, batch, steps=moment.steps, tick=moment.tick)]
+
+
 STUDIES: dict[str, Study] = {
     "clean": Study(
         "Nothing is done: what the interventions are compared with.",
@@ -183,6 +188,12 @@ STUDIES: dict[str, Study] = {
         _near_misses,
         needs=lambda task: isinstance(task, Traces),
         lacks="misses()",
+    ),
+    "kinds": Study(
+        "Accuracy by kind of problem: how long, how hard, of which theme.",
+        _kinds,
+        needs=lambda task: isinstance(task, Sorts),
+        lacks="kinds()",
     ),
 }
 """Every study, in the order of a report."""

@@ -36,6 +36,7 @@ from iterant.tasks.chess_answers import (
 )
 from iterant.tasks.chess_reading import chess_parts, chess_problem
 from iterant.tasks.easy_to_hard import Stored, holds_sets
+from iterant.tasks.edits import Kind, ranges
 from iterant.tasks.positions import check_position, parse_fen
 from iterant.tasks.protocol import (
     Batch,
@@ -45,7 +46,7 @@ from iterant.tasks.protocol import (
     check_count,
     every_position_right,
 )
-from iterant.tasks.puzzles import SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
+from iterant.tasks.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
 from iterant.tasks.reading import Material, Problem
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
@@ -208,6 +209,14 @@ class Chess:
     def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen positions with left and right exchanged, where nobody could castle."""
         return mirrored(inputs, targets, chosen)
+
+    def kinds(self, batch: Batch) -> list[Kind]:
+        """Puzzles by rating, in hundreds, and by theme; positions of one's own have neither."""
+        if not {"rating", "flags"} <= batch.extras.keys():
+            return []
+        flags = torch.from_numpy(batch.extras["flags"].astype(np.int64))
+        themes = [Kind(name, (flags >> bit & 1).bool()) for bit, name in enumerate(FLAGS)]
+        return [*ranges(batch.extras["rating"], 100, "rating"), *themes]
 
     def encode(self, problem: str) -> Batch:
         """One position as a FEN; whose move is right only a network or a player could tell."""

@@ -10,8 +10,11 @@ task takes part by offering the method.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.tasks.protocol import Batch
@@ -51,3 +54,39 @@ class Traces(Protocol):
 
     def misses(self, prediction: Tensor, batch: Batch) -> Misses:
         """How each prediction (N, *S) is wrong."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Some of a batch's problems, by what they are."""
+
+    name: str
+    """For a table: ``rating 1400 to 1499``, ``mateIn2``"""
+    among: Tensor
+    """(N,) bool: which problems are of this kind"""
+    scale: str = ""
+    """What a kind is a range of, such as ``rating``; "": it is no range"""
+    at: float = 0.0
+    """Where on that scale its middle is"""
+
+
+@runtime_checkable
+class Sorts(Protocol):
+    """Problems of several kinds, which a study may tell apart; kinds may overlap."""
+
+    def kinds(self, batch: Batch) -> list[Kind]:
+        """The kinds of problem there are in a batch."""
+
+
+def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
+    """Kinds by a whole number: ``ranges(ratings, 100, "rating")``, those only that occur."""
+    held = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
+    return [
+        Kind(
+            f"{scale} {width * place} to {width * place + width - 1}",
+            held == place,
+            scale,
+            width * place + width / 2,
+        )
+        for place in sorted(set(held.tolist()))
+    ]

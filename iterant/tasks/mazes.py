@@ -24,7 +24,7 @@ from iterant.tasks.answers import Verdict
 from iterant.tasks.carving import carve, shortest_path
 from iterant.tasks.chance import problem_numbers
 from iterant.tasks.easy_to_hard import Stored
-from iterant.tasks.edits import Misses
+from iterant.tasks.edits import Kind, Misses, ranges
 from iterant.tasks.lattice import BORDER, to_image, to_lattice, to_pixels
 from iterant.tasks.maze_answers import judge_way, tell_way
 from iterant.tasks.maze_edits import misses, shorten
@@ -148,6 +148,11 @@ class Mazes:
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends two squares nearer, and the rows whose way was long enough."""
         return shorten(batch)
+
+    def kinds(self, batch: Batch) -> list[Kind]:
+        """Mazes by the length of their way, in tens of squares."""
+        lengths = batch.extras.get("path_length")
+        return [] if lengths is None else ranges(lengths, 10, "squares of way")
 
     def misses(self, prediction: Tensor, batch: Batch) -> Misses:
         """How each prediction is wrong: pixels, connected, valid all the same."""
