@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iterant.errors import UsageError
 
@@ -59,16 +59,44 @@ class Line:
     label: str
     colour: int = 0
     stroke: int = 0
+    marker: str = ""
+    """A sign at every point instead of a line: matplotlib's ``x``, ``o`` …"""
 
 
 def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None) -> Figure:
     """A figure of its own; ``regime``: iterations in training."""
+    return panels_figure([(plot, lines)], regime=regime)
+
+
+def panels_figure(
+    panels: Sequence[tuple[Plot, Sequence[Line]]], *, regime: int | None = None
+) -> Figure:
+    """Several plots side by side with one legend."""
     from matplotlib.figure import Figure
 
-    if not lines:
-        raise UsageError(f"there is no line to draw for {plot.name}; run a study first")
-    figure = Figure(figsize=_INCHES, dpi=_DOTS, layout="constrained")
-    axes = figure.add_subplot()
+    for plot, lines in panels:
+        if not lines:
+            raise UsageError(f"there is no line to draw for {plot.name}; run a study first")
+    width, height = _INCHES
+    size = (width if len(panels) == 1 else 0.75 * width * len(panels), height)
+    figure = Figure(figsize=size, dpi=_DOTS, layout="constrained")
+    for place, (plot, lines) in enumerate(panels, start=1):
+        _draw(figure.add_subplot(1, len(panels), place), plot, lines, regime)
+    entries: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    # Below the axes, where it hides no line.
+    legend = figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center",
+        ncols=3 if len(panels) == 1 else 5, fontsize=9, frameon=False,
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> None:
     for line in lines:
         first = line.label not in axes.get_legend_handles_labels()[1]
         axes.plot(
@@ -76,11 +104,11 @@ def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None
             line.trace.y,
             label=line.label if first else None,
             color=_COLOURS[line.colour % len(_COLOURS)],
-            linestyle=_STROKES[line.stroke % len(_STROKES)],
+            linestyle="" if line.marker else _STROKES[line.stroke % len(_STROKES)],
             linewidth=2,
             alpha=0.85,
             # A single point would be no line.
-            marker="o" if len(line.trace.x) == 1 else None,
+            marker=line.marker or ("o" if len(line.trace.x) == 1 else None),
         )
     if plot.log and any(value > 0 for line in lines for value in line.trace.y):
         axes.set_yscale("log", nonpositive="mask")
@@ -92,11 +120,6 @@ def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.set_title(plot.name, fontsize=11, parse_math=False)
-    # Below the axes, where it hides no line.
-    legend = figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-    return figure
 
 
 def _shade(axes: Axes, plot: Plot, regime: int | None) -> None:
@@ -125,4 +148,15 @@ def png(figure: Figure) -> bytes:
 
     file = io.BytesIO()
     FigureCanvasAgg(figure).print_png(file, metadata={"Software": "iterant"})
+    return file.getvalue()
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as lines and letters that scale; the same bytes for the same figure."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    file = io.BytesIO()
+    with rc_context({"svg.hashsalt": "iterant", "svg.fonttype": "path"}):
+        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": "iterant"})
     return file.getvalue()

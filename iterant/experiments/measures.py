@@ -1,0 +1,189 @@
+"""What a cell of a table is, taken from records: a peak, an accuracy, an intervention.
+
+    >>> Peaks("512").of(records.of("sums-recall-a1")).step
+    237
+
+Every measure gives a `Cell`: the mean over seeds, filtered as in the paper and not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from iterant.experiments.records import Record
+from iterant.experiments.statistics import Summary, peak, summary
+
+Curve = list[float]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What some seeds say, in per cent or in iterations."""
+
+    every: Summary | None
+    """All finished seeds"""
+    filtered: Summary | None
+    """Those with at least 99 % training accuracy"""
+    step: int | None = None
+    """The iteration of the peak, over all seeds"""
+    text: str = ""
+    """What stands before the number: mean iterations to solution"""
+
+
+class Measure(Protocol):
+    """How a number is taken from the records of one model."""
+
+    @property
+    def title(self) -> str:
+        """What is measured, as a heading."""
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The number."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The peak of accuracy by iteration on problems of one size."""
+
+    size: str
+    confident: bool = False
+    """By the rule of the most confident iteration"""
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        return f"size {self.size}" + (", most confident iteration" if self.confident else "")
+
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """Per cent solved by iteration, a curve a seed."""
+        key = "solved by the most confident" if self.confident else "solved"
+        found = [record.tests.get(self.size, {}) for record in records]
+        return [
+            [100 * solved / test["problems"] for solved in test[key]]
+            for test in found
+            if key in test
+        ]
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The peak of all, and the filtered one's height at its own peak."""
+        return _peaks(self.curves, records)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Accuracy of the tested weights at the training size, after m iterations."""
+
+    which: str
+    """train or validation"""
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        return f"{self.which} accuracy"
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The mean."""
+        return _both(records, lambda record: record.accuracy(self.which))
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Peak accuracy after an intervention, and mean iterations to solution."""
+
+    study: str
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        return self.study
+
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """Per cent right by iteration since the intervention, a curve a seed."""
+        found = [record.studies.get(self.study, {}) for record in records]
+        return [
+            [100 * right / study["samples"] for right in study["right"]]
+            for study in found
+            if "right" in study
+        ]
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The peak, with the iterations in front."""
+        taken = [record.studies.get(self.study, {}).get("mean iterations") for record in records]
+        mean = summary([steps for steps in taken if steps is not None])
+        text = "–" if mean is None else f"{mean.mean:.2f}"
+        return _peaks(self.curves, records, text)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """‖Δφ‖ by iteration, on problems or on random inputs; its last value as the number."""
+
+    inputs: str
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        return f"last ‖Δφ‖ on {self.inputs}"
+
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """‖Δφ‖ by iteration, a curve a seed; a gap is not a number."""
+        found = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
+        return [
+            [float("nan") if value is None else value for value in study["change"]]
+            for study in found
+            if study
+        ]
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The change at the end, of all."""
+        every = summary([curve[-1] for curve in self.curves(records)])
+        fit = [record for record in records if record.converged]
+        return Cell(every, summary([curve[-1] for curve in self.curves(fit)]))
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        return "iterations to recover from a flipped bit"
+
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """Iterations by index, a curve a seed."""
+        found = [record.studies.get("bit-flip", {}) for record in records]
+        return [
+            [float("nan") if value is None else value for value in study[_BY_INDEX]]
+            for study in found
+            if _BY_INDEX in study
+        ]
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The mean over all indices."""
+        return _both(records, lambda record: record.studies.get("bit-flip", {}).get(
+            "mean iterations"), scale=1.0)  # fmt: skip
+
+
+_BY_INDEX = "mean iterations by index"
+
+
+def _peaks(
+    curves: Callable[[Sequence[Record]], list[Curve]], records: Sequence[Record], text: str = ""
+) -> Cell:
+    """The peak of all, and the height of the filtered ones at their own."""
+    every = peak(curves(records))
+    fit = peak(curves([record for record in records if record.converged]))
+    if every is None:
+        return Cell(None, None, text=text)
+    return Cell(every.height, None if fit is None else fit.height, every.step, text)
+
+
+def _both(records: Sequence[Record], take: Any, scale: float = 100.0) -> Cell:
+    def over(some: Sequence[Record]) -> Summary | None:
+        values = [take(record) for record in some]
+        return summary([scale * value for value in values if value is not None])
+
+    return Cell(over(records), over([record for record in records if record.converged]))
