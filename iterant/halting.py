@@ -164,6 +164,51 @@ class _SettledWatch:
 
 
 @dataclass(frozen=True)
+class Resting:
+    """Stop when no feature anywhere moves by more than ``tolerance`` of the largest, or of 1.
+
+    An answer can stand for long while knowledge still travels through a corridor, and a small part
+    of a large problem hardly shows in a norm: here the part that moves most decides. A network that
+    cycles for ever is stopped once its answer has stayed the same for ``patience`` iterations.
+    """
+
+    tolerance: float = 1e-4
+    patience: int = 300
+
+    def __post_init__(self) -> None:
+        """Refuse a tolerance that nothing can meet."""
+        if not self.tolerance > 0:
+            raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
+
+    def watch(self) -> Watch:
+        """Begin to watch a batch."""
+        return _RestingWatch(self)
+
+
+class _RestingWatch:
+    def __init__(self, rule: Resting) -> None:
+        self.rule = rule
+        self.stable = StableAnswer(rule.patience).watch()
+        self.previous: Tensor | None = None
+
+    def see(self, thought: Thought) -> Tensor:
+        now, same = thought.features.flatten(1), self.stable.see(thought)
+        before, self.previous = self.previous, now
+        if before is None:
+            return same
+        scale = now.abs().amax(dim=1).clamp_min(1)
+        return same | ((now - before).abs().amax(dim=1) <= self.rule.tolerance * scale)
+
+    def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
+        return _now(thought)
+
+    def keep(self, rows: Tensor) -> None:
+        self.stable.keep(rows)
+        if self.previous is not None:
+            self.previous = self.previous[rows]
+
+
+@dataclass(frozen=True)
 class MostConfident:
     """Never stop before the budget; answer as at the most confident iteration, the later on a tie.
 

@@ -12,6 +12,7 @@ from iterant.errors import NetError, UsageError
 from iterant.halting import (
     Fixed,
     MostConfident,
+    Resting,
     Rule,
     SettledFeatures,
     StableAnswer,
@@ -21,7 +22,13 @@ from iterant.halting import (
 from iterant.nets import depth_of
 from iterant.solving import solve
 
-RULES: list[Rule] = [Fixed(7), StableAnswer(patience=2), SettledFeatures(0.02), MostConfident()]
+RULES: list[Rule] = [
+    Fixed(7),
+    StableAnswer(patience=2),
+    SettledFeatures(0.02),
+    MostConfident(),
+    Resting(0.02, 5),
+]
 
 
 def ticks(*stops: int) -> Tensor:
@@ -41,6 +48,35 @@ def test_settled_features_stop_when_they_rest() -> None:
     answer = solve(Ticking(), ticks(2, 5, 100), max_steps=20, rule=SettledFeatures(1e-6))
     assert answer.steps.tolist() == [3, 6, 20]
     assert answer.settled.tolist() == [True, True, False]
+
+
+def test_rest_is_where_the_part_that_moves_most_stands_still() -> None:
+    answer = solve(Ticking(), ticks(2, 5, 100), max_steps=20, rule=Resting(1e-4))
+    assert answer.steps.tolist() == [3, 6, 20]
+    assert answer.settled.tolist() == [True, True, False]
+    # One of a thousand places ticks on: hardly a hundredth of the norm, and yet no rest.
+    many = torch.full((1, 1, 1000), 50.0)
+    many[..., 0] = 60
+    begin = {"max_steps": 90, "rule": Resting(1e-2)}
+    assert solve(Ticking(), many, **begin).steps.tolist() == [61]  # type: ignore[arg-type]
+    loose = solve(Ticking(), many, max_steps=90, rule=SettledFeatures(1e-2))
+    assert loose.steps.tolist() == [51]
+
+
+class Blinking(Ticking):
+    """Answers the same for ever, and never rests."""
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return 1 - features
+
+    def answer(self, features: Tensor) -> Tensor:
+        return torch.zeros_like(features).expand(-1, 2, -1)
+
+
+def test_a_network_that_never_rests_is_stopped_by_its_patience() -> None:
+    answer = solve(Blinking(), ticks(1, 1), max_steps=90, rule=Resting(1e-4, patience=7))
+    assert answer.steps.tolist() == [8, 8]
+    assert answer.settled.tolist() == [True, True]
 
 
 def test_a_fixed_budget_is_kept() -> None:
@@ -126,6 +162,8 @@ def test_a_network_of_fixed_depth_is_not_asked_for_more() -> None:
     [
         (lambda: StableAnswer(0), "patience must be 1 or more, got 0"),
         (lambda: SettledFeatures(0.0), "above 0, got 0.0"),
+        (lambda: Resting(0.0), "above 0, got 0.0"),
+        (lambda: Resting(patience=0).watch(), "1 or more, got 0"),
         (lambda: SettledFeatures(float("nan")), "above 0, got nan"),
         (lambda: Fixed(0), "1 or more, got 0"),
     ],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
     from iterant.tasks.reading import Gathered
 
-_WORDS = ("stable", "settled", "plain", "max-confidence")
+_WORDS = ("rest", "stable", "settled", "plain", "max-confidence")
 
 
 def solve(
@@ -60,14 +60,21 @@ def solve(
     ] = None,
     halt: Annotated[
         str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_WORDS)}")
-    ] = "stable",
+    ] = "rest",
     patience: Annotated[
         int | None,
-        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
+        Parameter(
+            help="iterations that an answer must stay the same, for stable [default: 30] and for "
+            "networks that never rest [default: a tenth of the most]"
+        ),
     ] = None,
     tolerance: Annotated[
-        float, Parameter(help="share of their norm that features may move, for settled")
-    ] = 1e-3,
+        float | None,
+        Parameter(
+            help="share of the largest that any feature may move, for rest [default: 1e-4]; of "
+            "their norm that features may move, for settled [default: 1e-3]"
+        ),
+    ] = None,
     live: Annotated[
         bool, Parameter(help="show the thinking while it goes on, where there is a terminal")
     ] = True,
@@ -110,7 +117,7 @@ def solve(
             report.add(solution)
     report.end()
     if target is not None:
-        report.save(target, net=net or made.spec.name, rule=rule)
+        report.save(target, net=net or made.spec.name, rule=str(rule or "rest"))
     if found.refused:
         from iterant.cli.failures import one_line, say
 
@@ -122,14 +129,23 @@ def solve(
         )
 
 
-def rule_of(word: str, patience: int | None, tolerance: float) -> Rule:
-    """The halting rule of that word."""
-    from iterant.halting import Fixed, MostConfident, SettledFeatures, StableAnswer
+def rule_of(word: str, patience: int | None, tolerance: float | None) -> Rule | None:
+    """The halting rule of that word; None: the default, which depends on the problem's size."""
+    from iterant.halting import Fixed, MostConfident, Resting, SettledFeatures, StableAnswer
 
     if word not in _WORDS:
         raise UsageError(names.unknown("rule", word, _WORDS))
-    stable = StableAnswer() if patience is None else StableAnswer(patience)
-    made: tuple[Rule, ...] = (stable, SettledFeatures(tolerance), Fixed(), MostConfident())
+    if word == _WORDS[0] and patience is None and tolerance is None:
+        return None
+    waits: dict[str, Any] = {} if patience is None else {"patience": patience}
+    moves: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+    made: tuple[Rule, ...] = (
+        Resting(**waits, **moves),
+        StableAnswer(**waits),
+        SettledFeatures(**moves),
+        Fixed(),
+        MostConfident(),
+    )
     return made[_WORDS.index(word)]
 
 

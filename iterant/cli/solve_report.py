@@ -2,7 +2,7 @@
 
     >>> report = Report(task, console(), many=False)
     >>> report.add(solution)
-    >>> report.save(Path("maze.json"), net="mazes", rule=StableAnswer())
+    >>> report.save(Path("maze.json"), net="mazes", rule="rest")
 
 The JSON file holds ``format`` ("iterant-solutions"), ``version`` (1), ``task``, ``net``, ``rule``
 and ``solutions``, a list in the order of the problems. Each solution has
@@ -39,7 +39,6 @@ from iterant.draw.pictures import check_png, save_png
 from iterant.draw.terminal import terminal
 from iterant.draw.thinking import SIDE_BY_SIDE, outcome, thinking
 from iterant.errors import UsageError
-from iterant.halting import Rule
 from iterant.runs.files import shown, write_json
 from iterant.solving import Solution
 from iterant.tasks.protocol import Task
@@ -99,13 +98,13 @@ class Report:
         self.console.print(self._table())
         self._line(self._summary())
 
-    def save(self, target: Path, *, net: str, rule: Rule) -> None:
+    def save(self, target: Path, *, net: str, rule: str) -> None:
         """Write the answers as what the name of the file says."""
         suffix = target.suffix.lower()
         if suffix == ".json":
             head = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name}
             told = [solution.described() for solution in self.solutions]
-            write_json(target, {**head, "net": net, "rule": str(rule), "solutions": told})
+            write_json(target, {**head, "net": net, "rule": rule, "solutions": told})
         else:
             most = SIDE_BY_SIDE if suffix in MOVING else _SHEET
             if len(self.solutions) > most:

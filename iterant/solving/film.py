@@ -61,14 +61,15 @@ class Film:
         """Whether a look at this iteration is wanted; the first always is."""
         return (step - 1) % self.every == 0
 
-    def put(self, frame: Frame) -> None:
-        """Keep a frame; the last one of a film is put whether due or not."""
+    def put(self, frame: Frame, *, last: bool = False) -> None:
+        """Keep a frame that is due; the last one of a film is kept whether due or not."""
         if self._frames and frame.step <= self._frames[-1].step:
             return
         if len(self._frames) >= self.most:
             self.every *= 2
             self._frames = [kept for kept in self._frames if self.due(kept.step)]
-        self._frames.append(frame)
+        if last or self.due(frame.step):
+            self._frames.append(frame)
 
     def at(self, step: int) -> Frame:
         """The frame of that iteration, or the last one before it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +20,9 @@ import torch
 from torch import Tensor
 
 from iterant.errors import UsageError
-from iterant.halting import Rule
+from iterant.halting import Resting, Rule
 from iterant.nets.protocol import Net
+from iterant.nets.wakeful import quickest
 from iterant.solving.answers import Answer, Glance, solve
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.tasks.answers import NOTHING_SAID, Restricts, Verdict, judged, told
@@ -29,6 +31,7 @@ from iterant.tasks.reading import Problem
 
 LEAST = 1000
 """Iterations that any problem may take; larger ones may take one for each of their squares."""
+_PATIENCE = 100
 _TOGETHER = 64
 _POSITIONS = 1 << 16
 """Of problems thought about together: more gain nothing from it."""
@@ -113,8 +116,9 @@ def solutions(
     """Think about every problem and give the solutions in their order.
 
     Small problems of one shape are thought about together, unless somebody watches.
-    ``max_steps=None`` allows 1,000 iterations, or one for each square of a larger problem;
-    ``restrict`` also chooses the best answer that the rules of the task allow.
+    ``max_steps=None`` allows 1,000 iterations, or one for each square of a larger problem; the
+    default rule stops when the features rest (`Resting`). ``restrict`` also chooses the best
+    answer that the rules of the task allow.
     """
     if restrict and not isinstance(task, Restricts):
         raise UsageError(
@@ -124,8 +128,9 @@ def solutions(
         if group[0].unsolvable:
             yield Solution(group[0], Film(1))
             continue
+        budget = budget_for(task, group[0]) if max_steps is None else max_steps
         yield from _Group(net, task, group, restrict, spectator).solved(
-            max_steps or budget_for(task, group[0]), rule
+            budget, rule_for(budget) if rule is None else rule
         )
 
 
@@ -134,6 +139,11 @@ def budget_for(task: Task, problem: Problem) -> int:
     positions = problem.batch.targets[0].numel()
     squares: int = positions // task.spec.square**task.spec.dims
     return max(LEAST, squares)
+
+
+def rule_for(budget: int) -> Rule:
+    """Stop at rest, or, if it never rests, when the answer has stood for a tenth of the budget."""
+    return Resting(patience=max(_PATIENCE, budget // 10))
 
 
 def _groups(problems: Sequence[Problem], *, alone: bool) -> Iterator[list[Problem]]:
@@ -176,13 +186,15 @@ class _Group:
         self.aside = 0.0
         """Seconds spent on looking, which are not thinking"""
 
-    def solved(self, max_steps: int, rule: Rule | None) -> Iterator[Solution]:
+    def solved(self, max_steps: int, rule: Rule) -> Iterator[Solution]:
         inputs = torch.cat([problem.batch.inputs for problem in self.problems])
         parameters: Any = getattr(self.net, "parameters", None)
         if callable(parameters) and (first := next(iter(parameters()), None)) is not None:
             inputs = inputs.to(first)
         began = time.perf_counter()
-        answer = solve(self.net, inputs, max_steps=max_steps, rule=rule, onlooker=self)
+        net = quickest(self.net, inputs)
+        with _threads(1 if net is not self.net else None):
+            answer = solve(net, inputs, max_steps=max_steps, rule=rule, onlooker=self)
         seconds = (time.perf_counter() - began - self.aside) / len(self.problems)
         for row, problem in enumerate(self.problems):
             yield self._solution(row, problem, answer, seconds)
@@ -196,7 +208,7 @@ class _Group:
             frames = frames_of(glance.thought)
             for place, row in enumerate(rows):
                 if leaving[place] or self.films[row].due(step):
-                    self.films[row].put(frames[place])
+                    self.films[row].put(frames[place], last=leaving[place])
                 if leaving[place] and self.restrict:
                     self.logits[row] = glance.thought.logits[place]
         if self.spectator is not None:
@@ -247,6 +259,19 @@ class _Group:
             )
             for frame in changes
         )
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """So many threads meanwhile: small pieces of work cost more to share out than to do."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if count is not None:
+            torch.set_num_threads(before)
 
 
 def _digits(grid: Tensor | None) -> list[str] | None:

@@ -37,3 +37,15 @@ def test_the_two_best_squares_by_the_score_of_class_one(zero: list[int], one: li
     best = sorted(range(12), key=lambda square: (-one[square], square))[:2]
     assert prediction.sum() == 2
     assert sorted(prediction.flatten().nonzero().flatten().tolist()) == sorted(best)
+
+
+@given(
+    st.lists(st.sampled_from([-1.0, 0.0, 2.0, float("inf"), float("nan")]), min_size=8, max_size=8)
+)
+def test_two_classes_are_compared_as_argmax_searches(values: list[float]) -> None:
+    logits = torch.tensor(values).view(1, 2, 4)
+    inputs = torch.tensor([1.0, 0.0, 1.0, 1.0]).view(1, 1, 4)
+    assert torch.equal(Argmax().predict(logits, inputs), logits.argmax(dim=1))
+    assert torch.equal(
+        ArgmaxOpen().predict(logits, inputs), logits.argmax(dim=1) * (inputs[:, 0] > 0)
+    )

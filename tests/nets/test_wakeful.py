@@ -1,0 +1,52 @@
+"""A rule that thinks only where something changes answers as the rule itself does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import iterant
+from iterant.errors import NetError
+from iterant.nets import LocalRule, Net, build
+from iterant.nets.wakeful import Wakeful, quickest
+
+
+def rule(**changes: object) -> LocalRule:
+    shape = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+    made = build("local-rule", {**shape, **changes}, seed=3)
+    assert isinstance(made, LocalRule)
+    return made.double()
+
+
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_every_iteration_is_that_of_the_rule(isotropic: bool) -> None:
+    net = rule(isotropic=isotropic)
+    inputs = iterant.task("mazes").sample(1, size=9, seed=1).inputs.double()
+    with torch.no_grad():
+        plain = list(iterant.think(net, inputs, steps=40))
+        quick = list(iterant.think(Wakeful(net, tolerance=0), inputs, steps=40))
+    for one, other in zip(plain, quick, strict=True):
+        assert torch.allclose(one.features, other.features, atol=1e-12)
+        assert torch.equal(one.prediction, other.prediction)
+    assert not torch.equal(quick[0].features, quick[1].features), "features are not overwritten"
+
+
+def test_only_one_problem_that_nobody_meddles_with() -> None:
+    net, task = rule(), iterant.task("mazes")
+    pair = task.sample(2, size=5).inputs.double()
+    with pytest.raises(NetError, match="one problem at a time"):
+        next(iterant.think(Wakeful(net), pair, steps=1))
+    quick = Wakeful(net)
+    thought = next(iterant.think(quick, pair[:1], steps=2))
+    with pytest.raises(NetError, match="not those that were given out"):
+        quick.step(thought.features.clone(), None, 1)
+
+
+def test_it_is_chosen_for_masked_local_rules_and_single_problems() -> None:
+    inputs = iterant.task("mazes").sample(2, size=5).inputs
+    net, unmasked = rule(), rule(masked=False)
+    other: Net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4, "head": (4, 4)})
+    assert isinstance(quickest(net, inputs[:1]), Wakeful)
+    assert quickest(net, inputs) is net
+    assert quickest(unmasked, inputs[:1]) is unmasked
+    assert quickest(other, inputs[:1]) is other

@@ -1,0 +1,166 @@
+"""What is said of solutions is what is true of networks whose every answer is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from dead_ends import DeadEnds
+from exact import exact_prefix_sums, first_right, two_cycle
+from thinkers import small_net
+
+import iterant
+from iterant.errors import UsageError
+from iterant.halting import Fixed, MostConfident, StableAnswer
+from iterant.solving import Film, Frame, Solution, solutions
+from iterant.solving.solutions import budget_for
+from iterant.tasks.reading import Problem, gather, generated
+
+SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
+
+
+def test_a_string_is_answered_judged_and_filmed() -> None:
+    (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
+    assert found.answer == "1101110"
+    assert found.right is True
+    assert found.settled
+    # Features change in iterations 1 to 7 and rest in the next.
+    assert found.steps == 8
+    assert [frame.step for frame, _ in found.history] == [1, 2, 4, 5, 6]
+    assert found.history[-1][1] == "1101110"
+    assert found.sure == pytest.approx(0.7310586)
+    assert found.seconds > 0
+
+
+def test_together_and_alone_come_to_the_same() -> None:
+    problems = generated(SUMS, count=5, size=12, seed=4).problems
+    alone = [next(iter(solutions(exact_prefix_sums(), SUMS, [one]))) for one in problems]
+    together = list(solutions(exact_prefix_sums(), SUMS, problems))
+    for one, other in zip(alone, together, strict=True):
+        assert one.steps == other.steps
+        assert one.history[-1][0].step == other.history[-1][0].step
+        assert torch.equal(one.prediction, other.prediction)  # type: ignore[arg-type]
+        assert one.problem.name == other.problem.name
+
+
+def test_problems_of_several_shapes_keep_their_order() -> None:
+    problems = [gather(SUMS, bits).problems[0] for bits in ("1", "10", "11", "1", "100")]
+    found = list(solutions(exact_prefix_sums(), SUMS, problems))
+    assert [solution.answer for solution in found] == ["1", "11", "10", "1", "111"]
+
+
+def test_a_network_that_blinks_for_ever_is_stopped_by_its_answer() -> None:
+    (found,) = solutions(two_cycle(), SUMS, gather(SUMS, "1011").problems)
+    truth = SUMS.encode("1011").targets
+    assert found.settled
+    # A tenth of the budget of 1,000 iterations after the last change.
+    assert found.steps == int(first_right(truth)) + 100
+
+
+def test_what_did_not_settle_says_so() -> None:
+    (found,) = solutions(
+        exact_prefix_sums(), SUMS, gather(SUMS, "1" * 9).problems, max_steps=4, rule=StableAnswer()
+    )
+    assert not found.settled
+    assert found.steps == 4
+    assert found.right is False
+
+
+@pytest.mark.parametrize("rule", [Fixed(), MostConfident()])
+def test_any_rule_can_be_given(rule: Fixed | MostConfident) -> None:
+    (found,) = solutions(
+        exact_prefix_sums(), SUMS, gather(SUMS, "101").problems, max_steps=9, rule=rule
+    )
+    assert found.steps == 9
+    assert found.right is True
+
+
+def test_a_maze_is_answered_in_words_and_with_loops_judged_all_the_same() -> None:
+    (straight,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n#..\n#.G").problems[:1])
+    assert straight.answer.endswith("beside a shortest way"), "a loop of four squares remains"
+    assert straight.verdict.keeps is False
+    (maze,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=13, seed=3).problems)
+    assert maze.right is True
+    assert maze.verdict.keeps is True
+    assert maze.answer == "9 squares: one way from start to end"
+
+
+def test_a_maze_without_a_way_is_not_thought_about() -> None:
+    class Never(DeadEnds):
+        def start(self, inputs: torch.Tensor) -> torch.Tensor:
+            raise AssertionError("there is nothing to find")
+
+    (found,) = solutions(Never(), MAZES, gather(MAZES, "S#G").problems)
+    assert found.prediction is None
+    assert found.described()["unsolvable"] == "no way leads from start to end"
+
+
+def test_another_way_through_is_a_way_though_not_the_labelled_one() -> None:
+    (problem,) = gather(MAZES, "S..\n.#.\n..G").problems
+    other = MAZES.encode("S##\n.##\n..G").targets
+    labelled = problem.batch.targets
+    assert not torch.equal(other, labelled)
+    for way in (other, labelled):
+        assert MAZES.verdict(problem.batch, 0, way).keeps is True  # type: ignore[attr-defined]
+    half = labelled.clone()
+    half[0, 3, 3] = 0
+    for broken in (torch.zeros_like(labelled), half):
+        assert MAZES.verdict(problem.batch, 0, broken).keeps is False  # type: ignore[attr-defined]
+
+
+def test_the_budget_grows_with_the_squares() -> None:
+    small, large = (generated(MAZES, size=size).problems[0] for size in (9, 59))
+    assert budget_for(MAZES, small) == 1000
+    assert budget_for(MAZES, large) == 62 * 62
+
+
+def test_a_spectator_sees_every_iteration_of_one_problem_at_a_time() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def look(problem: Problem, frame: Frame, film: Film) -> None:
+        seen.append((problem.name, frame.step))
+
+    problems = generated(SUMS, count=2, size=5, seed=1).problems
+    found = list(solutions(exact_prefix_sums(), SUMS, problems, spectator=look))
+    wanted = [
+        (problem.name, step)
+        for problem, solution in zip(problems, found, strict=True)
+        for step in range(1, solution.steps + 1)
+    ]
+    assert seen == wanted
+
+
+def test_only_tasks_with_rules_can_be_restricted() -> None:
+    with pytest.raises(UsageError, match="do not restrict"):
+        list(solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1").problems, restrict=True))
+
+
+def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
+    pytest.importorskip("chess")
+    problems = [
+        *gather(CHESS, "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1").problems,
+        *generated(CHESS, count=3, seed=2).problems,
+    ]
+    made: Any = small_net("chess", "dt-recall")
+    net = made.float()
+    plain = list(solutions(net, CHESS, problems, max_steps=5))
+    found = list(solutions(net, CHESS, problems, max_steps=5, restrict=True))
+    for one, other in zip(plain, found, strict=True):
+        assert other.allowed is not None
+        assert other.answer == one.answer
+        verdict = CHESS.verdict(other.problem.batch, 0, other.allowed)  # type: ignore[attr-defined]
+        assert verdict.keeps is True
+        assert other.described()["allowed_answer"] == other.allowed_answer != ""
+    assert "castling" in " ".join(found[1].problem.notes), "a puzzle does not say"
+    assert found[0].problem.notes == (), "the FEN said everything"
+
+
+def test_everything_is_json() -> None:
+    (found,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=5).problems)
+    told = json.loads(json.dumps(found.described()))
+    assert told["prediction"] == told["truth"]
+    assert len(told["prediction"]) == len(told["prediction"][0]) == 16
+    assert set(told) >= {"settled", "iterations", "seconds", "sure", "changes", "right"}
+    assert isinstance(found, Solution)
