@@ -16,8 +16,9 @@ from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import Curve
 from iterant.halting import Fixed, Rule
-from iterant.nets.fused import Fused, can_fuse
+from iterant.nets.fused import can_fuse
 from iterant.nets.protocol import Net, depth_of
+from iterant.nets.strings import fused
 from iterant.solving import Glance, shrinking
 from iterant.tasks.protocol import Batch, Size, Task
 
@@ -227,7 +228,9 @@ def swift(net: Net) -> Net:
     weight = net.projection.weight
     if weight.is_cuda and weight.dtype == torch.float64:  # cuDNN fuses nothing in float64
         return net
-    made = Fused(net)
+    made = fused(net)
+    if made is None:
+        return net
     made.pin()
     return made
 

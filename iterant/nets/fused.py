@@ -13,6 +13,7 @@ The mathematics is that of the plain network; a test compares the two in float64
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 import torch
@@ -59,16 +60,21 @@ class Tape:
 
     def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         """Leave a pair: its part of the weight's gradient is computed and added."""
-        if not x.is_cuda:
-            self._add(layer, x, gradient)
+        self.beside(lambda: self._add(layer, x, gradient), [x, gradient])
+
+    def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
+        """Do work that reads these beside whatever comes next."""
+        device = reads[0].device
+        if device.type != "cuda":
+            work()
             return
         if self._stream is None:
             make: Any = torch.cuda.Stream
-            self._stream = make(x.device)
+            self._stream = make(device)
         self._stream.wait_stream(torch.cuda.current_stream())
-        self._kept += [x, gradient]
+        self._kept += reads
         with torch.cuda.stream(self._stream):
-            self._add(layer, x, gradient)
+            work()
 
     @torch.no_grad()
     def flush(self) -> None:
@@ -86,7 +92,10 @@ class Tape:
     @torch.no_grad()
     def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         made = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-        part = made.squeeze(2) if layer.weight.dim() == 3 else made
+        self.add(layer, made.squeeze(2) if layer.weight.dim() == 3 else made)
+
+    def add(self, layer: Layer, part: Tensor) -> None:
+        """Add a part of the gradient of a layer's weight."""
         if layer in self._sums:
             self._sums[layer] += part
         else:
@@ -144,7 +153,7 @@ class Fused:
             images = _apply(_Conv, images, self._token, self._recall[0], self.tape, memory, relu)
         for first, second in self._blocks:
             images = _apply(_Block, images, self._token, first, second, self.tape)
-        return self._strings(images)
+        return self.net.bounding(self._strings(images))
 
     def flush(self) -> None:
         """Bring the gradients of the kernels up to date: once after each backward."""

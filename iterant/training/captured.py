@@ -7,7 +7,9 @@ buffers, so an update is: copy the batch in, replay, read the loss when somebody
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,12 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iterant.engine import State, think
+from iterant.engine import State
 from iterant.engine import last as last_of
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fused import Fused
 from iterant.nets.protocol import Net
 from iterant.training.hands import Learned, Stretch, begin_again, push_back, stretch_loss
+from iterant.training.thoughts import thoughts
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
@@ -137,7 +140,7 @@ class CapturedHands:
     ) -> tuple[Tensor, list[Tensor]]:
         with torch.no_grad():
             state = None if anew else State(buffers.features, start)
-            end = last_of(think(self.net, buffers.inputs, steps=steps, state=state))
+            end = last_of(thoughts(self.net, buffers.inputs, steps=steps, state=state))
             buffers.features.copy_(end.features)
         return buffers.features.new_zeros(()), []
 
@@ -177,12 +180,24 @@ class CapturedHands:
             cuda.current_stream().wait_stream(side)
             buffers.features.copy_(at)
         graph = cuda.CUDAGraph()
-        with cuda.graph(graph, pool=self._pool, stream=side):
+        with _uncollected(), cuda.graph(graph, pool=self._pool, stream=side):
             loss, trail = work(buffers)
         self._pool = self._pool or graph.pool()
         for gradient, old in zip(gradients, before, strict=True):
             gradient.copy_(old)
         return _Captured(graph, loss, trail)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage meanwhile: freeing another run's graph would spoil a capture."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class Repeated:
@@ -201,7 +216,7 @@ class Repeated:
             return
         if self._graph is None:
             graph = _CUDA.CUDAGraph()
-            with _CUDA.graph(graph):
+            with _uncollected(), _CUDA.graph(graph):
                 self._work()
             self._graph = graph
         self._graph.replay()

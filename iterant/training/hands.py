@@ -25,6 +25,7 @@ from iterant.engine import State, think
 from iterant.engine import last as last_of
 from iterant.nets.fused import Fused
 from iterant.nets.protocol import Net, readout_of
+from iterant.training.thoughts import thoughts
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def stretch_loss(
 ) -> tuple[Tensor, list[State]]:
     """The loss of a stretch, with its graph, and every state on the way, the start first."""
     states, losses = [state], []
-    for thought in think(net, inputs, steps=stretch.steps, state=state):
+    for thought in thoughts(net, inputs, steps=stretch.steps, state=state):
         states.append(thought.state)
         if stretch.each:
             share = stretch.each[len(states) - 2]
@@ -152,7 +153,7 @@ class PlainHands:
     def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
         with torch.no_grad():
-            return last_of(think(self.net, inputs, steps=steps, state=state)).state
+            return last_of(thoughts(self.net, inputs, steps=steps, state=state)).state
 
     def learn(
         self,

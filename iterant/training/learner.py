@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from iterant import names
 from iterant.errors import NetError, RecipeError
-from iterant.nets.fused import Fused, can_fuse
 from iterant.nets.protocol import Net, depth_of
+from iterant.nets.strings import fused
 from iterant.training.captured import CapturedHands, Repeated
 from iterant.training.crew import Crew
 from iterant.training.hands import Hands, PlainHands
@@ -60,7 +60,7 @@ class Learner:
         self.dtype: torch.dtype = names.find("precision", recipe.precision)
         self.working = self._working()
         self.net = _as_net(self.working)
-        self.fast = Fused(self.working) if can_fuse(self.working) else None
+        self.fast = fused(self.working)
         self.optimizer = optimizer_of(recipe, self.module)
         self.scaling = Scaling(device) if self.dtype == torch.float16 else None
         scale = None if self.scaling is None else self.scaling.scale
@@ -235,10 +235,12 @@ def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _channels_last(module: nn.Module) -> nn.Module:
-    """Kernels of images in the layout that the GPU's matrix units read."""
+    """Kernels in the layout that the GPU's matrix units read: channels lie beside each other."""
     for weight in module.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+        if weight.dim() == 3:
+            weight.data = weight.data.transpose(1, 2).contiguous().transpose(1, 2)
     return module
 
 

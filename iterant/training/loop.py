@@ -35,6 +35,8 @@ from iterant.training.watching import Figures, Watcher, finite
 
 _LOOKS = 20
 """How often the loss is read within an epoch (reading waits for the device)."""
+_APART = 20
+"""Updates from one look to the next on a GPU, at least: a look empties the queue of its work."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Loop:
         self.folder, self.reporter, self.keeping, self.crew = folder, reporter, keeping, crew
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
+        apart = _APART if learner.device.type == "cuda" else 1
+        self.looks_every = max(apart, self.per_epoch // _LOOKS)
         self.takes = learner.objective.takes(recipe.batch)
         self.order = Order(len(problems), seed)
         self.watcher = Watcher(task, recipe, problems.held_out)
@@ -106,7 +110,7 @@ class Loop:
                 return reason
             begun, place = clock.elapsed, (self.update + 1) % self.per_epoch
             self._one_update()
-            if place % max(1, self.per_epoch // _LOOKS) == 0:
+            if place % self.looks_every == 0:
                 self._look(clock)
             if place == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
