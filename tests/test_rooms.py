@@ -31,6 +31,7 @@ ROOMS = [
     "analysis",
     "zoo",
     "experiments",
+    "sweeps",
     "bench",
     "export",
     "web",

@@ -25,6 +25,7 @@ from iterant.cli.info import info
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
 from iterant.cli.solve import solve
+from iterant.cli.sweep import sweep
 from iterant.cli.train import train
 
 app = App(
@@ -49,6 +50,7 @@ app.command(runs)
 app.command(info)
 app.command(data)
 app.command(bench)
+app.command(sweep)
 app.command(demo)
 app.command(export, usage="Usage: iterant export RUN --to onnx|hub [OPTIONS]")
 app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")

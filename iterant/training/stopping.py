@@ -60,8 +60,16 @@ class Clock:
         return self.elapsed >= self._limit - spare
 
 
+_LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""A person; whoever ends a process; a cluster whose time limit comes near."""
+
+
 class Signals:
-    """SIGINT and SIGTERM as a wish to save and leave; a second one leaves at once."""
+    """SIGINT, SIGTERM and SIGUSR1 as a wish to save and leave; a second SIGINT leaves at once.
+
+    Only a person is in a hurry: clusters and torchrun repeat their signals, each to the whole
+    tree of processes, and have SIGKILL for the end.
+    """
 
     def __init__(self) -> None:
         """Nothing raised yet."""
@@ -71,7 +79,7 @@ class Signals:
     def __enter__(self) -> Signals:
         """Listen, if this is the thread that may."""
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in _LISTENED:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -81,9 +89,10 @@ class Signals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.raised is not None:
+        if self.raised is None:
+            self.raised = signal.Signals(number).name
+        elif number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.raised = signal.Signals(number).name
 
 
 class Guard:

@@ -15,6 +15,8 @@ from iterant.training import train
 from iterant.training.loop import Loop
 from iterant.training.stopping import Clock, Signals, seconds
 
+LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
 
 @pytest.fixture(name="whole")
 def _whole() -> dict[str, RunFolder]:
@@ -59,12 +61,31 @@ class TestStopping:
             seconds(text)
 
     def test_signals_are_given_back(self, tmp_path: Path) -> None:
-        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        before = [signal.getsignal(number) for number in LISTENED]
         begin(tmp_path / "run", epochs=1)
         with pytest.raises(RunError):
             begin(tmp_path / "run")
-        after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        after = [signal.getsignal(number) for number in LISTENED]
         assert before == after
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+    def test_a_cluster_may_repeat_itself(
+        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        number: signal.Signals,
+    ) -> None:  # fmt: skip
+        original = Loop.save
+
+        def pressed(loop: Loop) -> None:
+            for again in (number, signal.SIGTERM, signal.SIGUSR1):
+                signal.raise_signal(again)
+            original(loop)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "save", pressed)
+            run = begin(tmp_path / "run", "pool")
+        assert run.status.reason == f"stopped by {number.name}"
+        assert run.status.step == run.load("last")[1]["step"] > 0
+        assert_equal(train(resume=run.path), whole["pool"])
 
     def test_a_second_signal_leaves_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +94,7 @@ class TestStopping:
 
         def twice(loop: Loop) -> None:
             signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
 
         monkeypatch.setattr(Loop, "_one_update", twice)
         with pytest.raises(KeyboardInterrupt):

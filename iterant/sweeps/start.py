@@ -1,0 +1,193 @@
+"""Sweeping: plan, carry out here or on a cluster, watch, collect.
+
+    >>> done = sweep("widths.toml", at_once=2)                      # here
+    >>> done = sweep("widths.toml", on="slurm", cluster=Cluster(partition="gpu", gpus_per_node=1))
+    >>> done.counts
+    {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
+
+The same call begins a sweep, goes on with one that was stopped, tries failed runs again, and
+extends one by seeds, values or tests that were added: what is done is never done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from iterant import names
+from iterant.errors import RunError, UsageError
+from iterant.runs.files import PathLike, make_folder
+from iterant.runs.lock import FILE, holder
+from iterant.sweeps import slurm
+from iterant.sweeps.collect import collect
+from iterant.sweeps.folder import Record, SweepFolder, refuse_foreign
+from iterant.sweeps.local import room, run_here
+from iterant.sweeps.minding import Means
+from iterant.sweeps.plan import Plan, read_plan
+from iterant.sweeps.slurm import Cluster
+from iterant.sweeps.state import Survey, survey
+from iterant.training.stopping import Signals, seconds
+
+PLACES = ("local", "slurm")
+
+Say = Callable[[str], None]
+
+
+def sweep(
+    plan: Plan | PathLike,
+    *,
+    out: PathLike | None = None,
+    seeds: str | Sequence[int] | None = None,
+    on: str = "local",
+    means: Means | None = None,
+    cluster: Cluster | None = None,
+    at_once: int | None = None,
+    time_limit: str | float | None = None,
+    watch: bool = True,
+    look_seconds: float = 5.0,
+    results: PathLike | None = "results",
+    say: Say = lambda _: None,
+) -> Survey:
+    """Carry out a plan, or a file that tells one, and return where it stands then.
+
+    ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
+    their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
+    for the result, once all runs ended; None: write none.
+    """
+    if on not in PLACES:
+        raise UsageError(names.unknown("place", on, PLACES))
+    if at_once is not None and at_once < 1:
+        raise UsageError(f"at least one run must go at once, got {at_once}")
+    if not isinstance(plan, Plan):
+        plan = read_plan(plan, seeds)
+    elif seeds is not None:
+        raise UsageError("seeds are for a plan in a file; give them to planned() instead")
+    means, limit = means or Means(), None if time_limit is None else seconds(time_limit)
+    if means.nodes > 1 and on == "local":
+        raise UsageError("here is one node; give --nodes with --on slurm")
+    folder = make_folder(Path("runs") / plan.name if out is None else out)
+    refuse_foreign(folder)
+    with SweepFolder(folder, plan).lock():
+        made = SweepFolder.prepared(folder, plan)
+        left = _left(made, on)
+        say(f"{len(left)} of {len(made.planned)} runs to do in {folder}")
+        if on == "local":
+            _here(made, left, means, at_once, limit, say)
+            seen = survey(made)
+        else:
+            if left:
+                slurm.submit(made, left, means, cluster or Cluster())
+            say(f"{len(left)} jobs submitted")
+            seen = _watched(made, means, cluster or Cluster(), look_seconds if watch else None, say)
+    if seen.ended and results is not None:
+        for path in collect(made, results):
+            say(f"written to {path}")
+    return seen
+
+
+def _left(folder: SweepFolder, on: str) -> list[str]:
+    """The runs to carry out; failed ones get their attempts back, because somebody asked again."""
+    seen = survey(folder, slurm.queued(folder) if on == "slurm" else None)
+    for run in seen.of("failed"):
+        folder.write_record(run.name, Record(0, run.error))
+    return [run.name for run in seen.runs if run.state in ("left", "failed")]
+
+
+def _here(
+    folder: SweepFolder,
+    left: Sequence[str],
+    means: Means,
+    at_once: int | None,
+    limit: float | None,
+    say: Say,
+) -> None:
+    side_by_side = at_once or room(means)
+
+    def ended(name: str, how: str) -> None:
+        seen = survey(folder, at_once=side_by_side)
+        error = folder.record(name).error if how == "failed" else None
+        say(f"{name}: {how}{f': {error}' if error else ''} ({summary(seen)})")
+
+    if left:
+        run_here(folder, left, means, at_once=side_by_side, limit=limit, ended=ended)
+
+
+def _watched(
+    folder: SweepFolder, means: Means, cluster: Cluster, look_seconds: float | None, say: Say
+) -> Survey:
+    """Look now and then until no job is left; one that vanished is submitted once more."""
+    again: set[str] = set()
+    missed: set[str] = set()
+    told: dict[str, int] = {}
+    with Signals() as signals:
+        while True:
+            # The queue first: what has left it has written what it will write.
+            seen = survey(folder, slurm.queued(folder))
+            if seen.counts != told:
+                told = seen.counts
+                say(summary(seen))
+            open_runs = seen.of("running") + seen.of("waiting")
+            vanished = {run.name for run in seen.of("left")} - again
+            if look_seconds is None or (not open_runs and not vanished):
+                return seen
+            if signals.raised is not None:
+                say("no longer watching; the jobs go on (stop them with: iterant sweep stop "
+                    f"{folder.path})")  # fmt: skip
+                return seen
+            lost = sorted(vanished & missed)
+            if lost:
+                say(f"submitted once more: {', '.join(lost)}")
+                slurm.submit(folder, lost, means, cluster)
+                again |= set(lost)
+            missed = vanished
+            _sleep(look_seconds, signals)
+
+
+def _sleep(length: float, signals: Signals) -> None:
+    end = time.monotonic() + length
+    while time.monotonic() < end and signals.raised is None:
+        time.sleep(0.1)
+
+
+def summary(seen: Survey) -> str:
+    """A line: ``4 of 10 done, 2 running, 1 failed, 3 left, about 5 min to go``."""
+    counts = seen.counts
+    parts = [f"{counts['done']} of {len(seen.runs)} done"]
+    parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "failed", "left")
+              if counts[state]]  # fmt: skip
+    if seen.seconds_left:
+        parts.append(f"about {duration(seen.seconds_left)} to go")
+    return ", ".join(parts)
+
+
+def duration(length: float) -> str:
+    """A time as people say it: ``40 s``, ``5 min``, ``2.5 h``."""
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if length >= 1.5 * size:
+            return (
+                f"{length / size:.2g} {unit}"
+                if length < 10 * size
+                else f"{length / size:.0f} {unit}"
+            )
+    return f"{length:.0f} s"
+
+
+def stop(path: PathLike) -> str:
+    """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled."""
+    folder = SweepFolder.open(path)
+    said = []
+    if holder(folder.path) is not None:
+        who = json.loads((folder.path / FILE).read_text())
+        if who.get("host") != socket.gethostname():
+            raise RunError(f"{folder.path} is run by {holder(folder.path)}; stop it there")
+        os.kill(int(who["pid"]), signal.SIGTERM)
+        said.append(f"process {who['pid']} was told to save and leave")
+    cancelled = slurm.cancel(folder)
+    if cancelled:
+        said.append(f"{cancelled} jobs were cancelled")
+    return "; ".join(said) or "nothing was running"
