@@ -32,8 +32,12 @@ class Active:
 
     @torch.no_grad()
     def __init__(self, net: LocalRule, inputs: Tensor, tolerance: float = TOLERANCE) -> None:
-        """Begin to think about these problems."""
-        self.net, self.tolerance, self.steps, self.worked = net, tolerance, 0, 0
+        """Begin to think about these problems.
+
+        ``steps`` counts iterations, ``worked`` squares computed, ``last`` is the last iteration in
+        which anything changed.
+        """
+        self.net, self.tolerance, self.steps, self.worked, self.last = net, tolerance, 0, 0, 0
         memory = net.read(inputs)
         self._shape = (len(memory), *memory.shape[2:])
         is_open = memory[:, -1].bool()
@@ -90,6 +94,8 @@ class Active:
         wake[awake[changed]] = True
         wake[beside[changed].flatten()] = True
         self._awake = wake[:-1].nonzero().flatten()
+        if len(self._awake):
+            self.last = self.steps
 
 
 def _beside(is_open: Tensor, count: int) -> Tensor:

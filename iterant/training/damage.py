@@ -58,12 +58,12 @@ def jitter(blow: Blow) -> Tensor:
 def disc(blow: Blow) -> Tensor:
     """Nothing is left within a disc, of any place and of a radius from 1 to 0.4 of the side."""
     count, _, *sides = blow.features.shape
-    drawn = torch.rand(count, len(sides) + 1, generator=blow.generator)
-    radius = 1 + drawn[:, -1] * max(0.0, _WIDEST * min(sides) - 1)
-    distance = torch.zeros(count, *sides)
+    drawn = torch.rand(count, len(sides) + 1, generator=blow.generator).to(blow.features.device)
+    distance: Tensor | float = 0.0
     for axis, side in enumerate(sides):
-        shape = [1] * (len(sides) + 1)
-        places = torch.arange(side).view(*shape[: axis + 1], -1, *shape[axis + 2 :])
-        distance = distance + (places - (drawn[:, axis] * side).view(-1, *shape[1:])) ** 2
+        places = torch.arange(side, device=drawn.device)
+        off = (places - drawn[:, axis : axis + 1] * side) ** 2
+        distance = distance + off.view(count, *[1] * axis, side, *[1] * (len(sides) - axis - 1))
+    radius = 1 + drawn[:, -1] * max(0.0, _WIDEST * min(sides) - 1)
     inside = distance < radius.view(-1, *[1] * len(sides)) ** 2
-    return blow.features.masked_fill(inside[:, None].to(blow.features.device), 0)
+    return blow.features.masked_fill(inside[:, None], 0)

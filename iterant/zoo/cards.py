@@ -1,0 +1,127 @@
+"""What is known about a shipped network: a card beside its weights.
+
+    >>> card("mazes").figures[59].solved
+    1000
+    >>> print(written(card("mazes")))
+
+The card is data in the weights' ``config.json``; ``CARD.md`` is the same for people. Every figure
+says how many problems, how many iterations and how sure one may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+
+from iterant.errors import DataError
+from iterant.evaluation.curve import wilson
+from iterant.runs import read_weights
+from iterant.zoo.loading import folder_of
+
+CARD = "CARD.md"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How a network did on problems of one size."""
+
+    problems: int
+    iterations: int
+    solved: int
+    twice: int | None = None
+    """Solved after twice the iterations, if it was looked at"""
+    seed: int = 7
+    """Of the test problems"""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share that is solved."""
+        low, high = wilson(torch.tensor(self.solved), self.problems).tolist()
+        return low, high
+
+
+@dataclass(frozen=True)
+class Card:
+    """Where a network comes from and what it can do."""
+
+    name: str
+    task: str
+    parameters: int
+    trained_on: str
+    how: str
+    command: str
+    commit: str
+    seed: int
+    hardware: str
+    results: tuple[str, ...]
+    """Files in results/ that hold these figures with all their circumstances"""
+    figures: dict[int, Figure] = field(default_factory=dict)
+    """By size"""
+    failures: str = "none seen in these tests"
+    pictures: tuple[str, ...] = ()
+    """Files beside the card"""
+    notes: tuple[str, ...] = ()
+
+    def described(self) -> dict[str, Any]:
+        """All of it, as JSON holds it."""
+        made = asdict(self)
+        return {**made, "figures": {str(size): value for size, value in made["figures"].items()}}
+
+
+def card(name: str) -> Card:
+    """The card of a shipped network, or of any folder that has one."""
+    config, _ = read_weights(folder_of(name))
+    found = config.get("card")
+    if not isinstance(found, Mapping):
+        raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
+    try:
+        figures = {int(size): Figure(**value) for size, value in found["figures"].items()}
+        lists = {key: tuple(found[key]) for key in ("results", "pictures", "notes")}
+        return Card(**{**found, **lists, "figures": figures})
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise DataError(f"the card of {name} is not one of this version ({error})") from error
+
+
+def written(made: Card) -> str:
+    """The card as a page in Markdown."""
+    rows = [
+        f"| {size} | {figure.problems:,} | {figure.iterations:,} | {_percent(figure)} |"
+        f" {'' if figure.twice is None else f'{figure.twice:,}'} |"
+        for size, figure in sorted(made.figures.items())
+    ]
+    return "\n".join(
+        [
+            f"# {made.name}",
+            "",
+            f"A network for {made.task} with {made.parameters:,} parameters.",
+            f'`iterant.load("{made.name}")`',
+            "",
+            f"- **Trained on**: {made.trained_on}",
+            f"- **How**: {made.how}",
+            f"- **Command**: `{made.command}`",
+            f"- **Commit**: {made.commit}",
+            f"- **Seed**: {made.seed}",
+            f"- **Hardware**: {made.hardware}",
+            f"- **Figures from**: {', '.join(f'`results/{name}.json`' for name in made.results)}",
+            *(f"- {note}" for note in made.notes),
+            "",
+            "| size | problems | iterations | wholly right (95 % interval) | after twice as many |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"**Known failures**: {made.failures}",
+            *(f"\n![a failure]({picture})" for picture in made.pictures),
+            "",
+        ]
+    )
+
+
+def _percent(figure: Figure) -> str:
+    low, high = figure.interval
+    return (
+        f"{figure.solved:,} = {100 * figure.solved / figure.problems:.2f} % "
+        f"({100 * low:.2f} to {100 * high:.2f})"
+    )

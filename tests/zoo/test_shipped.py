@@ -1,0 +1,88 @@
+"""The networks in the wheel do what their cards say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import iterant
+from iterant import names
+from iterant.errors import DataError
+from iterant.evaluation import judge
+from iterant.nets import LocalRule, Net, build, parameter_count
+from iterant.nets.active import Active
+from iterant.nets.protocol import readout_of
+from iterant.runs import read_result, save_weights
+from iterant.tasks.protocol import Batch, Task
+from iterant.zoo import card, loading, shipped
+from iterant.zoo.cards import CARD, written
+
+ROOT = Path(__file__).parents[2]
+SQUARES = 20_000
+"""About so many positions are thought about at each size: a second or two."""
+
+
+def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
+    if not isinstance(net, LocalRule):
+        return judge(net, task, batch, steps=steps, at=[steps]).end
+    thinking = Active(net, batch.inputs)
+    thinking.go_on(steps)
+    with torch.no_grad():
+        prediction = readout_of(net).predict(net.answer(thinking.features), batch.inputs)
+    return float(task.solved(prediction, batch).double().mean())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_fresh_problems_are_solved_as_the_card_says(name: str) -> None:
+    about, net = card(name), iterant.load(name)
+    task, tried = names.task(about.task), 0
+    assert parameter_count(net) == about.parameters
+    for size, figure in about.figures.items():
+        per_problem = task.sample(1, size=size, seed=1).targets.numel()
+        cost = per_problem * (1 if isinstance(net, LocalRule) else figure.iterations / 4)
+        count = min(100, int(SQUARES * 10 / cost))
+        if count < 2:
+            continue
+        tried += 1
+        fresh = task.sample(count, size=size, seed=20_261_115)
+        assert right(net, task, fresh, figure.iterations) >= figure.interval[0], size
+    assert tried
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_card_says_what_its_results_say(name: str) -> None:
+    about = card(name)
+    folder = loading.folder_of(name)
+    assert (folder / CARD).read_text(encoding="utf-8") == written(about)
+    assert all((folder / picture).is_file() for picture in about.pictures)
+    results = [ROOT / "results" / f"{result}.json" for result in about.results]
+    if not all(path.exists() for path in results):
+        pytest.skip("the results are not installed with the package")
+    said = {}
+    for path in results:
+        figures = read_result(path)["figures"]
+        said |= {key: value for key, value in figures.items() if key.startswith("size ")}
+    assert {f"size {size}" for size in about.figures} == set(said)
+    for size, figure in about.figures.items():
+        value = said[f"size {size}"]
+        assert (figure.solved, figure.problems) == (value["solved"], value["problems"])
+        assert (figure.iterations, figure.seed) == (value["iterations"], value["test seed"])
+
+
+def test_all_of_them_are_small() -> None:
+    total = sum(path.stat().st_size for path in loading.SHIPPED.rglob("*") if path.is_file())
+    assert total <= 12_000_000
+
+
+def test_weights_without_a_card_say_so(tmp_path: Path) -> None:
+    net = build("local-rule", {"dims": 1, "channels": 1})
+    assert isinstance(net, LocalRule)
+    described = {"kind": "local-rule", "config": net.config.described()}
+    save_weights(tmp_path / "w", described, net.state_dict())
+    with pytest.raises(DataError, match="has no card"):
+        card(str(tmp_path / "w"))
+    save_weights(tmp_path / "w", {**described, "card": {"figures": {}}}, net.state_dict())
+    with pytest.raises(DataError, match="is not one of this version"):
+        card(str(tmp_path / "w"))
