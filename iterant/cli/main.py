@@ -22,6 +22,7 @@ from iterant.cli.export import export
 from iterant.cli.failures import exit_code
 from iterant.cli.importing import import_
 from iterant.cli.info import info
+from iterant.cli.reproduce import reproduce
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
 from iterant.cli.solve import solve
@@ -46,6 +47,7 @@ app.command(solve, usage="Usage: iterant solve TASK [PROBLEM…] [OPTIONS]")
 app.command(train, usage="Usage: iterant train TASK [OPTIONS]")
 app.command(analyze, usage="Usage: iterant analyze RUN… [OPTIONS]")
 app.command(evaluate, usage="Usage: iterant evaluate RUN… [OPTIONS]")
+app.command(reproduce, usage="Usage: iterant reproduce NAME [OPTIONS]")
 app.command(runs)
 app.command(info)
 app.command(data)

@@ -1,7 +1,14 @@
 """The paper's tables and figures as data, and the code that runs, resumes and reports them.
 
-models.py     what is trained, and what is tested on it
-measuring.py  every test and study of a trained network, as plain numbers
-records.py    what units left behind, one record each
-campaign.py   working through units within a time
+models.py       what is trained, and what is tested on it
+paper.py        the paper's own numbers
+catalogue.py    every table and figure: rows, panels, what the paper says
+measuring.py    every test and study of a trained network, as plain numbers
+campaign.py     working through units within a time
+records.py      what units left behind, one record each
+statistics.py   means over seeds, and when two numbers differ
+measures.py     what a cell of a table is, taken from records
+drawing.py      the figures
+report.py       RESULTS.md
+reproducing.py  what is missing, how long it takes, what a small machine leaves out
 """

@@ -22,7 +22,7 @@ from iterant import names
 from iterant.errors import IterantError, TrainingStopped
 from iterant.experiments.measuring import Say, measure
 from iterant.experiments.models import MODELS, Model, Unit
-from iterant.experiments.records import append_record
+from iterant.experiments.records import keep_record
 from iterant.runs import RunFolder
 from iterant.runs.files import PathLike
 from iterant.tasks.protocol import Task
@@ -48,7 +48,7 @@ class Setup:
     """How units are carried out."""
 
     out: Path
-    """The file of records"""
+    """The file of records, a line each, or the folder of such, a file each"""
     runs: Path
     """Where run folders lie meanwhile"""
     device: torch.device
@@ -173,7 +173,7 @@ def _test(
 def _write(unit: Unit, setup: Setup, figures: dict[str, Any], finished: bool) -> None:
     about = {"model": unit.model, "seed": unit.seed, "reduced": setup.made_smaller,
              "finished": finished, "precision": setup.precision}  # fmt: skip
-    append_record(setup.out, unit.name, {**about, **figures}, unit.seed)
+    keep_record(setup.out, unit.name, {**about, **figures}, unit.seed)
     setup.say(f"{unit.name}: recorded after {setup.clock.elapsed:.0f} s")
 
 

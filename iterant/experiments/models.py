@@ -128,8 +128,8 @@ def _sums() -> Iterator[Model]:
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
         own = {"rate": 1e-3} if (net, alpha) == ("dt", 0.0) else {}
         yield Model(f"sums-{short}-a{alpha:g}", "prefix-sums", net, label, alpha, own,
-                    tests=_STRINGS, looks=_SUMS_LOOKS, look_size=48, confident=short == "dt",
-                    pace=pace)  # fmt: skip
+                    tests=_STRINGS, looks=_SUMS_LOOKS, look_size=48,
+                    confident=(net, alpha) == ("dt", 0.0), pace=pace)  # fmt: skip
     yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_STRINGS, pace=9.0)
     for width in (50, 100, 200, 300):
         yield Model(f"sums-recall-a1-w{width}", "prefix-sums", "dt-recall", f"width {width}", 1.0,
@@ -155,7 +155,7 @@ def _mazes() -> Iterator[Model]:
         label = {"dt": "DT", "dt-recall": "DT-Recall"}[net]
         short = net.removeprefix("dt-")
         yield Model(f"mazes-{short}-a{alpha:g}", "mazes", net, label, alpha, tests=_IMAGES,
-                    looks=_MAZE_LOOKS, look_size=13, confident=short == "dt", seeds=3,
+                    looks=_MAZE_LOOKS, look_size=13, confident=(net, alpha) == ("dt", 0.0), seeds=3,
                     pace=pace)  # fmt: skip
     yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_IMAGES, seeds=1, pace=12.0)
     for alpha in (0.1, 0.5, 1.0):
@@ -172,7 +172,7 @@ def _chess() -> Iterator[Model]:
     for net, label, alpha in rows:
         short = net.removeprefix("dt-")
         yield Model(f"chess-{short}-a{alpha:g}", "chess", net, label, alpha, tests=_PUZZLES,
-                    confident=short == "dt", seeds=1, pace=90.0)  # fmt: skip
+                    confident=(net, alpha) == ("dt", 0.0), seeds=1, pace=90.0)  # fmt: skip
     yield Model("chess-ff", "chess", "ff", "FF", 0.0, tests=_PUZZLES, seeds=1, pace=80.0)
 
 

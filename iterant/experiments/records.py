@@ -12,12 +12,12 @@ appends them). Two records of one unit are refused, and both files named: nobody
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.runs import append_line, read_json, read_lines
+from iterant.runs import append_line, read_json, read_lines, write_result
 from iterant.runs.files import PathLike, make_folder, shown
 from iterant.runs.results import check_result, make_result
 
@@ -76,6 +76,23 @@ class Records:
         """The finished runs of one model, by seed."""
         return tuple(one for one in self.all if one.model == model and one.finished)
 
+    @property
+    def taken_as_they_are(self) -> Records:
+        """The same as if all had finished; of a unit that did, only the finished one."""
+        done = self.names
+        return Records(
+            tuple(
+                replace(one, finished=True)
+                for one in self.all
+                if one.finished or f"{one.model}-s{one.seed}" not in done
+            )
+        )
+
+    @property
+    def whole(self) -> Records:
+        """Those that nothing was made smaller in."""
+        return Records(tuple(one for one in self.all if not one.reduced))
+
     def unfinished(self) -> tuple[Record, ...]:
         """Runs that their time did not suffice for."""
         return tuple(one for one in self.all if not one.finished)
@@ -105,12 +122,14 @@ def read_records(*folders: PathLike) -> Records:
     return Records(tuple(sorted(found.values(), key=lambda one: (one.model, one.seed))))
 
 
-def append_record(
-    file: PathLike, name: str, figures: Mapping[str, Any], seed: int, command: str | None = None
-) -> None:
-    """Add a record to a file of lines; on disk when this returns."""
-    make_folder(Path(file).parent)
-    append_line(file, make_result(name, figures, seed=seed, command=command))
+def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:
+    """Add a record to a file of lines (``.jsonl``), or write a file of its own into a folder."""
+    place = Path(place)
+    if place.suffix == ".jsonl":
+        make_folder(place.parent)
+        append_line(place, make_result(name, figures, seed=seed))
+    else:
+        write_result(name, figures, seed=seed, folder=place)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,0 +1,192 @@
+"""``iterant reproduce``: the paper's tables and figures, from results or by training.
+
+iterant reproduce --list
+iterant reproduce table-prefix-peaks
+iterant reproduce table-prefix-peaks --seeds 1 --budget 10m
+iterant reproduce --all --write RESULTS.md
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from iterant.cli.screen import console
+from iterant.cli.tasks import DataPath
+from iterant.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iterant.experiments.catalogue import Experiment
+    from iterant.experiments.records import Records
+
+
+def reproduce(
+    name: Annotated[str | None, Parameter(help="a table or figure; see --list")] = None,
+    /,
+    *,
+    list_: Annotated[
+        bool, Parameter(name="--list", negative="", help="show all of them, with their state")
+    ] = False,
+    all_: Annotated[
+        bool, Parameter(name="--all", negative="", help="make all of them from results")
+    ] = False,
+    write: Annotated[
+        Path | None, Parameter(help="with --all: write them into this Markdown file")
+    ] = None,
+    train: Annotated[
+        bool, Parameter(negative="", help="train what is missing (--budget means that too)")
+    ] = False,
+    seeds: Annotated[int | None, Parameter(help="of every model [default: as many as planned]")] = (
+        None
+    ),
+    budget: Annotated[
+        str | None, Parameter(name=["--budget", "--time-limit"], help="train this long: 10m, 1h")
+    ] = None,
+    results: Annotated[Path, Parameter(help="where records and pictures are")] = Path("results"),
+    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    data: DataPath = None,
+) -> None:
+    """Make a table or figure of the paper, ours beside theirs."""
+    from iterant.experiments.catalogue import experiment
+    from iterant.experiments.drawing import save_figure
+    from iterant.experiments.records import read_records
+
+    screen = console()
+    if sum((name is not None, list_, all_)) != 1:
+        raise UsageError("give the name of a table or figure, --list, or --all")
+    if write is not None and not all_:
+        raise UsageError("--write goes with --all; a single table is printed")
+    if seeds is not None and seeds < 1:
+        raise UsageError(f"at least one seed is needed, got {seeds}")
+    if (train or budget) and name is None:
+        raise UsageError("training is for one table or figure at a time; name it")
+    if name is None:
+        records = read_records(results / "runs").whole
+        if list_:
+            _list(records, screen)
+        else:
+            _all(records, results, write, screen)
+        return
+    chosen, small = experiment(name), False
+    if train or budget:
+        small = _train(chosen, results, seeds, budget, device, None if data is None else str(data),
+                       screen)  # fmt: skip
+    place = results / ("reduced" if small else "runs")
+    found = read_records(place)
+    records = found.taken_as_they_are if small else found.whole
+    _show(chosen, records, screen)
+    for path in save_figure(chosen, records, (place if small else results) / "figures"):
+        screen.print(f"drawn in {path}", soft_wrap=True)
+
+
+def _list(records: Records, screen: Console) -> None:
+    """Every experiment with seeds done and wanted, the paper's seeds, and both peaks."""
+    from rich.table import Table
+
+    from iterant.cli.figures import duration
+    from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.paper import SEEDS
+    from iterant.experiments.report import HEAD, rows_of, state_of
+    from iterant.experiments.reproducing import estimate, missing
+
+    table = Table("name", "runs", "missing (H200)", "seeds in the paper", "ours | the paper's",
+                  box=None)  # fmt: skip
+    for one in EXPERIMENTS.values():
+        done, wanted = state_of(one, records)
+        ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
+        rows = [row for row in rows_of(one, records)[1:] if row[ours] or row[theirs] != "–"]
+        told = [f"{row[0]} {row[1]}: {row[ours] or 'not run'} | {row[theirs]}" for row in rows]
+        first, *more = told or [""]
+        need = duration(estimate(missing(one, records)))
+        paper = "; ".join(dict.fromkeys(SEEDS[model.task] for model in one.models))
+        table.add_row(one.name, f"{done} of {wanted}", need, paper, first)
+        for line in more:
+            table.add_row("", "", "", "", line)
+    screen.print(table)
+
+
+def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
+    from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.drawing import save_figure
+    from iterant.experiments.report import results_page
+    from iterant.runs import write_atomic
+
+    drawn = [
+        p for one in EXPERIMENTS.values() for p in save_figure(one, records, results / "figures")
+    ]
+    if write is None:
+        for one in EXPERIMENTS.values():
+            _show(one, records, screen)
+    else:
+        write_atomic(write, results_page(records).encode("utf-8"))
+        screen.print(f"written to {write}", soft_wrap=True)
+    screen.print(f"{len(drawn)} pictures in {results / 'figures'}", soft_wrap=True)
+
+
+def _show(one: Experiment, records: Records, screen: Console) -> None:
+    from rich.table import Table
+
+    from iterant.experiments.report import rows_of
+
+    head, *rows = rows_of(one, records)
+    table = Table(*head, title=f"{one.title} ({one.place})", title_justify="left", box=None)
+    for cells in rows:
+        table.add_row(*cells)
+    screen.print(table)
+    if one.note:
+        screen.print(one.note, soft_wrap=True)
+
+
+def _train(
+    one: Experiment,
+    results: Path,
+    seeds: int | None,
+    budget: str | None,
+    device: str,
+    data: str | None,
+    screen: Console,
+) -> bool:
+    """Train what is missing; says whether it was made smaller."""
+    from iterant.cli.figures import duration
+    from iterant.experiments.records import read_records
+    from iterant.experiments.reproducing import (
+        SMALLER,
+        SMALLER_TESTS,
+        estimate,
+        missing,
+        produce,
+    )
+    from iterant.training.start import use_device
+
+    small = use_device(device).type != "cuda"
+    out = results / ("reduced" if small else "runs")
+    units = missing(one, read_records(out), seeds)
+    if not units:
+        screen.print("every run is there already; give more --seeds for another")
+        return small
+    screen.print(
+        f"{len(units)} runs are missing, about {duration(estimate(units))} on one H200"
+        + (f"; here they get {budget}" if budget else ""),
+        soft_wrap=True,
+    )
+    if small:
+        fields = ", ".join(f"{name} {value}" for name, value in SMALLER.items())
+        screen.print(
+            f"there is no GPU here, so everything is made smaller: {fields}, "
+            f"{100 * SMALLER_TESTS:g} % of every test set"
+            + (", each run as long as its share of the time" if budget else "")
+            + f"; such runs are kept in {out} and are no part of RESULTS.md",
+            soft_wrap=True,
+        )
+    left = produce(
+        units, out=out, device=device, budget=budget, small=small, data=data,
+        say=lambda text: screen.print(text, soft_wrap=True),
+    )  # fmt: skip
+    if left:
+        names = " ".join(unit.name for unit in left)
+        screen.print(f"no time for: {names}; give the same command again", soft_wrap=True)
+    return small

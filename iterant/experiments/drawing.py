@@ -1,0 +1,136 @@
+"""The figures, from records alone: one colour a model, one stroke an alpha, training shaded.
+
+>>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
+
+A line is the mean over all finished seeds, none left out; crosses are the paper's peaks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
+from iterant.experiments.catalogue import Experiment, Panel
+from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
+from iterant.experiments.models import MODELS
+from iterant.experiments.paper import PEAKS
+from iterant.experiments.records import Records
+from iterant.experiments.statistics import Value
+from iterant.runs import write_atomic
+from iterant.runs.files import PathLike, make_folder
+
+REGIME = 30
+"""Iterations in training, in all of the paper's figures."""
+
+_FAMILIES = ("DT", "DT-Recall", "FF", "ours")
+_ALPHAS: tuple[float | None, ...] = (1.0, 0.0, 0.01, 0.5)
+"""Those with a stroke of their own; the progressive loss is drawn solid where it is full."""
+
+
+def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
+    """Write the figure as PNG and SVG; nothing where no panel has a line."""
+    panels = [(panel, _lines(panel, records)) for panel in experiment.panels]
+    drawn = [(_plot(panel), lines) for panel, lines in panels if lines]
+    if not drawn:
+        return []
+    figure = panels_figure(drawn, regime=REGIME)
+    target, made = make_folder(folder), []
+    for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
+        write_atomic(target / f"{experiment.name}{ending}", content)
+        made.append(target / f"{experiment.name}{ending}")
+    return made
+
+
+def has_figure(experiment: Experiment, records: Records) -> bool:
+    """Whether there is something to draw."""
+    return any(_lines(panel, records) for panel in experiment.panels)
+
+
+def _plot(panel: Panel) -> Plot:
+    measure = panel.measure
+    if panel.grid:
+        label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
+        return Plot(panel.title, label, "peak, problems solved (%)", share=True, regime_axis="")
+    if isinstance(measure, Changes):
+        return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
+    if isinstance(measure, Indices):
+        return Plot(panel.title, "index of the flipped bit", "iterations to recover",
+                    regime_axis="")  # fmt: skip
+    begun = 0
+    if isinstance(measure, Recovered):
+        begun = {"noise": 1, "zeros": 1}.get(measure.study, 50)
+    label = f"iterations since iteration {begun}" if begun else "iterations"
+    return Plot(panel.title, label, "problems solved (%)", share=True, begun=begun)
+
+
+def _lines(panel: Panel, records: Records) -> list[Line]:
+    if panel.grid:
+        return _grid_lines(panel, records)
+    lines = []
+    for key in panel.models:
+        measure: Any = panel.measure
+        confident = isinstance(measure, Peaks) and MODELS[key].confident
+        if confident:
+            measure = Peaks(measure.size, confident=True)
+        curves: list[list[float]] = measure.curves(records.of(key))
+        steps, means = _mean(curves)
+        if not all(map(math.isnan, means)):
+            lines.append(Line(Trace(steps, means), _label(key, confident), **_looks(key)))
+        value = PEAKS.get(measure.size, {}).get(key) if isinstance(measure, Peaks) else None
+        if curves and value is not None and value.step is not None:
+            point = Trace([value.step], [value.mean])
+            lines.append(Line(point, "the paper's peak", marker="x", **_looks(key)))
+    return lines
+
+
+def _grid_lines(panel: Panel, records: Records) -> list[Line]:
+    """Peaks against a field of the recipe, and the paper's where it gives any."""
+    found: list[tuple[float, float]] = []
+    theirs: list[tuple[float, Value]] = []
+    for key in panel.models:
+        model = MODELS[key]
+        recipe = model.recipe()
+        place = getattr(recipe, panel.grid) or 400
+        cell = panel.measure.of(records.of(key))
+        if cell.every is not None:
+            found.append((place, cell.every.mean))
+        if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
+            theirs.append((place, PEAKS[panel.measure.size][key]))
+    if not found:
+        return []
+    lines = [Line(_points(found), "ours", colour=1), Line(_points(found), "seeds' mean", colour=1,
+                                                          marker="o")]  # fmt: skip
+    if theirs:
+        points = _points([(place, value.mean) for place, value in theirs])
+        lines.append(Line(points, "the paper's peak", colour=6, marker="x"))
+    return lines
+
+
+def _points(pairs: Sequence[tuple[float, float]]) -> Trace:
+    ordered = sorted(pairs)
+    return Trace([x for x, _ in ordered], [y for _, y in ordered])
+
+
+def _mean(curves: list[list[float]]) -> tuple[list[float], list[float]]:
+    """Steps from 1 (indices from 0 look the same) and the mean, gaps left out seed by seed."""
+    means = []
+    for column in zip(*curves, strict=False):
+        there = [value for value in column if not math.isnan(value)]
+        means.append(math.fsum(there) / len(there) if there else float("nan"))
+    return [float(step) for step in range(1, len(means) + 1)], means
+
+
+def _label(key: str, confident: bool) -> str:
+    model = MODELS[key]
+    name = model.label + (", most confident" if confident else "")
+    return name if model.alpha is None or model.label == "FF" else f"{name}, α = {model.alpha:g}"
+
+
+def _looks(key: str) -> dict[str, Any]:
+    model = MODELS[key]
+    known = _ALPHAS.index(model.alpha) if model.alpha in _ALPHAS else 0
+    colour = _FAMILIES.index(model.label) if model.label in _FAMILIES else 4
+    return {"colour": colour, "stroke": 0 if model.label == "FF" else min(known, 4)}

@@ -1,0 +1,147 @@
+"""RESULTS.md: every table and figure beside the paper's, made from records and nothing else.
+
+>>> Path("RESULTS.md").write_text(results_page(read_records("results/runs")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
+from iterant.experiments.drawing import has_figure
+from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
+from iterant.experiments.models import MODELS
+from iterant.experiments.paper import SEEDS
+from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import Summary, Value, verdict
+
+FIGURES = "results/figures"
+"""Where RESULTS.md finds the pictures."""
+
+HEAD = ["model", "α", "measured", "all seeds", "seeds", "converged", "of them", "the paper",
+        "all seeds beside it"]  # fmt: skip
+
+_INTRODUCTION = """\
+# Results
+
+Every table and figure of the paper, ours beside theirs. This file is generated:
+`iterant reproduce --all --write RESULTS.md`; a test compares it with what `results/runs` gives.
+
+- **all seeds**: mean ± standard error over every finished run, none left out; of a curve, the peak
+  of the mean curve and its iteration. **converged**: the same over those with at least 99 %
+  training accuracy, which is what the paper reports; **of them** says how many those are.
+- **beside it**: above or below only where the 95 % intervals are apart (Student's t for ours, 1.96
+  standard errors for the paper's); otherwise no difference is shown. One seed says nothing.
+- Test sets are ours and smaller than the paper's: 500 strings of 512 bits, 1,000 of 48, 1,000 mazes
+  of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
+- A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
+  nothing later could replace it.
+"""
+
+
+def rows_of(experiment: Experiment, records: Records) -> list[list[str]]:
+    """The table of an experiment, its head first."""
+    return [HEAD, *(_cells(row, records.of(row.model)) for row in experiment.rows)]
+
+
+def _cells(row: Row, records: Sequence[Record]) -> list[str]:
+    model, cell = MODELS[row.model], row.measure.of(records)
+    done = 0 if cell.every is None else cell.every.seeds
+    fit = sum(record.converged for record in records)
+    return [
+        model.label,
+        "" if model.alpha is None or model.label == "FF" else f"{model.alpha:g}",
+        row.measure.title,
+        _said(cell, row, cell.every, cell.step),
+        str(done) if done else "not run",
+        _said(cell, row, cell.filtered, None) if done else "",
+        f"{fit} of {len(records)}" if records else "",
+        _theirs(row.paper, row.said),
+        verdict(cell.every, row.paper),
+    ]
+
+
+def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
+    if value is None:
+        return "–" if cell.every is not None else ""
+    if isinstance(row.measure, Changes):
+        return f"{value.mean:.2g}"
+    unit = "" if isinstance(row.measure, Indices) else " %"
+    number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + unit
+    if isinstance(row.measure, Recovered):
+        return f"{cell.text} ({number})"
+    return number + (f" at {step}" if step is not None and value.mean > 0 else "")
+
+
+def _theirs(value: Value | None, said: str) -> str:
+    if value is None:
+        return "–"
+    number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + " %"
+    if said:
+        return f"{said} ({value.mean:g} %)"
+    return number + (f" at {value.step}" if value.step is not None else "")
+
+
+def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
+    """Seeds done and wanted, over all models of an experiment."""
+    models = [model for model in experiment.models if model.available]
+    done = sum(min(len(records.of(model.key)), model.seeds) for model in models)
+    return done, sum(model.seeds for model in models)
+
+
+def section(experiment: Experiment, records: Records) -> str:
+    """One experiment as Markdown."""
+    done, wanted = state_of(experiment, records)
+    theirs = "; ".join(dict.fromkeys(SEEDS[model.task] for model in experiment.models))
+    lines = [
+        f"## {experiment.title}",
+        "",
+        " · ".join(
+            [
+                f"`iterant reproduce {experiment.name}`",
+                experiment.place,
+                f"{done} of {wanted} runs",
+                f"seeds in the paper: {theirs}",
+            ]
+        ),
+        "",
+    ]
+    if experiment.note:
+        lines += [experiment.note, ""]
+    if has_figure(experiment, records):
+        picture = f"{FIGURES}/{experiment.name}"
+        lines += [f"[![{experiment.title}]({picture}.png)]({picture}.svg)", ""]
+    head, *rows = rows_of(experiment, records)
+    lines += [_line(head), _line(["---"] * len(head)), *map(_line, rows), ""]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def results_page(records: Records) -> str:
+    """The whole of RESULTS.md; runs that were made smaller are no part of it."""
+    records = records.whole
+    parts = [_INTRODUCTION, *(section(one, records) for one in EXPERIMENTS.values())]
+    if records.unfinished():
+        parts.append(_unfinished(records.unfinished()))
+    return "\n".join(parts)
+
+
+def _unfinished(records: Sequence[Record]) -> str:
+    """Runs that count nowhere above, with what they reached."""
+    head = ["run", "updates", "validation", "peaks by size"]
+    lines = ["## Runs that were cut off", "",
+             "Their time ended before their recipe did; they count nowhere above.", "",
+             _line(head), _line(["---"] * len(head))]  # fmt: skip
+    for record in records:
+        training = record.figures["training"]
+        peaks = [f"{size}: {cell.every.mean:.1f} % at {cell.step}" for size in record.tests
+                 if (cell := Peaks(size).of([record])).every is not None]  # fmt: skip
+        held = record.accuracy("validation")
+        lines.append(_line([f"{record.model}-s{record.seed}",
+                            f"{training.get('updates')} of {training.get('of')}",
+                            "" if held is None else f"{100 * held:.2f} %",
+                            "; ".join(peaks)]))  # fmt: skip
+    return "\n".join([*lines, ""])

@@ -1,0 +1,89 @@
+"""`iterant reproduce` as a person uses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up import keep
+
+from iterant.cli.main import run
+from iterant.experiments import reproducing
+from iterant.experiments.models import MODELS, Model, Trial
+from iterant.experiments.records import read_records
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as caught:
+        run(["reproduce", *map(str, words)])
+    assert caught.value.code == code
+    out = capsys.readouterr()
+    return out.out if code == 0 else out.err
+
+
+def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    text = said(capsys, "--list", "--results", tmp_path)
+    assert "compare-n-zero" in text
+    assert "DT-Recall 1: 98.00 % at 2 | 97.12 ± 1.88 % at 237" in text
+
+
+def test_a_table_and_its_figure_from_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    text = said(capsys, "fig-arch-loss-ablation", "--results", tmp_path)
+    assert "98.00 % at 2" in text
+    assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
+
+
+def test_all_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
+    assert "98.00 % at 2" in (tmp_path / "R.md").read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "fig-width.png").exists()
+
+
+def test_a_stranger_without_a_gpu_trains_something_smaller(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
+             "epochs": 2, "watch_every": 0}  # fmt: skip
+    monkeypatch.setattr(reproducing, "SMALLER", small)
+    for key in ("sums-n0", "sums-recall-a1"):
+        old = MODELS[key]
+        monkeypatch.setitem(
+            MODELS, key,
+            Model(key, old.task, old.net, old.label, old.alpha, old.changes,
+                  tests=(Trial(512, 20, 4),)),
+        )  # fmt: skip
+    words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu")
+    text = said(capsys, *words)
+    assert "2 runs are missing" in text
+    assert "there is no GPU here, so everything is made smaller" in text
+    assert "0.00 %" in text
+    assert read_records("results/reduced").names == {"sums-n0-s0", "sums-recall-a1-s0"}
+    assert read_records("results/runs").names == set()
+    assert "every run is there already" in said(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ((), "give the name of a table or figure"),
+        (("fig-width", "--list"), "give the name of a table or figure"),
+        (("fig-with",), "did you mean 'fig-width'"),
+        (("fig-width", "--write", "x.md"), "--write goes with --all"),
+        (("fig-width", "--seeds", "0"), "at least one seed"),
+        (("--all", "--train"), "one table or figure at a time"),
+        (("fig-width", "--budget", "soon"), "a time is written like"),
+    ],
+)
+def test_what_is_refused(
+    words: tuple[str, ...], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(capsys, *words, "--results", tmp_path, code=2)
+    assert hint in text
+    assert text.count("\n") == 1

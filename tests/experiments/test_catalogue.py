@@ -1,0 +1,114 @@
+"""The paper's tables and figures are all there, and can be measured on what is trained for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iterant.errors import UnknownName
+from iterant.experiments.catalogue import EXPERIMENTS, Experiment, experiment
+from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
+from iterant.experiments.models import MODELS, Model
+from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
+from iterant.names import task
+from iterant.training.plan import plan
+
+NAMES = [
+    "fig-arch-loss-ablation",
+    "fig-mazes-ablation",
+    "fig-chess",
+    "fig-chess-harder",
+    "fig-easy-problems",
+    "fig-overthinking",
+    "table-prefix-peaks",
+    "table-maze-peaks",
+    "table-chess-peaks",
+    "table-in-distribution",
+    "table-interventions",
+    "fig-depth",
+    "fig-width",
+    "fig-hard-to-easy",
+    "fig-maze-noise",
+    "fig-maze-zeros",
+    "fig-maze-moved-end",
+    "fig-maze-delta",
+    "fig-prefix-noise",
+    "fig-prefix-zeros",
+    "fig-prefix-delta",
+    "compare-n-zero",
+    "compare-run-time-weighted",
+    "grid-alpha-prefix",
+    "grid-alpha-mazes",
+    "mazes-201",
+    "mazes-801",
+]
+
+
+def test_all_of_them_in_order() -> None:
+    assert list(EXPERIMENTS) == NAMES
+
+
+def test_a_wrong_name_gets_a_suggestion() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'fig-width'"):
+        experiment("fig-with")
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=lambda one: one.name)
+def test_what_is_shown_is_also_measured(one: Experiment) -> None:
+    shown = [(row.model, row.measure) for row in one.rows]
+    shown += [(model, panel.measure) for panel in one.panels for model in panel.models]
+    assert shown
+    for key, measure in shown:
+        model = MODELS[key]
+        sizes, looks = {test.name for test in model.tests}, {look.name for look in model.looks}
+        if isinstance(measure, Peaks):
+            # The paper's own model at 201 and 801 costs minutes a maze: shown, not planned.
+            assert measure.size in sizes or measure.size in ("201", "801")
+            assert model.confident or not measure.confident
+        elif isinstance(measure, Recovered):
+            assert measure.study in looks
+        elif isinstance(measure, Changes):
+            assert "convergence" in looks
+        elif isinstance(measure, Indices):
+            assert "bit-flip" in looks
+        else:
+            assert isinstance(measure, Accuracy)
+
+
+def test_every_number_of_the_paper_is_shown() -> None:
+    shown = [row for one in EXPERIMENTS.values() for row in one.rows]
+    for size, models in PEAKS.items():
+        for model, value in models.items():
+            assert any(
+                row.model == model
+                and isinstance(row.measure, Peaks)
+                and row.measure.size == size
+                and row.paper == value
+                for row in shown
+            ), (size, model)
+    assert {row.model for row in shown if isinstance(row.measure, Accuracy)} == set(FITTED)
+    for model, studies in INTERVENTIONS.items():
+        for study, (steps, height) in studies.items():
+            (row,) = [
+                row for row in EXPERIMENTS["table-interventions"].rows
+                if row.model == model and row.measure == Recovered(study)
+            ]  # fmt: skip
+            assert row.paper is not None
+            assert row.paper.mean == height
+            assert row.said == ("–" if steps is None else f"{steps:.2f}")
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS.values() if model.task != "chess"], ids=lambda m: m.key
+)
+def test_every_model_can_be_trained(model: Model) -> None:
+    if not model.available:
+        pytest.skip(f"this version has no recipe {model.word!r}")
+    recipe = model.recipe()
+    assert plan(task(model.task), recipe.changed(width=4)).updates > 0
+    if model.alpha is not None:
+        assert recipe.alpha == model.alpha
+
+
+def test_plain_dt_trains_at_the_rates_of_the_authors() -> None:
+    assert MODELS["sums-dt-a1"].recipe().rate == 1e-4
+    assert MODELS["sums-dt-a0"].recipe().rate == 1e-3

@@ -1,0 +1,98 @@
+"""Made-up records with known means come out as the right cells; RESULTS.md is what is generated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_up import keep
+
+from iterant.errors import RunError
+from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.drawing import save_figure
+from iterant.experiments.records import Records, read_records
+from iterant.experiments.report import HEAD, results_page, rows_of
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def cells(records: Records, name: str, model: str, alpha: str) -> dict[str, str]:
+    head, *rows = rows_of(EXPERIMENTS[name], records)
+    found = [row for row in rows if row[:2] == [model, alpha]]
+    return dict(zip(head, found[0], strict=True))
+
+
+def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
+    # At the second iteration 98, 96, 94: mean 96, standard deviation 2, error 2 / sqrt(3).
+    for seed, (height, train) in enumerate([(98, 100), (96, 99), (94, 98)]):
+        keep(tmp_path, "sums-recall-a1", seed, [0, height, height - 50], train=train)
+    row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
+    assert row == {
+        "model": "DT-Recall", "α": "1", "measured": "size 512", "all seeds": "96.00 ± 1.15 % at 2",
+        "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
+        "the paper": "97.12 ± 1.88 % at 237", "all seeds beside it": "no difference shown",
+    }  # fmt: skip
+
+
+def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
+    keep(tmp_path, "sums-recall-a1", 0, [50])
+    records = read_records(tmp_path)
+    row = cells(records, "compare-n-zero", "DT-Recall", "1")
+    assert (row["all seeds"], row["all seeds beside it"]) == ("50.00 % at 1", "one seed")
+    assert cells(records, "compare-n-zero", "DT-Recall, n = 0", "1")["seeds"] == "not run"
+
+
+def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
+    keep(tmp_path / "a", "sums-recall-a1", 0, [50], finished=False)
+    keep(tmp_path / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
+    records = read_records(tmp_path)
+    assert cells(records.whole, "compare-n-zero", "DT-Recall", "1")["seeds"] == "not run"
+    page = results_page(records)
+    assert "| sums-recall-a1-s0 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 |" in page
+    assert "sums-recall-a1-s1" not in page
+    assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
+
+
+def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path) -> None:
+    keep(tmp_path / "mine", "sums-n0", 0, [50])
+    keep(tmp_path / "theirs", "sums-n0", 1, [60])
+    assert len(read_records(tmp_path).of("sums-n0")) == 2
+    keep(tmp_path / "third", "sums-n0", 1, [60])
+    with pytest.raises(RunError) as caught:
+        read_records(tmp_path)
+    for name in ("theirs", "third", "sums-n0 with seed 1"):
+        assert name in str(caught.value)
+
+
+def test_other_results_are_refused(tmp_path: Path) -> None:
+    keep(tmp_path, "sums-n0", 0, [1])
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(RunError, match=r"x.json.*is no result"):
+        read_records(tmp_path)
+
+
+def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
+    keep(tmp_path / "r", "sums-recall-a1", 0, [0, 50, 90])
+    keep(tmp_path / "r", "sums-recall-a1-w50", 0, [0, 10, 20])
+    records = read_records(tmp_path / "r")
+    for name in ("fig-arch-loss-ablation", "fig-width"):
+        first, second = (save_figure(EXPERIMENTS[name], records, tmp_path / f) for f in "ab")
+        assert [path.suffix for path in first] == [".png", ".svg"]
+        for one, other in zip(first, second, strict=True):
+            assert one.read_bytes() == other.read_bytes()
+    assert save_figure(EXPERIMENTS["fig-chess"], records, tmp_path / "c") == []
+
+
+def test_results_md_is_what_results_give() -> None:
+    made = results_page(read_records(REPOSITORY / "results" / "runs"))
+    assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == made, (
+        "make it again: iterant reproduce --all --write RESULTS.md"
+    )
+    for line in made.splitlines():
+        if line.startswith("[!["):
+            assert (REPOSITORY / line.partition("](")[2].partition(")")[0]).exists()
+
+
+def test_every_row_has_every_cell() -> None:
+    for one in EXPERIMENTS.values():
+        assert all(len(row) == len(HEAD) for row in rows_of(one, Records()))

@@ -1,0 +1,75 @@
+"""Means, errors, intervals, peaks and verdicts, beside a second way of computing them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from scipy import stats
+
+from iterant.experiments.statistics import Summary, Value, averaged, peak, summary, verdict
+
+NUMBERS = some.lists(some.floats(0, 100), min_size=2, max_size=30)
+
+
+@given(NUMBERS)
+def test_mean_and_standard_error(values: list[float]) -> None:
+    found = summary(values)
+    assert found is not None
+    assert found.mean == pytest.approx(statistics.fmean(values))
+    assert found.error == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)), abs=1e-9)
+    assert found.seeds == len(values)
+
+
+@pytest.mark.parametrize("seeds", range(2, 22))
+def test_intervals_are_students(seeds: int) -> None:
+    low, high = Summary(50.0, 2.0, seeds).interval or (0, 0)
+    wanted = 2.0 * stats.t.ppf(0.975, seeds - 1)
+    assert high - 50 == pytest.approx(50 - low) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_one_seed_has_no_error_and_none_no_mean() -> None:
+    assert summary([3.0]) == Summary(3.0, None, 1)
+    assert Summary(3.0, None, 1).interval is None
+    assert summary([]) is None
+    assert peak([]) is None
+
+
+def test_a_peak_is_that_of_the_mean_curve() -> None:
+    # Each curve peaks elsewhere at 100; their mean peaks at the third iteration.
+    found = peak([[100, 0, 90, 0], [0, 100, 90, 0]])
+    assert found is not None
+    assert (found.step, found.height) == (3, Summary(90.0, 0.0, 2))
+
+
+def test_the_earliest_of_equal_peaks() -> None:
+    found = peak([[0, 50, 50]])
+    assert found is not None
+    assert found.step == 2
+
+
+def test_curves_of_unlike_lengths_are_averaged_as_far_as_all_go() -> None:
+    assert averaged([[1.0, 2.0, 9.0], [3.0, 4.0]]) == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "said"),
+    [
+        (Summary(99.0, 0.1, 5), Value(97.0, 0.5), "above"),
+        (Summary(90.0, 0.1, 5), Value(97.0, 0.5), "below"),
+        (Summary(96.0, 1.0, 5), Value(97.0, 0.5), "no difference shown"),
+        (Summary(96.0, 0.3, 2), Value(97.0, 0.5), "no difference shown"),
+        (Summary(0.0, 0.0, 3), Value(0.0, 0.0), "no difference shown"),
+        (Summary(0.0, None, 1), Value(97.0, 0.5), "one seed"),
+        (Summary(80.0, 1.0, 5), Value(74.0), "above"),
+        (Summary(80.0, 1.0, 5), None, ""),
+        (None, Value(74.0), ""),
+    ],
+)
+def test_a_difference_needs_intervals_that_are_apart(
+    ours: Summary | None, paper: Value | None, said: str
+) -> None:
+    assert verdict(ours, paper) == said
