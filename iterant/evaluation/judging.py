@@ -79,8 +79,10 @@ def judge(
     budget = budget_of(net, steps, cut=cut)
     book, fast = _Book(_marks(at, budget, cut), len(batch)), swift(net)
     for first, part in portions(batch, portion):
-        begun, page = time.perf_counter(), _Page(book, task, part, first)
-        for glance in shrinking(fast, like(net, part.inputs), rule or Fixed(), budget):
+        begun, inputs = time.perf_counter(), like(net, part.inputs)
+        # Judged where it was thought: answers of every iteration would be much to move.
+        page = _Page(book, task, part.to(inputs.device), first)
+        for glance in shrinking(fast, inputs, rule or Fixed(), budget):
             page.enter(glance, begun)
             if progress is not None:
                 progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
@@ -142,7 +144,7 @@ class _Page:
             self.rows = glance.rows.cpu()
             self.here = self.part[self.rows]
         finite = is_finite(glance.thought.features).cpu()
-        right = self.task.solved(glance.answer()[0].cpu(), self.here).cpu() & finite
+        right = self.task.solved(glance.answer()[0], self.here).cpu() & finite
         rows = self.rows + self.first
         book.broken[rows] |= ~finite
         if step in book.places:
