@@ -7,6 +7,7 @@ evaluate.py  our evaluation beside the plain one
 even.py      draws that stand for all others
 memory.py    how much memory a piece of work takes
 plain.py     the training step as one would write it first
+scale.py     several processes on one run
 train.py     our training step beside it
 """
 

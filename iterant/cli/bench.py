@@ -2,6 +2,7 @@
 
 iterant bench train --task mazes --width 32
 iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
+iterant bench scale --task mazes --processes 1 2
 """
 
 from __future__ import annotations
@@ -111,6 +112,41 @@ def evaluate(
         )
     path = write_result(evaluation_name(figures), figures, seed=seed, folder=out)
     _show_evaluation(figures, screen)
+    screen.print(f"written to {path}", soft_wrap=True)
+
+
+@bench.command
+def scale(
+    *,
+    task: TaskName = "mazes",
+    recipe: Annotated[str, Parameter(help="which training recipe")] = "quick",
+    width: Annotated[int | None, Parameter(help="features [default: the recipe's]")] = None,
+    batch: Annotated[int | None, Parameter(help="problems a step [default: the recipe's]")] = None,
+    updates: Annotated[int, Parameter(help="a round")] = 20,
+    rounds: Annotated[int, Parameter(help="rounds, all counts in turns")] = 3,
+    processes: Annotated[
+        list[int] | None,
+        Parameter(consume_multiple=1, negative="", help="how many together [default: 1 2]"),
+    ] = None,
+    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+) -> None:
+    """Measure several CPU processes on one run: how much faster, and how much of it is talk."""
+    from rich.table import Table
+
+    from iterant.bench.scale import bench_scale
+    from iterant.runs import write_result
+
+    task_of(task)
+    screen, counts = console(), processes or [1, 2]
+    figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,
+                          rounds=rounds, processes=counts)  # fmt: skip
+    path = write_result(f"bench-scale-{task}-cpu", figures, seed=0, folder=out)
+    table = Table("processes", "updates per second", "times faster", "efficiency", "talking",
+                  box=None)  # fmt: skip
+    for count, row in figures["processes"].items():
+        table.add_row(count, f"{row['updates per second']:.3g}", f"{row['times faster']:.2f}",
+                      f"{row['efficiency']:.0%}", f"{row['talking']:.0%}")  # fmt: skip
+    screen.print(table)
     screen.print(f"written to {path}", soft_wrap=True)
 
 
