@@ -37,7 +37,12 @@ export class Bench {
   }
 
   attach(panel) {
-    this.thinker?.pause();
+    if (panel === this.panel) return;
+    // What leaves the front rests, and goes on when it comes back.
+    if (this.thinker) {
+      this.panel.resumes = this.thinker.phase === "thinking";
+      this.thinker.pause();
+    }
     this.#listening?.abort();
     this.#listening = new AbortController();
     this.panel = panel;
@@ -46,6 +51,7 @@ export class Bench {
     for (const event of EVENTS) {
       this.thinker.addEventListener(event, () => this.#on(event), { signal: this.#listening.signal });
     }
+    if (panel.resumes) this.thinker.play();
     this.draw();
   }
 
@@ -77,7 +83,7 @@ export class Bench {
 
   restart() {
     if (!this.thinker?.inputs) return;
-    this.words.say("From the start again.");
+    this.words.say(`From the start again${this.thinker.waits}.`);
     this.thinker.begin(this.thinker.inputs);
   }
 
@@ -90,7 +96,7 @@ export class Bench {
         : `It settled: its answer came to rest after ${count(found, "iteration")}.`;
       this.words.say(`${when} ${this.panel.verdict()}`);
     } else if (event === "disturbed") {
-      this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it thinks on.`);
+      this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it thinks on${thinker.waits}.`);
     }
     this.draw();
   }

@@ -55,6 +55,11 @@ export class Thinker extends EventTarget {
     return this.logits !== undefined;
   }
 
+  // What to add to a sentence about what happens next.
+  get waits() {
+    return this.phase === "paused" ? " when you press Play" : "";
+  }
+
   // One thing at a time: an iteration, or something done between two iterations.
   #serial(work) {
     this.#tail = this.#tail.then(work, work);

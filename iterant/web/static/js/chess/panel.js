@@ -49,7 +49,7 @@ export class ChessPanel {
   begin(fen) {
     this.position = Position.read(fen);
     this.fen.value = fen;
-    this.words.say(`A new position, ${this.mover} to move. It thinks from the start.`);
+    this.words.say(`A new position, ${this.mover} to move. It begins from the start${this.thinker.waits}.`);
     return this.thinker.begin(this.position.planes());
   }
 

@@ -46,7 +46,7 @@ export class MazePanel {
   begin(maze) {
     this.maze = maze;
     this.board.cursor = null;
-    this.words.say(`A new maze of ${maze.height} by ${maze.width} squares. It thinks from the start.`);
+    this.words.say(`A new maze of ${maze.height} by ${maze.width} squares. It begins from the start${this.thinker.waits}.`);
     return this.thinker.begin(maze.image());
   }
 

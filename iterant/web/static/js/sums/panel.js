@@ -34,7 +34,7 @@ export class SumsPanel {
   begin(bits) {
     this.bits = bits;
     this.#build();
-    this.words.say(`${count(bits.length, "new bit")}. It thinks from the start.`);
+    this.words.say(`${count(bits.length, "new bit")}. It begins from the start${this.thinker.waits}.`);
     return this.thinker.begin(this.inputs);
   }
 

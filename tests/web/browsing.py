@@ -1,0 +1,67 @@
+"""Looking at the page as a test does: open it, wait for a thought, read what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+_HARMLESS = ("No available adapters",)
+"""What a browser without a graphics card remarks when it is asked for one."""
+
+LIMIT = 60_000
+
+
+class Visit:
+    """One page, and what it did: ``visit.settle("mazes"); visit.words``."""
+
+    def __init__(self, browser: Browser, address: str, query: str = "", **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page: Page = self.context.new_page()
+        self.requests: list[str] = []
+        self.troubles: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("console", self._heard)
+        self.page.goto(address + query)
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning") and not message.text.startswith(_HARMLESS):
+            self.troubles.append(message.text)
+
+    def close(self) -> None:
+        self.context.close()
+
+    @property
+    def words(self) -> str:
+        """What the page says is happening."""
+        return self.page.inner_text("#words").strip()
+
+    def show(self, task: str) -> None:
+        """Bring a task to the front and wait until its network thinks, as fast as it can."""
+        self.page.click(f"#tab-{task}")
+        self.wait(f"window.iterant.panels['{task}']?.ready")
+        self.set_range("[data-bench=speed]", 100)
+
+    def set_range(self, selector: str, value: int) -> None:
+        """Move a slider as a hand does."""
+        self.page.locator(selector).evaluate(
+            "(slider, value) => { slider.value = value;"
+            " for (const name of ['input', 'change']) slider.dispatchEvent(new Event(name)); }",
+            value,
+        )
+
+    def wait(self, condition: str) -> None:
+        """Until a JavaScript expression holds."""
+        self.page.wait_for_function(f"() => {condition}", timeout=LIMIT)
+
+    def panel(self, task: str, expression: str) -> Any:
+        """The value of an expression of ``panel`` and ``thinker``."""
+        return self.page.evaluate(
+            f"async () => {{ const panel = iterant.panels['{task}'];"
+            f" const thinker = panel.thinker; return {expression}; }}"
+        )
+
+    def settle(self, task: str) -> None:
+        """Until the network's answer has come to rest."""
+        self.wait(f"iterant.panels['{task}'].thinker.phase === 'settled'")

@@ -1,0 +1,89 @@
+"""A real browser, a built page and somebody to look at it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browsing import Visit
+from playwright.sync_api import Browser, sync_playwright
+from written import untrained_chess, written_mazes, written_sums
+
+from iterant.web import build_page, page_server
+from iterant.web.runtime import fetch_runtime
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's chromium; it has no graphics card here, so WebAssembly computes."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("needs chromium: scripts/install-browser")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of onnxruntime-web, fetched once."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm: scripts/install-browser")
+    return fetch_runtime(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture(scope="session")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Networks whose answers are known: two written by hand, one that never learned."""
+    folder = tmp_path_factory.mktemp("networks")
+    return {
+        "mazes": written_mazes(folder / "mazes"),
+        "prefix-sums": written_sums(folder / "prefix-sums"),
+        "chess": untrained_chess(folder / "chess"),
+    }
+
+
+@pytest.fixture(scope="session")
+def page_folder(
+    tmp_path_factory: pytest.TempPathFactory, networks: dict[str, Path], runtime: Path
+) -> Path:
+    """The page with those networks."""
+    folder = tmp_path_factory.mktemp("page") / "page"
+    return build_page(folder, networks=networks.values(), runtime=runtime).folder
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Callable[[Path], str]]:
+    """Serve a folder as ``iterant demo`` does, and give its address."""
+    servers = []
+
+    def serve(folder: Path) -> str:
+        server = page_server(folder, port=0)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_address[1]}/"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def address(page_folder: Path, served: Callable[[Path], str]) -> str:
+    """Where the page is."""
+    return served(page_folder)
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Visit]:
+    """The page on a laptop; nothing may go wrong unnoticed, or be asked of another server."""
+    opened = Visit(browser, address, viewport={"width": 1366, "height": 768})
+    yield opened
+    opened.close()
+    assert opened.troubles == []
+    assert [url for url in opened.requests if not url.startswith((address, "blob:"))] == []

@@ -1,0 +1,173 @@
+"""Mazes on the page: generated, solved, meddled with, and answered as the package answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browsing import Visit
+
+import iterant
+from iterant.nets import Net
+from iterant.tasks.lattice import to_lattice
+
+pytestmark = pytest.mark.system
+
+MAZES = "mazes"
+
+
+def same_as_package(visit: Visit, net: Net) -> None:
+    """The page's answer is the package's at the same iteration, and it is right."""
+    task = iterant.task(MAZES)
+    batch = task.encode(visit.panel(MAZES, "panel.maze.text()"))
+    said = torch.tensor(visit.panel(MAZES, "[...thinker.prediction]")).view(batch.targets.shape)
+    assert task.solved(said, batch).all()
+    steps = visit.panel(MAZES, "thinker.step")
+    with torch.no_grad():
+        own = iterant.last(iterant.think(net, batch.inputs, steps=steps)).prediction
+    assert torch.equal(said, own)
+
+
+def centre(visit: Visit, square: int) -> tuple[float, float]:
+    """Where a square of the maze is on the screen."""
+    box = visit.page.locator("#panel-mazes canvas").evaluate(
+        "canvas => { const box = canvas.getBoundingClientRect(), rim = canvas.clientLeft;"
+        " return [box.x + rim, box.y + rim, canvas.clientWidth]; }"
+    )
+    width = visit.panel(MAZES, "panel.maze.width")
+    side = box[2] / width
+    return box[0] + (square % width + 0.5) * side, box[1] + (square // width + 0.5) * side
+
+
+@pytest.fixture
+def net(networks: dict[str, Path]) -> Net:
+    return iterant.load(networks[MAZES])
+
+
+def test_a_maze_is_generated_and_solved(visit: Visit, net: Net) -> None:
+    visit.show(MAZES)
+    visit.panel(MAZES, "await panel.generate(7)")
+    visit.settle(MAZES)
+    same_as_package(visit, net)
+    assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
+    assert "It settled" in visit.words
+    assert "Its answer is right" in visit.words
+
+
+@pytest.mark.parametrize("button", ["[data-bench=noise]", "[data-bench=wipe]", "[data-is=swap]"])
+def test_it_recovers_from_what_the_buttons_do(visit: Visit, net: Net, button: str) -> None:
+    visit.show(MAZES)
+    visit.panel(MAZES, "await panel.generate(8)")
+    visit.settle(MAZES)
+    visit.page.click(f"{button} >> visible=true")
+    visit.wait("iterant.panels.mazes.thinker.disturbed !== null")
+    visit.settle(MAZES)
+    assert "It recovered" in visit.words
+    assert "Its answer is right" in visit.words
+    same_as_package(visit, net)
+
+
+def test_the_end_is_dragged_while_it_thinks(visit: Visit, net: Net) -> None:
+    visit.show(MAZES)
+    visit.panel(MAZES, "await panel.generate(9)")
+    before = visit.panel(MAZES, "panel.maze.end")
+    way = visit.panel(MAZES, "panel.maze.way()")
+    mouse = visit.page.mouse
+    mouse.move(*centre(visit, before))
+    mouse.down()
+    for square in way[-2:-8:-1]:
+        mouse.move(*centre(visit, square))
+    mouse.up()
+    assert visit.panel(MAZES, "panel.maze.end") == way[-7]
+    visit.settle(MAZES)
+    assert "after the end was moved" in visit.words
+    same_as_package(visit, net)
+
+
+def test_walls_are_drawn_and_a_cut_maze_is_said_to_be_cut(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.panel(MAZES, "await panel.generate(10)")
+    visit.settle(MAZES)
+    way = visit.panel(MAZES, "panel.maze.way()")
+    middle = way[len(way) // 2]
+    visit.page.mouse.click(*centre(visit, middle))
+    visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was drawn'")
+    visit.settle(MAZES)
+    assert "there is no way" in visit.words
+    visit.page.mouse.click(*centre(visit, middle))
+    visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was taken away'")
+    visit.settle(MAZES)
+    assert "Its answer is right" in visit.words
+
+
+def test_everything_can_be_done_by_keyboard(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.panel(MAZES, "await panel.generate(11)")
+    visit.settle(MAZES)
+    visit.page.locator("#panel-mazes canvas").focus()
+    start, way = visit.panel(MAZES, "[panel.maze.start, panel.maze.way()]")
+    keys = {1: "ArrowRight", -1: "ArrowLeft", 21: "ArrowDown", -21: "ArrowUp"}
+    visit.page.keyboard.press(keys[way[1] - start])
+    row, column = divmod(way[1], 21)
+    assert visit.words == f"Row {row + 1}, column {column + 1}: free."
+    visit.page.keyboard.press("s")
+    visit.wait("iterant.panels.mazes.thinker.disturbed === 'the start was moved'")
+    assert visit.panel(MAZES, "panel.maze.start") == way[1]
+    visit.settle(MAZES)
+    visit.page.keyboard.press(keys[way[2] - way[1]])
+    visit.page.keyboard.press("Space")
+    assert visit.panel(MAZES, "panel.maze.squares[panel.board.cursor]") == 0
+    step = visit.panel(MAZES, "thinker.step")
+    visit.page.keyboard.press("p")  # thinking again: pause, then one step at a time
+    visit.wait("iterant.panels.mazes.thinker.phase !== 'thinking'")
+    visit.page.keyboard.press(".")
+    visit.wait(f"iterant.panels.mazes.thinker.step > {step}")
+    visit.page.keyboard.press("n")
+    visit.wait("iterant.panels.mazes.thinker.disturbed.startsWith('noise')")
+    assert "Noise was added" in visit.words
+    slider = visit.page.locator("#panel-mazes [data-is=size]")
+    slider.focus()
+    visit.page.keyboard.press("ArrowRight")
+    visit.wait("iterant.panels.mazes.maze.width === 23")
+
+
+def test_the_true_path_is_shown_on_demand(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.page.check("#panel-mazes [data-is=truth]")
+    steps = len(visit.panel(MAZES, "panel.maze.way()")) - 1
+    assert f"{steps} step" in visit.words
+    assert len(visit.panel(MAZES, "panel.board.truth")) == steps + 1
+
+
+def test_the_page_makes_mazes_as_the_package_does(visit: Visit) -> None:
+    """One way between any two squares, the image and the shortest way the package's own."""
+    visit.show(MAZES)
+    for size in (3, 5, 21, 101):
+        made = visit.page.evaluate(CARVED, size)
+        batch = iterant.task(MAZES).encode(made["text"])
+        assert made["same"]
+        assert np.array_equal(np.array(made["image"]), batch.inputs.numpy().ravel())
+        open_squares = to_lattice(batch.inputs)[0] > 0
+        assert open_squares.shape == (size, size)
+        assert open_squares[::2, ::2].all()
+        doors = (open_squares[1:] & open_squares[:-1]).sum()
+        doors += (open_squares[:, 1:] & open_squares[:, :-1]).sum()
+        # A tree has one passage fewer than squares.
+        assert doors == open_squares.sum() - 1
+        on_way = np.zeros(size * size, dtype=np.int64)
+        on_way[made["way"]] = 1
+        assert np.array_equal(on_way, batch.targets[0, 3:-3:2, 3:-3:2].numpy().ravel())
+
+
+CARVED = """async (size) => {
+  const { Maze } = await import("./js/mazes/maze.js");
+  const { seeded } = await import("./js/random.js");
+  const maze = Maze.carved(size, seeded(size));
+  const again = Maze.carved(size, seeded(size));
+  const read = Maze.read(maze.text());
+  return { text: maze.text(), image: [...maze.image().data], way: maze.way(),
+           same: again.text() === maze.text() && read.text() === maze.text() };
+}"""
+"""A maze that the page makes from a seed, twice, and reads back from its text."""

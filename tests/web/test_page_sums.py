@@ -1,0 +1,68 @@
+"""Prefix sums on the page: a wave that moves one bit an iteration, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from browsing import Visit
+
+import iterant
+
+pytestmark = pytest.mark.system
+
+SUMS = "prefix-sums"
+
+
+def bits_of(visit: Visit) -> str:
+    return "".join(map(str, visit.panel(SUMS, "panel.bits")))
+
+
+def test_a_flipped_bit_sends_a_wave_to_the_end(visit: Visit, networks: dict[str, Path]) -> None:
+    visit.show(SUMS)
+    visit.panel(SUMS, "await panel.generate(3)")
+    visit.settle(SUMS)
+    assert "All 64 sums are right" in visit.words
+    visit.page.click("[data-at='9']")
+    visit.wait(f"iterant.panels['{SUMS}'].thinker.disturbed?.startsWith('bit 10')")
+    visit.settle(SUMS)
+    # The tenth bit and the 54 to its right turn over, one an iteration; a fast page looks at the
+    # answer once a frame, so it may notice a little later.
+    found = visit.panel(SUMS, "thinker.found")
+    assert found >= 55
+    assert "It recovered" in visit.words
+    batch = iterant.task(SUMS).encode(bits_of(visit))
+    said = torch.tensor([visit.panel(SUMS, "[...thinker.prediction]")])
+    assert torch.equal(said, batch.targets)
+    answer = iterant.solve(iterant.load(networks[SUMS]), batch.inputs, max_steps=200)
+    assert torch.equal(said, answer.prediction)
+
+
+def test_step_by_step_the_wave_moves_one_bit(visit: Visit) -> None:
+    visit.show(SUMS)
+    visit.set_range("#panel-prefix-sums [data-is=length]", 16)
+    visit.wait(f"iterant.panels['{SUMS}'].bits.length === 16")
+    visit.settle(SUMS)
+    before = visit.panel(SUMS, "[...thinker.prediction]")
+    visit.panel(SUMS, "thinker.phase = 'paused'")
+    visit.panel(SUMS, "await panel.flip(4)")
+    for known in range(5, 9):
+        visit.panel(SUMS, "await thinker.once()")
+        now = visit.panel(SUMS, "[...thinker.prediction]")
+        turned = [at for at in range(16) if now[at] != before[at]]
+        assert turned == list(range(4, known))
+
+
+def test_bits_are_reached_by_arrows_and_named(visit: Visit) -> None:
+    visit.show(SUMS)
+    visit.page.locator("[data-at='0']").focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        visit.page.keyboard.press(key)
+    before = bits_of(visit)
+    visit.page.keyboard.press("Space")
+    visit.wait(f"iterant.panels['{SUMS}'].thinker.disturbed?.startsWith('bit 2 ')")
+    after = bits_of(visit)
+    assert [at for at in range(64) if before[at] != after[at]] == [1]
+    label = visit.page.locator("[data-at='1']").get_attribute("aria-label")
+    assert label == f"bit 2: {after[1]}"
