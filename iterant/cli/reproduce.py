@@ -112,17 +112,21 @@ def _list(records: Records, screen: Console) -> None:
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.drawing import save_figure
+    from iterant.experiments.reference import Reference
     from iterant.experiments.report import results_page
     from iterant.runs import write_atomic
 
     drawn = [
         p for one in EXPERIMENTS.values() for p in save_figure(one, records, results / "figures")
     ]
+    reference = Reference.read(results)
+    if reference is not None:
+        drawn += reference.save(records, results / "figures")
     if write is None:
         for one in EXPERIMENTS.values():
             _show(one, records, screen)
     else:
-        write_atomic(write, results_page(records).encode("utf-8"))
+        write_atomic(write, results_page(records, reference).encode("utf-8"))
         screen.print(f"written to {write}", soft_wrap=True)
     screen.print(f"{len(drawn)} pictures in {results / 'figures'}", soft_wrap=True)
 

@@ -7,7 +7,7 @@ Value(mean=90.27, error=5.95, step=None)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iterant import names
 from iterant.errors import UnknownName
@@ -55,6 +55,8 @@ class Experiment:
     rows: tuple[Row, ...] = ()
     panels: tuple[Panel, ...] = ()
     note: str = ""
+    see: tuple[str, ...] = ()
+    """Results of single runs that bear on it"""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -204,7 +206,17 @@ _ALL = (
                "The paper solves one; in 20,000 iterations by its text, 10,000 by its caption."),
 )  # fmt: skip
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+_SEE = {
+    "fig-arch-loss-ablation": ("precision-prefix-sums-h200", "late-checkpoints-prefix-sums-h200"),
+    "table-prefix-peaks": ("precision-prefix-sums-h200",),
+    "fig-mazes-ablation": ("train-mazes-paper-h200-s0", "maze-local-rule-prototypes"),
+    "table-maze-peaks": ("train-mazes-paper-h200-s0", "maze-local-rule-prototypes"),
+    "mazes-201": ("maze-local-rule-prototypes",),
+}
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: replace(experiment, see=_SEE.get(experiment.name, ())) for experiment in _ALL
+}
 """All of them, in the paper's order."""
 
 

@@ -13,6 +13,7 @@ from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovere
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import SEEDS
 from iterant.experiments.records import Record, Records
+from iterant.experiments.reference import Reference
 from iterant.experiments.statistics import Summary, Value, verdict
 
 FIGURES = "results/figures"
@@ -108,6 +109,9 @@ def section(experiment: Experiment, records: Records) -> str:
     ]
     if experiment.note:
         lines += [experiment.note, ""]
+    if experiment.see:
+        files = ", ".join(f"[{name}](results/{name}.json)" for name in experiment.see)
+        lines += [f"Single runs from before records were kept: {files}.", ""]
     if has_figure(experiment, records):
         picture = f"{FIGURES}/{experiment.name}"
         lines += [f"[![{experiment.title}]({picture}.png)]({picture}.svg)", ""]
@@ -120,10 +124,12 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def results_page(records: Records) -> str:
+def results_page(records: Records, reference: Reference | None = None) -> str:
     """The whole of RESULTS.md; runs that were made smaller are no part of it."""
     records = records.whole
     parts = [_INTRODUCTION, *(section(one, records) for one in EXPERIMENTS.values())]
+    if reference is not None:
+        parts.append(reference.section(records, FIGURES))
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
     return "\n".join(parts)

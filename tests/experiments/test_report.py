@@ -11,6 +11,7 @@ from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.drawing import save_figure
 from iterant.experiments.records import Records, read_records
+from iterant.experiments.reference import Reference
 from iterant.experiments.report import HEAD, results_page, rows_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -84,13 +85,33 @@ def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
 
 
 def test_results_md_is_what_results_give() -> None:
-    made = results_page(read_records(REPOSITORY / "results" / "runs"))
+    results = REPOSITORY / "results"
+    made = results_page(read_records(results / "runs"), Reference.read(results))
     assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == made, (
         "make it again: iterant reproduce --all --write RESULTS.md"
     )
     for line in made.splitlines():
         if line.startswith("[!["):
             assert (REPOSITORY / line.partition("](")[2].partition(")")[0]).exists()
+
+
+def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
+    reference = Reference.read(REPOSITORY / "results")
+    assert reference is not None
+    assert Reference.read(tmp_path) is None
+    keep(tmp_path, "mazes-recall-a0.01", 1, [1], size="13", training={
+        "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
+    })  # fmt: skip
+    text = reference.section(read_records(tmp_path), "figures")
+    assert "| ours, seed 1 | 2: 25.00 |" in text
+    assert "| ours, seed 0, first run (cut off) | 20: 21.41, 40: 99.42 |" in text
+    assert len(reference.save(read_records(tmp_path), tmp_path / "drawn")) == 2
+
+
+def test_every_file_that_is_pointed_to_is_there() -> None:
+    for one in EXPERIMENTS.values():
+        for name in one.see:
+            assert (REPOSITORY / "results" / f"{name}.json").exists()
 
 
 def test_every_row_has_every_cell() -> None:
