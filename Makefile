@@ -2,7 +2,7 @@
 # People, this file and .ci/run call the same scripts.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system lint format clean
+.PHONY: help setup demo docs test test-system lint format clean
 
 # The environment is made again only when what it holds may have changed.
 ready := .venv/.ready
@@ -24,6 +24,9 @@ test: $(ready) ## lint, types and tests: what must pass before a commit
 
 test-system: $(ready) ## tests that need more than Python; installs what they need
 	scripts/test-system
+
+docs: $(ready) ## build the documentation into build/docs
+	scripts/docs
 
 lint: $(ready) ## lint, format and types only
 	scripts/check
