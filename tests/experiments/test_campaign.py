@@ -11,6 +11,7 @@ from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import campaign as module
 from iterant.experiments.campaign import DECIDED, campaign
 from iterant.experiments.models import MODELS, Model, Trial, Unit, units
+from iterant.experiments.processes import in_processes
 from iterant.experiments.records import read_records
 from iterant.runs import RunFolder
 from iterant.training.loop import Loop
@@ -132,3 +133,17 @@ def test_a_failure_is_recorded_and_stops_nobody(
     assert zero.figures["training"]["ended"] == "the loss exploded"
     assert zero.converged is False
     assert one.tests
+
+
+def test_a_process_a_unit(tmp_path: Path) -> None:
+    # A model that the child knows too; nothing that was patched here reaches it.
+    wanted = [Unit("sums-n0", 0), Unit("tiny", 0), Unit("sums-n0", 1)]
+    said: list[str] = []
+    left = in_processes(
+        wanted, processes=2, out=tmp_path / "kept" / "all.jsonl", runs=tmp_path / "runs",
+        device="cpu", time_limit="10m", reserve=0.0, reduced=SMALL, share=0.002, say=said.append,
+        enough_time=lambda unit, left: unit.seed == 0,
+    )  # fmt: skip
+    assert {unit.name for unit in left} == {"tiny-s0", "sums-n0-s1"}
+    assert read_records(tmp_path / "kept").names == {"sums-n0-s0"}
+    assert any(line.startswith("tiny-s0: no record, exit code") for line in said)
