@@ -29,6 +29,7 @@ from iterant.training.parts import objective_of, optimizer_of
 from iterant.training.pool import ReplayPool
 from iterant.training.recipe import Recipe
 from iterant.training.scaling import Scaling
+from iterant.training.stepping import spare_the_compiler, step
 
 _WARM = 10
 """The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
@@ -61,6 +62,7 @@ class Learner:
         self.working = self._working()
         self.net = _as_net(self.working)
         self.fast = fused(self.working)
+        spare_the_compiler()
         self.optimizer = optimizer_of(recipe, self.module)
         self.scaling = Scaling(device) if self.dtype == torch.float16 else None
         scale = None if self.scaling is None else self.scaling.scale
@@ -134,7 +136,7 @@ class Learner:
             self.scaling.unscale(gradients)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
-        self.optimizer.step()
+        step(self.optimizer)
         self._follow()
 
     @torch.no_grad()

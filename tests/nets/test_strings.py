@@ -14,6 +14,7 @@ from torch import Tensor
 
 from iterant.nets import DeepThinking, PaperConfig, build
 from iterant.nets.fused import Fused
+from iterant.nets.row_programs import tiled
 from iterant.nets.rows import Rows, aligned, kernel_gradients
 from iterant.nets.strings import FusedStrings, fused
 
@@ -194,3 +195,51 @@ def test_the_kernels_compute_what_plain_torch_computes(monkeypatch: pytest.Monke
     kernels.kernel_gradients(stack, arriving, made)
     wanted = kernel_gradients(stack.double(), arriving.double())
     assert (made - wanted).norm() <= 1e-3 * wanted.norm()
+
+
+def test_tiles_hold_blocks_of_eight_by_eight() -> None:
+    kernel = random(160, 160, 3)
+    tiles = tiled(kernel, 160)
+    assert tiles.shape == (2, 2, 3, 10, 10, 8, 8)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        tile, chunk, tap, k8, n8, n, k = (
+            int(torch.randint(size, (), generator=generator)) for size in tiles.shape
+        )
+        place = tile * 80 + n8 * 8 + n, chunk * 80 + k8 * 8 + k, tap
+        assert tiles[tile, chunk, tap, k8, n8, n, k] == kernel[place]
+
+
+def hopper() -> bool:
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+
+
+@pytest.mark.skipif(not hopper(), reason="the program is for Hopper GPUs")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_program_computes_what_single_kernels_compute(dtype: torch.dtype) -> None:
+    config = PaperConfig(dims=1, channels=1, width=160, recall_relu=True, head=(160, 80))
+    net = build(config.kind, config, seed=5)
+    assert isinstance(net, DeepThinking)
+    fast = FusedStrings(net.to("cuda", dtype))
+    fast.pin()
+    x = random(8, 1, 32).to("cuda", dtype)
+    assert fast.program(Rows.of(x), fast.start(x)) is not None
+    ends, starts = [], []
+    for single in (True, False):
+        start = (fast.start(x) + 0.1).detach().requires_grad_()
+        states = fast.stretch(start, fast.read(x), 3)
+        if single:
+            node: Any = states[-1].grad_fn
+            node.program = None
+        torch.autograd.backward(states[-1].float().square().sum())
+        assert start.grad is not None
+        starts.append(start.grad.double())
+        with torch.no_grad():
+            walked = fast.stretch(start, fast.read(x), 3)[-1]
+            stepped = start
+            for index in range(3):
+                stepped = net.step(stepped, net.read(x), index)
+        ends.append((walked.double(), stepped.double()))
+    near = 0.002 if dtype == torch.float16 else 0.02
+    assert (ends[0][0] - ends[0][1]).norm() <= near * ends[0][1].norm()
+    assert (starts[1] - starts[0]).norm() <= near * starts[0].norm()
