@@ -126,7 +126,7 @@ def _all(records: Records, results: Path, write: Path | None, screen: Console) -
         for one in EXPERIMENTS.values():
             _show(one, records, screen)
     else:
-        write_atomic(write, results_page(records, reference).encode("utf-8"))
+        write_atomic(write, results_page(results).encode("utf-8"))
         screen.print(f"written to {write}", soft_wrap=True)
     screen.print(f"{len(drawn)} pictures in {results / 'figures'}", soft_wrap=True)
 

@@ -11,6 +11,7 @@ statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours
+singles.py      single runs that are no records
 report.py       RESULTS.md
 reproducing.py  what is missing, how long it takes, what a small machine leaves out
 """

@@ -4,7 +4,7 @@
 >>> reference.section(records)
 
 Theirs comes from files that they published, kept in ``results/reference-maze-run.json``; ours from
-records, and from the first run that was cut off before records were kept.
+records, and from the first run, which was made before records were kept.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from iterant.runs.files import PathLike, make_folder
 
 NAME = "reference-maze-run"
 MODEL = "mazes-recall-a0.01"
-_CUT_OFF = "train-mazes-paper-h200-s0"
-"""37,520 of 40,000 updates, seed 0."""
+_FIRST, _RESUMED = "train-mazes-paper-h200-s0", "train-mazes-paper-h200-s0-resumed"
+"""Our first run in its two legs, seed 0."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Reference:
 
     theirs: dict[str, Any]
     first: dict[int, float]
-    """Per cent of validation mazes by epoch of our run that was cut off"""
+    """Per cent of validation mazes by epoch of our first run"""
 
     @classmethod
     def read(cls, folder: PathLike) -> Reference | None:
@@ -39,19 +39,22 @@ class Reference:
         if not (place / f"{NAME}.json").exists():
             return None
         first: dict[int, float] = {}
-        if (place / f"{_CUT_OFF}.json").exists():
-            figures = read_result(place / f"{_CUT_OFF}.json")["figures"]
+        if (place / f"{_FIRST}.json").exists():
+            figures = read_result(place / f"{_FIRST}.json")["figures"]
             looks = next(value for name, value in figures.items() if name.startswith("looks"))
             first = {
                 round(look["epoch"]): 100 * look["validation"]
                 for look in looks
                 if look["kind"] == "validation"
             }
+        if (place / f"{_RESUMED}.json").exists():
+            best = read_result(place / f"{_RESUMED}.json")["figures"]["best"]
+            first[best["epoch"]] = 100 * best["validation"]
         return cls(read_result(place / f"{NAME}.json")["figures"], first)
 
     def ours(self, records: Records) -> dict[str, dict[int, float]]:
         """Validation by epoch of every run of ours, by its name."""
-        found = {"ours, seed 0, first run (cut off)": self.first} if self.first else {}
+        found = {"ours, seed 0, in two legs": self.first} if self.first else {}
         for record in records.of(MODEL):
             history = record.figures["training"].get("history", [])
             found[f"ours, seed {record.seed}"] = {

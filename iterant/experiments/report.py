@@ -1,20 +1,23 @@
 """RESULTS.md: every table and figure beside the paper's, made from records and nothing else.
 
->>> Path("RESULTS.md").write_text(results_page(read_records("results/runs")))
+>>> Path("RESULTS.md").write_text(results_page("results"))
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
 from iterant.experiments.drawing import has_figure
 from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import SEEDS
-from iterant.experiments.records import Record, Records
+from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
+from iterant.experiments.singles import singles_section
 from iterant.experiments.statistics import Summary, Value, verdict
+from iterant.runs.files import PathLike
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""
@@ -26,7 +29,7 @@ _INTRODUCTION = """\
 # Results
 
 Every table and figure of the paper, ours beside theirs. This file is generated:
-`iterant reproduce --all --write RESULTS.md`; a test compares it with what `results/runs` gives.
+`iterant reproduce --all --write RESULTS.md`; a test compares it with what `results/` gives.
 
 - **all seeds**: mean ± standard error over every finished run, none left out; of a curve, the peak
   of the mean curve and its iteration. **converged**: the same over those with at least 99 %
@@ -111,7 +114,7 @@ def section(experiment: Experiment, records: Records) -> str:
         lines += [experiment.note, ""]
     if experiment.see:
         files = ", ".join(f"[{name}](results/{name}.json)" for name in experiment.see)
-        lines += [f"Single runs from before records were kept: {files}.", ""]
+        lines += [f"See also: {files}.", ""]
     if has_figure(experiment, records):
         picture = f"{FIGURES}/{experiment.name}"
         lines += [f"[![{experiment.title}]({picture}.png)]({picture}.svg)", ""]
@@ -124,12 +127,16 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def results_page(records: Records, reference: Reference | None = None) -> str:
-    """The whole of RESULTS.md; runs that were made smaller are no part of it."""
-    records = records.whole
+def results_page(results: PathLike) -> str:
+    """The whole of RESULTS.md, from a folder of results and its ``runs``.
+
+    Runs that were made smaller are no part of it.
+    """
+    records, reference = read_records(Path(results) / "runs").whole, Reference.read(results)
     parts = [_INTRODUCTION, *(section(one, records) for one in EXPERIMENTS.values())]
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
+    parts += [text for text in (singles_section(results),) if text]
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
     return "\n".join(parts)

@@ -13,6 +13,8 @@ from iterant.experiments.drawing import save_figure
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.reference import Reference
 from iterant.experiments.report import HEAD, results_page, rows_of
+from iterant.experiments.singles import SINGLES, singles_section
+from iterant.runs import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -44,11 +46,11 @@ def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> N
 
 
 def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
-    keep(tmp_path / "a", "sums-recall-a1", 0, [50], finished=False)
-    keep(tmp_path / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
-    records = read_records(tmp_path)
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [50], finished=False)
+    keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
+    records = read_records(tmp_path / "runs")
     assert cells(records.whole, "compare-n-zero", "DT-Recall", "1")["seeds"] == "not run"
-    page = results_page(records)
+    page = results_page(tmp_path)
     assert "| sums-recall-a1-s0 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 |" in page
     assert "sums-recall-a1-s1" not in page
     assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
@@ -85,8 +87,7 @@ def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
 
 
 def test_results_md_is_what_results_give() -> None:
-    results = REPOSITORY / "results"
-    made = results_page(read_records(results / "runs"), Reference.read(results))
+    made = results_page(REPOSITORY / "results")
     assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == made, (
         "make it again: iterant reproduce --all --write RESULTS.md"
     )
@@ -104,13 +105,25 @@ def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
     })  # fmt: skip
     text = reference.section(read_records(tmp_path), "figures")
     assert "| ours, seed 1 | 2: 25.00 |" in text
-    assert "| ours, seed 0, first run (cut off) | 20: 21.41, 40: 99.42 |" in text
+    assert "| ours, seed 0, in two legs | 20: 21.41, 40: 99.42, 50: 100.00 |" in text
     assert len(reference.save(read_records(tmp_path), tmp_path / "drawn")) == 2
+
+
+def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
+    assert singles_section(tmp_path) == ""
+    recipe = {"net": "dt-recall", "alpha": 1.0, "objective": "progressive", "precision": "fp16"}
+    test = {"problems": 500, "iterations": 600, "peak": [116, 1.0], "at the end": 0.998}
+    write_result(SINGLES[0], {"recipe": recipe, "size 512": test}, seed=3, folder=tmp_path)
+    counted = {"problems": 1000, "solved": 999, "iterations": 1000}
+    write_result(SINGLES[-1], {"size 59": counted}, seed=5, folder=tmp_path)
+    text = singles_section(tmp_path)
+    assert "| 3 | 512 | 500 of 500 at 116, 499 after 600 | 97.12 ± 1.88 % |" in text
+    assert "| 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |" in text
 
 
 def test_every_file_that_is_pointed_to_is_there() -> None:
     for one in EXPERIMENTS.values():
-        for name in one.see:
+        for name in (*one.see, *SINGLES):
             assert (REPOSITORY / "results" / f"{name}.json").exists()
 
 

@@ -1,0 +1,90 @@
+"""Single runs that were trained and tested by hand, beside the paper's numbers.
+
+>>> singles_section("results")
+
+They have no curves and are no records, so they count in no mean; but they are measured, and some
+of them are all that there is so far. Which results these are is listed here, by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from iterant.experiments.models import MODELS
+from iterant.experiments.paper import PEAKS
+from iterant.runs import read_result
+from iterant.runs.files import PathLike
+
+SINGLES = (
+    "train-prefix-sums-paper-h200-fp16-s0",
+    "train-prefix-sums-paper-h200-bf16-s0",
+    "train-mazes-paper-h200-s0-resumed",
+    "measure-mazes-prototype-s5",
+)
+"""Results with "size N": a peak or a count of problems solved, a size each."""
+
+_HEAD = (
+    "| result | network | seed | size | ours | the paper |\n| --- | --- | --- | --- | --- | --- |"
+)
+
+
+def singles_section(folder: PathLike) -> str:
+    """As Markdown; "" where there is none."""
+    rows = [row for name in SINGLES for row in _rows(Path(folder), name)]
+    if not rows:
+        return ""
+    about = (
+        "Trained and tested by hand on one seed, before records were kept or outside them; they "
+        "count in no mean above. The paper's numbers are means over seeds."
+    )
+    return "\n".join(["## Single runs", "", about, "", _HEAD, *rows, ""])
+
+
+def _rows(folder: Path, name: str) -> Iterator[str]:
+    file = folder / f"{name}.json"
+    if not file.exists():
+        return
+    result = read_result(file)
+    figures = result["figures"]
+    recipe = figures.get("recipe", {})
+    for key, test in figures.items():
+        found = re.fullmatch(r"size (\d+)", key)
+        if found is None:
+            continue
+        size = found[1]
+        cells = [f"[{name}](results/{name}.json)", _network(recipe), str(result["seed"]), size,
+                 _ours(test), _paper(recipe, size)]  # fmt: skip
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _network(recipe: Mapping[str, Any]) -> str:
+    if not recipe:
+        return "local rule, prototype's weights"
+    return f"{recipe['net']}, α = {recipe['alpha']:g}, {recipe['precision']}"
+
+
+def _ours(test: Mapping[str, Any]) -> str:
+    of = test["problems"]
+    if "peak" in test:
+        step, height = test["peak"]
+        return (
+            f"{round(of * height)} of {of} at {step}, "
+            f"{round(of * test['at the end'])} after {test['iterations']}"
+        )
+    return f"{test['solved']} of {of} after {test['iterations']}"
+
+
+def _paper(recipe: Mapping[str, Any], size: str) -> str:
+    """The paper's peak for that network, or for its best where the network is not in the paper."""
+    for key, value in PEAKS.get(size, {}).items():
+        model = MODELS[key]
+        own = {"net": model.net, "alpha": model.alpha, "objective": "progressive"}
+        best = {"net": "dt-recall", "alpha": 0.01, "objective": "progressive"}
+        asked = {name: recipe.get(name, best[name]) for name in own}
+        if own == asked and not model.changes:
+            error = "" if value.error is None else f" ± {value.error:.2f}"
+            return f"{value.mean:.2f}{error} %"
+    return "–"
