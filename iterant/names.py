@@ -69,6 +69,10 @@ _WHERE: dict[str, dict[str, str]] = {
         "watch": "iterant.training.watching:by_watching",
     },
     "recipe": {"recipe": "iterant.training.recipes:recipe"},
+    "picture": {
+        "description": "iterant.draw.pictures:png",
+        "curve": "iterant.draw.curves:curve_png",
+    },
     "trained": {
         "load": "iterant.zoo.loading:load",
         "folder": "iterant.zoo.loading:folder_of",

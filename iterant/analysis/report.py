@@ -19,7 +19,7 @@ from iterant.analysis.recovery import Recovery
 from iterant.analysis.studies import STUDIES, Finding
 from iterant.analysis.subjects import Subject
 from iterant.draw.lines import Line, Plot, lines_figure, png
-from iterant.draw.page import Picture, Section, write_page
+from iterant.draw.page import Picture, Section, fragment, write_page
 from iterant.draw.pictures import save_png
 from iterant.errors import UsageError
 from iterant.runs import write_atomic, write_result
@@ -145,25 +145,35 @@ class Report:
             for plot, lines in gathered.items()
         ]
 
-    def save(self, folder: PathLike) -> Path:
-        """Write a JSON file a study, its pictures, and ``index.html``, whose path is returned."""
-        target = make_folder(folder)
-        sections = []
+    def sections(self) -> list[Section]:
+        """The report as a page has it: the paper's table, then every study with its pictures."""
+        made = []
         if table := self.table():
             text = "Mean iterations to solution, counted from the intervention, of the problems "
             text += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(Section("interventions", text, table))
+            made.append(Section("interventions", text, table))
         for what in self.studies:
-            write_result(what, self.figures(what), seed=self.seed, folder=target)
-            pictures = self.pictures(what)
-            for picture in pictures:
-                write_atomic(target / f"{picture.name}.png", picture.png)
             tables = self.headlines(what)
-            sections.append(Section(what, STUDIES[what].about, tables[0], pictures))
-            sections += [Section(f"{what}, continued", "", more) for more in tables[1:]]
+            made.append(Section(what, STUDIES[what].about, tables[0], self.pictures(what)))
+            made += [Section(f"{what}, continued", "", more) for more in tables[1:]]
         if self.skipped:
             rows = [[one.label, one.what, one.why] for one in self.skipped]
-            sections.append(Section("skipped", "", [["model", "study", "why"], *rows]))
+            made.append(Section("skipped", "", [["model", "study", "why"], *rows]))
+        return made
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return fragment(self.sections())
+
+    def save(self, folder: PathLike) -> Path:
+        """Write a JSON file a study, its pictures, and ``index.html``, whose path is returned."""
+        target = make_folder(folder)
+        for what in self.studies:
+            write_result(what, self.figures(what), seed=self.seed, folder=target)
+        sections = self.sections()
+        for section in sections:
+            for picture in section.pictures:
+                write_atomic(target / f"{picture.name}.png", picture.png)
         notes = [f"{self.task}, size {self.size}, {self.count} problems, seed {self.seed}"]
         return write_page(target / "index.html", "iterant analyze", sections, notes=notes)
 

@@ -9,8 +9,8 @@
 matplotlib is loaded by the first picture, not by this import.
 """
 
-from iterant.draw.pictures import picture, pixels, save_png, show
+from iterant.draw.pictures import picture, pixels, png, save_png, show
 from iterant.draw.sheet import sheet
 from iterant.draw.terminal import terminal
 
-__all__ = ["picture", "pixels", "save_png", "sheet", "show", "terminal"]
+__all__ = ["picture", "pixels", "png", "save_png", "sheet", "show", "terminal"]

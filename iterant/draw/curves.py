@@ -71,15 +71,25 @@ def draw_curves(axes: Axes, curves: Mapping[str, Curve], *, regime: int | None =
     axes.legend(loc="center right", fontsize=9, framealpha=0.95)
 
 
+def curve_png(curve: Curve) -> bytes:
+    """One curve as the bytes of a PNG file: what a notebook shows of it."""
+    step, height = curve.peak
+    return _png({f"{height:.1%} at iteration {step}": curve})
+
+
 def save_curves(
     curves: Mapping[str, Curve], path: PathLike, *, regime: int | None = None, title: str = ""
 ) -> Path:
     """Write the figure as a picture, whole or not at all, and give its path back."""
+    target = check_png(path)
+    write_atomic(target, _png(curves, regime=regime, title=title))
+    return target
+
+
+def _png(curves: Mapping[str, Curve], *, regime: int | None = None, title: str = "") -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    target = check_png(path)
     file = io.BytesIO()
     canvas = FigureCanvasAgg(curves_figure(curves, regime=regime, title=title))
     canvas.print_png(file, metadata={"Software": "iterant"})
-    write_atomic(target, file.getvalue())
-    return target
+    return file.getvalue()

@@ -64,6 +64,11 @@ def page(title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()) 
     )
 
 
+def fragment(sections: Sequence[Section]) -> str:
+    """The sections alone, for a page that somebody else writes, such as a notebook."""
+    return "\n".join(map(_section, sections))
+
+
 def write_page(
     path: PathLike, title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()
 ) -> Path:

@@ -39,10 +39,15 @@ def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
     return _rendered(picture(what, scale=scale))
 
 
+def png(what: Drawable, *, scale: int | None = None) -> bytes:
+    """The same picture as the bytes of a PNG file: what a notebook shows of a description."""
+    return _png(picture(what, scale=scale))
+
+
 def save_png(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
     """Write the picture, whole or not at all, and give its path back."""
     target = check_png(path)
-    write_atomic(target, _png(picture(what, scale=scale)))
+    write_atomic(target, png(what, scale=scale))
     return target
 
 

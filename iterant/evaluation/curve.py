@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import UsageError
 from iterant.evaluation.cost import Operations
 
@@ -119,6 +120,11 @@ class Curve:
     def work(self) -> Tensor | None:
         """(steps,) float64: mean floating-point operations a problem, with a budget of each."""
         return None if self.operations is None else self.operations.of(self.iterations, self.looks)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        drawn: bytes = names.find("picture", "curve")(self)
+        return drawn
 
     def described(self) -> dict[str, Any]:
         """Everything, for `iterant.runs.write_result`; steps only where they are not 1, 2, 3 …"""

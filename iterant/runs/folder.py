@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,14 @@ class RunFolder:
             said = self.status.state  # again: it may have finished between the two looks
             return "interrupted" if said == "running" else said
         return self.status.state
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: where, how far, and the best that validation saw."""
+        status, best = self.status, self.status.best.get("validation")
+        said = [self.state, *([status.reason] if status.reason else [])]
+        said.append(f"{status.step:,} of {status.steps or status.step:,} updates")
+        said += [] if best is None else [f"{best:.1%} on validation at best"]
+        return f"<b>{escape(shown(self.path))}</b>: {escape(', '.join(said))}"
 
     def set_status(
         self,

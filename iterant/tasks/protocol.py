@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import TaskError
 
 Size = int | tuple[int, int]
@@ -124,6 +125,11 @@ class Description:
     row_labels: tuple[str, ...] = ()
     column_labels: tuple[str, ...] = ()
     caption: str = ""
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        drawn: bytes = names.find("picture", "description")(self)
+        return drawn
 
 
 @runtime_checkable
