@@ -62,7 +62,7 @@ def measure(
     }
     for test in model.tests:
         begun = time.monotonic()
-        figures["tests"][test.name] = tested(
+        figures["tests"][test.name] = by_iteration(
             net, task, test.thinned(share), confident=model.confident
         )
         say(f"{model.key} {test.name}: {time.monotonic() - begun:.1f} s")
@@ -115,7 +115,7 @@ def history(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def tested(net: Net, task: Task, test: Trial, *, confident: bool) -> dict[str, Any]:
+def by_iteration(net: Net, task: Task, test: Trial, *, confident: bool) -> dict[str, Any]:
     """Problems solved after each iteration; ``confident``: also by the most confident one."""
     batch = task.sample(test.count, size=test.size, seed=SEED)
     steps = budget_of(net, test.steps, cut=True)
