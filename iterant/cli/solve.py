@@ -78,6 +78,10 @@ def solve(
     live: Annotated[
         bool, Parameter(help="show the thinking while it goes on, where there is a terminal")
     ] = True,
+    pace: Annotated[
+        float | None,
+        Parameter(help="iterations a second at most, for the eye to follow on a terminal"),
+    ] = None,
     legal: Annotated[
         bool,
         Parameter(
@@ -102,12 +106,15 @@ def solve(
     rule = rule_of(halt, patience, tolerance)
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps must be 1 or more, got {max_steps}")
+    if pace is not None and not pace > 0:
+        raise UsageError(f"--pace must be above 0, got {pace}")
     made = task_of(task, data)
     found = _found(made, problems, size, seed, count, pgn=pgn)
     thinker = network(made, net, device)
     screen = console()
     report = Report(made, screen, many=len(found.problems) > 1)
-    with watching(made, screen, wanted=live and len(found.problems) == 1) as spectator:
+    alone = live and len(found.problems) == 1
+    with watching(made, screen, wanted=alone, pace=pace) as spectator:
         for problem in found.problems:
             report.begin(problem)
         for solution in solutions(

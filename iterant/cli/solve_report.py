@@ -21,11 +21,13 @@ and ``solutions``, a list in the order of the problems. Each solution has
     keeps_rules     whether it keeps the task's rules (joins the ends, is legal); null: not known
     verdict         the same in words
     changes         every change of the answer that was kept: iteration, sure, answer in words
-    allowed         with --legal: the best answer that the rules allow; allowed_answer: in words
+    allowed         with --legal: the best answer that the rules allow; allowed_answer: in words;
+                    allowed_right: whether it is right, which `right` never counts
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -37,7 +39,7 @@ from iterant.cli.figures import share
 from iterant.draw.animation import MOVING, check_animation, save_animation
 from iterant.draw.pictures import check_png, save_png
 from iterant.draw.terminal import terminal
-from iterant.draw.thinking import SIDE_BY_SIDE, outcome, thinking
+from iterant.draw.thinking import SIDE_BY_SIDE, lasting, outcome, thinking
 from iterant.errors import UsageError
 from iterant.runs.files import shown, write_json
 from iterant.solving import Solution
@@ -50,6 +52,8 @@ _SHEET = 64
 """Problems on one picture."""
 _TURNS = 12
 """Changes of an answer that are printed: the first and the last ones."""
+_LOW, _AROUND = 10, 10
+"""Lines of a picture that had to be made smaller: at least, and less than the terminal has."""
 _WIDE = 60
 """Signs of an answer in a table."""
 
@@ -111,7 +115,8 @@ class Report:
                 say(f"iterant: {target.name} shows the first {most} of {len(self.solutions)}")
             chosen = self.solutions[:most]
             if suffix in MOVING:
-                save_animation(thinking(self.task, chosen), target)
+                frames = thinking(self.task, chosen)
+                save_animation(frames, target, milliseconds=lasting(len(frames)))
             else:
                 save_png([outcome(self.task, solution) for solution in chosen], target)
         self._line(f"written to {target}")
@@ -120,10 +125,12 @@ class Report:
         """The picture and the facts of one solution."""
         screen = self.console
         whole = outcome(self.task, solution)
-        text = terminal(whole, screen)
+        drawn = replace(whole, caption="")
+        text = terminal(drawn, screen)
         if screen.is_terminal and max(map(len, text.plain.splitlines())) > screen.width:
-            text = terminal(whole, screen, lines=max(10, screen.height - 4))
-        screen.print(text, soft_wrap=not screen.is_terminal)
+            text = terminal(drawn, screen, lines=max(_LOW, screen.height - _AROUND))
+        screen.print(text, soft_wrap=True)
+        screen.print(whole.caption, style="dim", soft_wrap=not screen.is_terminal)
         for name, words in facts(solution):
             line = Text.assemble((f"{name:<10}", "dim"), words)
             screen.print(line, soft_wrap=True)
@@ -147,6 +154,10 @@ class Report:
         if judged:
             right = sum(solution.right is True for solution in judged)
             parts.append(f"{right} right of {len(judged)} whose answer is known")
+            allowed = [solution for solution in judged if solution.allowed is not None]
+            if allowed:
+                right = sum(solution.allowed_right is True for solution in allowed)
+                parts.append(f"{right} with what the rules allow")
         parts.append(f"{sum(solution.seconds for solution in done):.2f} s of thinking")
         return ", ".join(parts)
 
@@ -160,8 +171,9 @@ def facts(solution: Solution) -> list[tuple[str, str]]:
         return [("answer", f"none: {solution.problem.unsolvable}")]
     rows = [("answer", solution.answer)] if solution.answer else []
     if solution.allowed is not None:
-        rows[-1:] = [("allowed", f"{solution.allowed_answer}, the best that the rules allow"),
-                     ("plain", f"{solution.answer}, whatever the rules")]  # fmt: skip
+        judged = {None: "", True: ": right", False: ": wrong"}[solution.allowed_right]
+        best = f"{solution.allowed_answer}, the best that the rules allow{judged}"
+        rows[-1:] = [("allowed", best), ("plain", f"{solution.answer}, whatever the rules")]
     if solution.verdict.words and solution.verdict.words not in solution.answer:
         rows.append(("rules", solution.verdict.words))
     rows.append(("settled" if solution.settled else "stopped", _ending(solution)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rich.console import Console
 from rich.live import Live
@@ -29,8 +30,8 @@ PICTURES = 8
 """A second."""
 PAUSE = 3.0
 """Seconds between two plain lines."""
-_AROUND = 5
-"""Lines of the terminal that the picture leaves free: title, caption, status, cursor."""
+_AROUND = 4
+"""Lines of the terminal that the picture leaves free: title, status, cursor."""
 _LOWEST = 6
 """Lines: a picture in fewer shows nothing."""
 
@@ -53,15 +54,22 @@ class Plain:
 class Moving:
     """One picture that is drawn anew; a spectator."""
 
-    def __init__(self, task: Task, live: Live, clock: Callable[[], float] = time.monotonic) -> None:
-        """Draw there; ``clock`` tells the time in seconds."""
-        self.task, self.live, self.clock = task, live, clock
-        self.last = -1.0
+    def __init__(
+        self,
+        task: Task,
+        live: Live,
+        pace: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Draw there; ``pace``: iterations a second at most; ``clock`` tells the time."""
+        self.task, self.live, self.pace, self.clock = task, live, pace, clock
+        self.began, self.last = clock(), -1.0
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
         """Draw the answer as it stands, unless it was drawn a moment ago."""
-        now = self.clock()
-        if now - self.last < 1 / PICTURES:
+        if self.pace is not None:
+            time.sleep(max(0.0, self.began + frame.step / self.pace - self.clock()))
+        if self.clock() - self.last < 1 / PICTURES:
             return
         self.live.update(self.drawn(problem, frame, film), refresh=True)
         # Counted from the end of drawing: a slow terminal gets fewer pictures, not all the time.
@@ -74,7 +82,8 @@ class Moving:
         said = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
         if room < _LOWEST:
             return said
-        picture = terminal(at_work(self.task, problem, frame), console, lines=room)
+        described = replace(at_work(self.task, problem, frame), caption="")
+        picture = terminal(described, console, lines=room)
         return Text("\n").join([picture, said])
 
 
@@ -88,7 +97,9 @@ def status(frame: Frame, film: Film) -> str:
 
 
 @contextmanager
-def watching(task: Task, console: Console, *, wanted: bool) -> Iterator[Spectator | None]:
+def watching(
+    task: Task, console: Console, *, wanted: bool, pace: float | None = None
+) -> Iterator[Spectator | None]:
     """The spectator that suits the terminal; None where nobody wants to watch."""
     if not wanted:
         yield None
@@ -98,4 +109,4 @@ def watching(task: Task, console: Console, *, wanted: bool) -> Iterator[Spectato
         with Live(
             console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
         ) as live:
-            yield Moving(task, live)
+            yield Moving(task, live, pace)

@@ -6,9 +6,11 @@ their place and proportion at any size. Nothing here reads or sets matplotlib's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import atan2, hypot
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.collections import PolyCollection
@@ -17,6 +19,7 @@ from matplotlib.patches import PathPatch, Polygon
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
+from numpy.typing import NDArray
 
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
@@ -34,8 +37,7 @@ def paint(axes: Axes, description: Description) -> None:
     """Cells, glyphs, arrows and labels; the title and the caption are the caller's to place."""
     rows, columns = description.cells.shape[:2]
     axes.imshow(description.cells, interpolation="nearest", aspect="equal", resample=False)
-    for glyph in description.glyphs:
-        _draw_sign(axes, glyph)
+    _draw_signs(axes, description.glyphs)
     for arrow in description.arrows:
         axes.add_patch(_arrow(arrow))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -65,25 +67,44 @@ def _outline(text: str) -> Outline:
     return Affine2D().scale(0.01).transform_path(shape)
 
 
-def _draw_sign(axes: Axes, glyph: Glyph) -> None:
-    """A glyph centred on its cell by its ink, not by its line of text."""
-    shape = _outline(glyph.text)
+def _draw_signs(axes: Axes, glyphs: Sequence[Glyph]) -> None:
+    """All glyphs, those of one colour as one shape: hundreds of bits take no longer than one."""
+    colours = dict.fromkeys(glyph.colour for glyph in glyphs)
+    for colour in colours:
+        group = [
+            (glyph.text, glyph.row, glyph.column) for glyph in glyphs if glyph.colour == colour
+        ]
+        # Digits are read by their contrast; a figure such as a chess piece has a body, which its
+        # lines enclose, and a rim that sets it off from any square.
+        bodies = [part for place in group if not place[0].isascii() for part in _parts(*place)]
+        if bodies:
+            body = _opposite(colour)
+            axes.add_collection(
+                PolyCollection(bodies, facecolors=body, edgecolors=body, linewidths=1.2)
+            )
+        whole = Outline.make_compound_path(*(_ink(*place) for place in group))
+        axes.add_patch(PathPatch(whole, facecolor=colour, edgecolor="none", zorder=1.1))
+
+
+@lru_cache(maxsize=8192)
+def _ink(text: str, row: int, column: int) -> Outline:
+    """A glyph centred on its cell by its ink, not by its line of text; kept for the next frame."""
+    shape = _outline(text)
     box = shape.get_extents()
     size = min(_EM, _FIT / box.width) if box.width else _EM
     place = (
         Affine2D()
         .translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2)
         .scale(size, -size)
-        .translate(glyph.column, glyph.row)
+        .translate(column, row)
     )
-    ink = place.transform_path(shape)
-    if not glyph.text.isascii():
-        # Digits are read by their contrast; a figure such as a chess piece has a body, which its
-        # lines enclose, and a rim that sets it off from any square.
-        body = _opposite(glyph.colour)
-        parts = ink.to_polygons(closed_only=True)
-        axes.add_collection(PolyCollection(parts, facecolors=body, edgecolors=body, linewidths=1.2))
-    axes.add_patch(PathPatch(ink, facecolor=glyph.colour, edgecolor="none", zorder=1.1))
+    return place.transform_path(shape)
+
+
+@lru_cache(maxsize=1024)
+def _parts(text: str, row: int, column: int) -> list[NDArray[np.float64]]:
+    """What the lines of a figure enclose."""
+    return _ink(text, row, column).to_polygons(closed_only=True)
 
 
 def _opposite(colour: str) -> str:

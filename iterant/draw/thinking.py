@@ -25,6 +25,8 @@ from iterant.tasks.reading import Problem
 
 FRAMES = 48
 """Of an animation: at eight a second, six seconds."""
+_QUICKEST, _SLOWEST, _WHOLE = 120, 700, 5000
+"""Milliseconds of a frame, at least and at most, and of all together"""
 SIDE_BY_SIDE = 16
 """More would be too small to see."""
 
@@ -37,8 +39,10 @@ def outcome(task: Task, solution: Solution) -> Description:
     # An answer that the rules allow was asked for, so it is the one that is shown.
     shown = solution.prediction if solution.allowed is None else solution.allowed
     described = task.describe(problem.batch, 0, prediction=shown)
-    words = [described.caption, solution.verdict.words if solution.right is None else "",
-             ended(solution)]  # fmt: skip
+    verdict = solution.verdict.words if solution.right is None else ""
+    if solution.allowed is not None:
+        verdict = "the best that the rules allow"
+    words = [described.caption, verdict, ended(solution)]
     return replace(described, caption="; ".join(word for word in words if word))
 
 
@@ -70,7 +74,7 @@ def hidden(batch: Batch) -> Batch:
 def thinking(
     task: Task, solved: Sequence[Solution], *, most: int = FRAMES, scale: int | None = None
 ) -> list[NDArray[np.uint8]]:
-    """At most so many frames, spread over the iterations until the last change of any answer."""
+    """At most so many frames: every change of an answer, or looks spread evenly over them."""
     if not solved:
         raise UsageError("there is nothing to animate: no problem was solved")
     if len(solved) > SIDE_BY_SIDE:
@@ -79,7 +83,8 @@ def thinking(
             "save a .png or a .json, or solve fewer"
         )
     films = [solution.film for solution in solved if solution.prediction is not None]
-    last = max((film.changes()[-1].step for film in films), default=1)
+    changes = sorted({frame.step for film in films for frame in film.changes()})
+    steps = changes if len(changes) < most else steps_shown(changes[-1], most - 1)
     sheets = [
         [
             problem_alone(task, each.problem)
@@ -87,10 +92,15 @@ def thinking(
             else at_work(task, each.problem, each.film.at(step))
             for each in solved
         ]
-        for step in steps_shown(last, most - 1)
+        for step in steps
     ]
     sheets.append([outcome(task, each) for each in solved])
     return [pixels(sheet, scale=scale) for sheet in sheets]
+
+
+def lasting(frames: int) -> int:
+    """Milliseconds that each of so many frames stays: a few stay longer."""
+    return min(_SLOWEST, max(_QUICKEST, _WHOLE // max(1, frames)))
 
 
 def steps_shown(last: int, most: int) -> list[int]:

@@ -71,6 +71,8 @@ class Solution:
     allowed: Tensor | None = None
     """(1, *S): the best answer among those that the rules allow, where it was asked for"""
     allowed_answer: str = ""
+    allowed_right: bool | None = None
+    """Whether that one equals the true answer: never counted as the network's own"""
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer that the film holds, in words where they are few and small"""
 
@@ -100,6 +102,7 @@ class Solution:
         if self.allowed is not None:
             told_of["allowed"] = _digits(self.allowed)
             told_of["allowed_answer"] = self.allowed_answer
+            told_of["allowed_right"] = self.allowed_right
         return told_of
 
 
@@ -244,6 +247,7 @@ class _Group:
             problem=replace(problem, notes=noted),
             allowed=grid[None],
             allowed_answer=told(task, batch, 0, grid[None]),
+            allowed_right=bool(task.solved(grid[None], batch)[0]) if batch.labelled else None,
         )
 
     def _history(self, problem: Problem, film: Film) -> tuple[tuple[Frame, str], ...]:

@@ -147,7 +147,9 @@ class PrefixSums:
         """Strips of bits: the input, the true answer, the prediction with its errors marked."""
         bits = (batch.inputs[index, 0] > 0).cpu().numpy().astype(np.int64)
         truth = batch.targets[index].cpu().numpy()
-        strips = [("bits", bits), ("answer", truth)]
+        strips = [("bits", bits)]
+        if prediction is None or bool((truth >= 0).any()):
+            strips.append(("answer", truth))
         wrong = np.zeros(len(bits), dtype=np.bool_)
         caption = f"{len(bits)} bits"
         if prediction is not None:

@@ -68,7 +68,8 @@ class Material:
         """Raise TaskError unless it is of a kind that the reader takes."""
         if self.kind not in kinds:
             taken = " or ".join(kinds)
-            raise TaskError(f"{reader} read {taken}, and {self.name} is of the kind {self.kind}")
+            name = self.name or "the problem"
+            raise TaskError(f"{reader} read {taken}, and {name} is of the kind {self.kind}")
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         return
     if "\n" not in where and path.suffix.lower() in _SUFFIXES:
         raise DataError(f"there is no file {where!r}; check the path")
-    yield Material("", where.encode(), TEXT)
+    yield Material("", where.encode(), kind or TEXT)
 
 
 def _files(folder: Path) -> list[Path]:

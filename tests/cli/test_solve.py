@@ -1,0 +1,320 @@
+"""``iterant solve``: from what people have to what they want to know."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from dead_ends import DeadEnds
+from exact import exact_prefix_sums
+from PIL import Image
+from rich.console import Console
+from rich.live import Live
+from thinkers import small_net
+
+import iterant
+from iterant import draw, names
+from iterant.cli.main import run
+from iterant.cli.solve_view import Moving, Plain, status
+from iterant.solving import Film, Frame, solutions
+from iterant.tasks.protocol import Task
+from iterant.tasks.reading import generated
+from iterant.zoo import shipped
+
+FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+
+
+@pytest.fixture(autouse=True)
+def networks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No weights are needed: networks that are right by construction, and one that guesses."""
+
+    def made(task: Task, word: str | None, device: str) -> Any:
+        chess: Any = small_net("chess", "dt-recall")
+        nets = {"mazes": DeadEnds(), "prefix-sums": exact_prefix_sums(), "chess": chess.float()}
+        return nets[task.spec.name]
+
+    monkeypatch.setattr("iterant.cli.solve.network", made)
+
+
+def solve(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
+    """Exit code, output and errors of ``iterant solve …``."""
+    with pytest.raises(SystemExit) as leaving:
+        run(["solve", *words])
+    output, errors = capsys.readouterr()
+    return leaving.value.code, output, errors
+
+
+def facts(output: str) -> dict[str, str]:
+    """The lines below the picture by their first words."""
+    pairs = [line.partition(" ") for line in output.splitlines()]
+    return {name: words.strip() for name, _, words in pairs}
+
+
+def test_a_string_from_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = solve(capsys, "prefix-sums", "1011001")
+    assert (code, errors) == (0, "")
+    said = facts(output)
+    assert said["answer"] == "1101110"
+    assert said["settled"] == "after 8 iterations; the answer is the same since iteration 6"
+    assert said["right"] == "yes, it equals the true answer"
+    assert " s, " in said["thinking"]
+    assert "%" in said["sure"]
+
+
+def test_a_string_from_a_stream(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"111\n")))
+    code, output, _ = solve(capsys, "prefix-sums", "-")
+    assert code == 0
+    assert facts(output)["answer"] == "101"
+
+
+def test_a_generated_maze_is_solved_drawn_and_filmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "maze.gif"
+    words = ("mazes", "--size", "13", "--seed", "3", "--save", str(target))
+    code, output, errors = solve(capsys, *words)
+    assert (code, errors) == (0, "")
+    assert "#*#S#" in output
+    assert facts(output)["answer"] == "9 squares: one way from start to end"
+    with Image.open(target) as image:
+        assert 10 < image.n_frames <= 48  # type: ignore[attr-defined]
+    assert target.stat().st_size < 120_000
+
+
+def test_a_maze_in_a_picture_and_the_grid_that_was_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = iterant.task("mazes")
+    batch = task.sample(1, size=9, seed=4)
+    picture = draw.save_png(task.describe(batch), tmp_path / "photo.png")
+    code, output, _ = solve(capsys, "mazes", str(picture), "--save", str(tmp_path / "m.png"))
+    assert code == 0
+    assert output.startswith("photo.png: 9 by 9 squares of 50 pixels, start at row")
+    assert task.describe(batch).text in output
+    assert facts(output)["right"].startswith("yes")
+    assert (tmp_path / "m.png").exists()
+
+
+def test_a_maze_without_a_way(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = solve(capsys, "mazes", "S.#\n###\n#.G")
+    assert code == 0
+    assert facts(output)["answer"] == "none: no way leads from start to end"
+    assert "*" not in output
+    assert "thinking" not in facts(output)
+
+
+def test_many_from_a_file_and_one_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bits.txt").write_text("101\n2\n0000\n")
+    target = tmp_path / "answers.json"
+    code, output, errors = solve(
+        capsys, "prefix-sums", str(tmp_path / "bits.txt"), "--save", str(target)
+    )
+    assert code == 2
+    assert "2 problems, 2 settled, 2 right of 2" in output
+    assert "left out bits.txt line 2: bits are written 0 and 1, got '2'" in errors
+    assert "1 of 3 problems could not be read" in errors
+    told = json.loads(target.read_text())
+    assert (told["format"], told["version"], told["task"]) == (
+        "iterant-solutions",
+        1,
+        "prefix-sums",
+    )
+    assert [solution["answer"] for solution in told["solutions"]] == ["110", "0000"]
+
+
+def test_a_position_with_and_without_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("chess")
+    code, output, _ = solve(capsys, "chess", FEN, "--legal", "--max-steps", "4")
+    assert code == 0
+    said = facts(output)
+    assert said["allowed"].endswith("the best that the rules allow")
+    assert said["plain"].endswith("whatever the rules")
+    assert said["right"].startswith("not known")
+    assert said["changes"].startswith("1: ")
+    _, plain, _ = solve(capsys, "chess", FEN, "--max-steps", "4")
+    assert facts(plain)["answer"] in said["plain"]
+
+
+def test_without_the_extra_legality_is_not_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "chess", None)
+    _, output, _ = solve(capsys, "chess", "--count", "8", "--max-steps", "2", "--save", "x.json")
+    code, _, errors = solve(capsys, "chess", FEN, "--legal")
+    assert code == 2
+    assert "pip install 'iterant[chess]'" in errors
+    assert output
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files without a folder go where nobody minds."""
+    monkeypatch.chdir(tmp_path)
+
+
+GAMES = f"""[Event "a puzzle"]
+[FEN "{FEN}"]
+[SetUp "1"]
+
+1. Rd8# 1-0
+
+[Event "a game"]
+
+1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0
+
+[Event "one that breaks off"]
+
+1. e4 e5 *
+"""
+
+
+def test_games_ask_for_the_move_that_was_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("chess")
+    (tmp_path / "games.txt").write_text(GAMES)
+    words = ("chess", "games.txt", "--pgn", "--max-steps", "2", "--save", "g.json")
+    code, output, _ = solve(capsys, *words)
+    assert code == 0
+    assert "games.txt game 1: the answer is the move of the game, Rd8#" in output
+    assert "games.txt game 2: the answer is the move of the game, Qxf7#" in output
+    told = json.loads((tmp_path / "g.json").read_text())["solutions"]
+    marked = [[row.count("1") for row in one["truth"]] for one in told[:2]]
+    assert marked == [[1, 0, 0, 0, 0, 0, 0, 1], [0, 1, 0, 1, 0, 0, 0, 0]]
+    assert told[2]["truth"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mazes", "S..\n#G"), "line 2 has 2"),
+        (("mazes", "S.S\n#.G"), "a second at"),
+        (("mazes", "nowhere.png"), "there is no file"),
+        (("mazes", "--size", "8"), "odd"),
+        (("mazes", "S.G", "--size", "9"), "not both"),
+        (("mazes", "--save", "m.bmp"), "written as .png, .gif, .mp4 or .json"),
+        (("mazes", "--save", "no/such/m.json"), "there is no folder"),
+        (("mazes", "--halt", "never"), "unknown rule 'never'"),
+        (("mazes", "--max-steps", "0"), "1 or more, got 0"),
+        (("mazes", "--pace", "0"), "above 0"),
+        (("mazes", "--patience", "0", "--halt", "stable"), "1 or more, got 0"),
+        (("mazes", "--legal", "S.G"), "do not restrict"),
+        (("mazes", "--pgn", "S.G"), "the problem is of the kind games"),
+        (("mazes", "--pgn"), "give the file too"),
+        (("prefix-sums", "10a"), "'a' at position 3"),
+        (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "exactly one king"),
+        (("chess", FEN + " x y"), "at most 6 fields"),
+        (("chess", "w"), "a board and the side to move"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output, errors = solve(capsys, *words)
+    assert code == 2 or "no file" in said
+    assert output == ""
+    assert errors.startswith("iterant: error: ")
+    assert errors.count("\n") == 1
+    assert said in errors
+
+
+def test_an_empty_stream(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    code, _, errors = solve(capsys, "mazes", "-")
+    assert code == 2
+    assert errors == "iterant: error: standard input is empty; give a problem\n"
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("columns", "rows"), [("100", "50"), ("60", "20"), ("30", "5")])
+def test_a_terminal_of_any_size_shows_thinking_and_then_the_answer(
+    columns: str, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    for name, value in (("TERM", "xterm-256color"), ("COLUMNS", columns), ("LINES", rows)):
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit):
+        run(["solve", "mazes", "--size", "33", "--seed", "1"])
+    shown = screen.getvalue()
+    assert "thinking: iteration 1, the a" in shown
+    assert "▀" in shown
+    assert "one way from start to end" in shown
+
+
+def clock_of(times: list[float]) -> Any:
+    left = iter(times)
+    return lambda: next(left)
+
+
+def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
+    task = iterant.task("mazes")
+    (problem,) = generated(task, size=5).problems
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=30)
+    drawn: list[int] = []
+    now = [0.0]
+    live = Live(console=console, auto_refresh=False)
+    moving = Moving(task, live, clock=lambda: now[0])
+
+    def look(problem: Any, frame: Frame, film: Film) -> None:
+        now[0] += 0.01
+        before = moving.last
+        moving(problem, frame, film)
+        if moving.last != before:
+            drawn.append(frame.step)
+
+    list(solutions(DeadEnds(), task, [problem], max_steps=60, spectator=look,
+                   rule=iterant.halting.Fixed()))  # type: ignore[attr-defined]  # fmt: skip
+    assert drawn[0] == 1
+    gaps = [later - sooner for sooner, later in pairwise(drawn)]
+    assert gaps
+    assert min(gaps) >= 12, "an eighth of a second is 12 iterations of a hundredth"
+
+
+def test_without_a_terminal_a_line_now_and_then() -> None:
+    file = io.StringIO()
+    now = [0.0]
+    plain = Plain(Console(file=file), clock=lambda: now[0])
+    film = Film(1)
+    for step in range(1, 11):
+        now[0] += 1
+        film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))
+        plain(generated(iterant.task("prefix-sums")).problems[0], film.at(step), film)
+    assert file.getvalue().splitlines() == [
+        "thinking: iteration 3, the answer stands since iteration 1",
+        "thinking: iteration 6, the answer stands since iteration 5",
+        "thinking: iteration 9, the answer stands since iteration 5",
+    ]
+    assert status(film.at(1), Film(1)) == "thinking: iteration 1, the answer is changing"
+
+
+def test_where_nothing_ships_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("iterant.zoo.loading.shipped", lambda: ())
+    from iterant.cli.solve import network
+    from iterant.errors import UsageError
+
+    with pytest.raises(UsageError, match="no network for mazes ships"):
+        network(names.task("mazes"), None, "cpu")
+    assert isinstance(shipped(), tuple)

@@ -1,0 +1,115 @@
+"""Frames come back out of the file as they went in, and the file is small."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from iterant.draw.animation import check_animation, save_animation
+from iterant.errors import RunError, UsageError
+
+
+def bar(place: int, height: int = 40) -> NDArray[np.uint8]:
+    """White, with a blue bar that moves to the right."""
+    frame = np.full((height, 60, 3), 255, dtype=np.uint8)
+    frame[:, place : place + 4] = (0, 114, 178)
+    return frame
+
+
+def read_back(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
+    frames, lasts = [], []
+    with Image.open(path) as image:
+        for number in range(getattr(image, "n_frames", 1)):
+            image.seek(number)
+            frames.append(np.asarray(image.convert("RGB")))
+            lasts.append(int(image.info.get("duration", 0)))
+    return frames, lasts
+
+
+def test_a_gif_holds_the_frames_their_colours_and_their_times(tmp_path: Path) -> None:
+    frames = [bar(place) for place in range(0, 50, 5)]
+    path = save_animation(frames, tmp_path / "bar.gif", milliseconds=100, hold=1500)
+    found, lasts = read_back(path)
+    assert len(found) == len(frames)
+    for one, other in zip(frames, found, strict=True):
+        assert np.array_equal(one, other)
+    assert lasts == [100] * 9 + [1500]
+    assert path.stat().st_size < 4000
+
+
+def test_frames_of_several_sizes_stand_on_white(tmp_path: Path) -> None:
+    found, _ = read_back(save_animation([bar(0, 40), bar(5, 44)], tmp_path / "bar.gif"))
+    assert found[0].shape == (44, 60, 3)
+    assert (found[0][40:] == 255).all()
+
+
+def test_of_many_colours_the_commonest_stay(tmp_path: Path) -> None:
+    frame = np.zeros((300, 300, 3), dtype=np.uint8)
+    frame[:, :100] = np.random.default_rng(1).integers(0, 255, (300, 100, 3), dtype=np.uint8)
+    frame[:, 100:200] = (10, 200, 30)
+    found, _ = read_back(save_animation([frame], tmp_path / "one.gif"))
+    assert np.array_equal(found[0][:, 100:], frame[:, 100:])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("film.avi", "written as .gif or .mp4"),
+        ("no/such/film.gif", "there is no folder"),
+        ("here.gif", "it is a folder"),
+        ("film.mp4", "needs the program ffmpeg"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_work(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here.gif").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError) as caught:
+        check_animation(tmp_path / name)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("frames", "milliseconds"), [([], 100), ([bar(0)], 1)])
+def test_nothing_and_no_time_are_refused(
+    frames: list[NDArray[np.uint8]], milliseconds: int, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError):
+        save_animation(frames, tmp_path / "a.gif", milliseconds=milliseconds)
+
+
+def fake(folder: Path, body: str) -> None:
+    """A program called ffmpeg that a test can look into."""
+    program = folder / "ffmpeg"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+
+def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "$last"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    frames = [bar(0, 41), bar(5, 41)]
+    path = save_animation(frames, tmp_path / "bar.mp4", milliseconds=100, hold=300)
+    raw = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, 42, 60, 3)
+    assert len(raw) == 1 + 3
+    assert np.array_equal(raw[0, :41], frames[0])
+    for last in raw[1:]:
+        assert np.array_equal(last[:41], frames[1])
+    assert "-s 60x42 -r 10 " in (tmp_path / "ffmpeg.words").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bar.mp4", "ffmpeg", "ffmpeg.words"]
+
+
+def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(tmp_path, "cat > /dev/null; echo one >&2; echo no such encoder >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(RunError, match="no such encoder"):
+        save_animation([bar(0)], tmp_path / "bar.mp4")
+    assert not (tmp_path / "bar.mp4").exists()

@@ -1,0 +1,102 @@
+"""The frames of thinking show what was thought, and judge at the end only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from dead_ends import DeadEnds
+from exact import exact_prefix_sums
+from rich.console import Console
+
+import iterant
+from iterant.draw.terminal import fitted, terminal
+from iterant.draw.thinking import at_work, lasting, outcome, steps_shown, thinking
+from iterant.errors import UsageError
+from iterant.halting import Fixed
+from iterant.solving import solutions
+from iterant.tasks.reading import gather, generated
+
+MAZES, SUMS = iterant.task("mazes"), iterant.task("prefix-sums")
+BLUE, PURPLE = (0, 114, 178), (204, 121, 167)
+
+
+def colours(cells: np.ndarray) -> set[tuple[int, ...]]:
+    return {tuple(cell) for cell in cells.reshape(-1, 3).tolist()}
+
+
+def test_the_true_answer_is_not_seen_before_the_end() -> None:
+    (found,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=9, seed=1).problems)
+    begun = at_work(MAZES, found.problem, found.film.at(1))
+    assert BLUE in colours(begun.cells)
+    assert PURPLE not in colours(begun.cells)
+    assert begun.caption == "iteration 1"
+    last = outcome(MAZES, found)
+    assert np.array_equal(last.cells, MAZES.describe(found.problem.batch).cells)
+    assert last.caption.endswith(f"0 pixels wrong; settled after {found.steps} iterations")
+
+
+def test_a_wrong_answer_is_judged_at_the_end() -> None:
+    problems = generated(SUMS, size=20, seed=1).problems
+    (found,) = solutions(exact_prefix_sums(), SUMS, problems, max_steps=3, rule=Fixed())
+    assert "wrong" in outcome(SUMS, found).text
+    assert "wrong" not in at_work(SUMS, found.problem, found.film.at(3)).text
+    assert outcome(SUMS, found).caption.endswith("not settled after 3 iterations")
+
+
+def test_a_maze_without_a_way_is_not_drawn_over() -> None:
+    (found,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n###\n#.G").problems)
+    shown = outcome(MAZES, found)
+    assert colours(shown.cells) == {(0, 0, 0), (255, 255, 255), (0, 255, 0), (255, 0, 0)}
+    assert shown.caption.endswith("no way leads from start to end")
+
+
+def test_frames_end_with_the_outcome_and_are_no_more_than_asked() -> None:
+    found = list(solutions(DeadEnds(), MAZES, generated(MAZES, size=9, count=2).problems))
+    frames = thinking(MAZES, found, most=5, scale=1)
+    assert 2 <= len(frames) <= 5
+    assert not np.array_equal(frames[0], frames[-1])
+
+
+def test_too_many_and_none_are_refused() -> None:
+    with pytest.raises(UsageError, match="no problem"):
+        thinking(MAZES, [])
+    (one,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=5).problems)
+    with pytest.raises(UsageError, match="at most 16"):
+        thinking(MAZES, [one] * 17)
+
+
+def test_few_changes_are_shown_each_and_stay_longer() -> None:
+    (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
+    frames = thinking(SUMS, [found], scale=26)
+    assert len(frames) == len(found.film.changes()) + 1
+    assert lasting(len(frames)) == 700
+    assert lasting(48) == 120
+
+
+@pytest.mark.parametrize(("last", "most"), [(1, 10), (7, 100), (5000, 40)])
+def test_steps_run_from_the_first_to_the_last(last: int, most: int) -> None:
+    steps = steps_shown(last, most)
+    assert steps[0] == 1
+    assert steps[-1] == last
+    assert len(steps) == len(set(steps)) <= most
+
+
+def test_cells_that_do_not_fit_are_means_of_those_they_stand_for() -> None:
+    cells = np.zeros((8, 8, 3), dtype=np.uint8)
+    cells[::2] = 200
+    assert fitted(cells, 8, 8) is cells
+    assert (fitted(cells, 4, 80) == 100).all()
+    assert fitted(cells, 80, 4).shape == (4, 4, 3)
+
+
+@pytest.mark.parametrize("size", [9, 59])
+@pytest.mark.parametrize(("width", "lines"), [(80, 20), (40, 12), (10, 6)])
+def test_a_picture_fits_any_terminal(size: int, width: int, lines: int) -> None:
+    console = Console(width=width, height=lines + 4, color_system="truecolor", force_terminal=True)
+    for task in (MAZES, SUMS):
+        batch = task.sample(1, size=size, seed=1)
+        drawn = task.describe(batch, 0, prediction=torch.zeros_like(batch.targets))
+        rows = terminal(drawn, console, lines=lines).plain.splitlines()[1:-1]
+        assert len(rows) <= lines
+        assert max(map(len, rows)) <= width
