@@ -102,9 +102,10 @@ def _ink(text: str, row: int, column: int) -> Outline:
 
 
 @lru_cache(maxsize=1024)
-def _parts(text: str, row: int, column: int) -> list[NDArray[np.float64]]:
+def _parts(text: str, row: int, column: int) -> tuple[NDArray[np.float64], ...]:
     """What the lines of a figure enclose."""
-    return _ink(text, row, column).to_polygons(closed_only=True)
+    outlines = _ink(text, row, column).to_polygons(closed_only=True)
+    return tuple(np.asarray(outline, dtype=np.float64) for outline in outlines)
 
 
 def _opposite(colour: str) -> str:
