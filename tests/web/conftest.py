@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Visit
 from playwright.sync_api import Browser, sync_playwright
-from written import untrained_chess, written_mazes, written_sums
 
 from iterant.web import build_page, page_server
 from iterant.web.runtime import fetch_runtime
+from web.browsing import Visit
+from web.written import untrained_chess, written_mazes, written_sums
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from browsing import Visit
 
 import iterant
+from web.browsing import Visit
 
 pytestmark = pytest.mark.system
 

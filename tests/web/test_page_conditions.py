@@ -13,8 +13,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from browsing import Visit
 from playwright.sync_api import Browser
+
+from web.browsing import Visit
 
 pytestmark = pytest.mark.system
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from browsing import Visit
 
 import iterant
 from iterant.nets import Net
 from iterant.tasks.lattice import to_lattice
+from web.browsing import Visit
 
 pytestmark = pytest.mark.system
 

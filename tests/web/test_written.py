@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from written import written_mazes, written_sums
 
 import iterant
 from iterant.engine import State
 from iterant.halting import Fixed
+from web.written import written_mazes, written_sums
 
 
 def test_the_maze_rule_solves_and_recovers(tmp_path: Path) -> None:
