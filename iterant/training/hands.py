@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -114,14 +113,20 @@ def stretch_loss(
     net: Net, inputs: Tensor, targets: Tensor, stretch: Stretch, state: State, smoothing: float
 ) -> tuple[Tensor, list[State]]:
     """The loss of a stretch, with its graph, and every state on the way, the start first."""
-    states, losses = [state], []
+    states, losses, alike = [state], [], len(set(stretch.each)) == 1
     for thought in thoughts(net, inputs, steps=stretch.steps, state=state):
         states.append(thought.state)
-        if stretch.each:
+        if stretch.each and not alike:
             share = stretch.each[len(states) - 2]
             losses.append(share * criterion(net, thought.logits, inputs, targets, smoothing))
     if losses:
         loss = torch.stack(losses).sum()
+    elif alike:
+        # Decoding all iterations at once takes a few large kernels instead of many small ones.
+        count = len(states) - 1
+        logits = net.answer(torch.cat([thought.features for thought in states[1:]]))
+        again = [part.repeat(count, *[1] * (part.dim() - 1)) for part in (inputs, targets)]
+        loss = sum(stretch.each) * criterion(net, logits, again[0], again[1], smoothing)
     else:
         final = last_of(think(net, inputs, steps=0, state=states[-1]))
         loss = criterion(net, final.logits, inputs, targets, smoothing)
@@ -132,8 +137,8 @@ def stretch_loss(
 
 def restlessness(states: Sequence[State]) -> Tensor:
     """The mean absolute change of the features from one of these states to the next."""
-    changes = [(b.features - a.features).abs().mean() for a, b in pairwise(states)]
-    return torch.stack(changes).mean()
+    path = torch.stack([state.features for state in states])
+    return (path[1:] - path[:-1]).abs().mean()
 
 
 def push_back(net: Net, loss: Tensor, scale: Tensor | None) -> None:

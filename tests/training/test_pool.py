@@ -258,6 +258,20 @@ class TestLearning:
             difference = float(asked.learned.loss - other.learned.loss)
             assert difference == pytest.approx(0.7 * mean, rel=1e-10)
 
+    def test_a_loss_after_every_iteration_is_the_mean_of_them_all(self) -> None:
+        net, task = tiny(), iterant.task("prefix-sums")
+        batch = task.sample(3, size=5, seed=9)
+        inputs = batch.inputs.double()
+        stretch = Stretch(4, each=(0.25,) * 4)
+        learned = PlainHands(net, smoothing=0.1).learn(inputs, batch.targets, stretch)
+        features = [restated.unrolled(net, inputs, net.start(inputs), k) for k in (1, 2, 3, 4)]
+        losses = [restated.loss_of(net, f, inputs, batch.targets, 0.1) for f in features]
+        wanted = torch.stack(losses).mean()
+        torch.testing.assert_close(learned.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
+        weights = restated.parameters(net)
+        ours = [weight.grad for weight in weights if weight.grad is not None]
+        restated.assert_same(ours, restated.gradients_of(wanted, weights), 1e-12)
+
     def test_rows_that_go_on_teach_the_projection_nothing(self) -> None:
         net, hands = tiny(), hands_of()
         pool = small()

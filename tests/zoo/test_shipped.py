@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_a_card_says_what_its_results_say(name: str) -> None:
     results = [ROOT / "results" / f"{result}.json" for result in about.results]
     if not all(path.exists() for path in results):
         pytest.skip("the results are not installed with the package")
-    said = {}
+    said: dict[str, Any] = {}
     for path in results:
         figures = read_result(path)["figures"]
         said |= {key: value for key, value in figures.items() if key.startswith("size ")}
