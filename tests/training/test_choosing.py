@@ -106,19 +106,6 @@ class TestChoosing:
         assert run.checkpoints() == ["averaged", "last"]
         assert run.status.best == {}
 
-    def test_validation_problems_are_not_trained_on(self, whole: dict[str, RunFolder]) -> None:
-        from iterant.training.problems import Problems
-        from iterant.training.recipe import Recipe
-
-        chosen = Recipe(count=50, size=24, batch=10, validation=0.2)
-        problems = Problems.of(iterant.task("prefix-sums"), chosen, torch.device("cpu"))
-        trained = {tuple(row.flatten().tolist()) for row in problems.inputs}
-        held = {tuple(row.flatten().tolist()) for row in problems.held_out.inputs}
-        assert (len(problems), len(problems.held_out)) == (40, 10)
-        assert not trained & held
-        everything = iterant.task("prefix-sums").sample(50, size=24, seed=0)
-        assert trained | held == {tuple(row.flatten().tolist()) for row in everything.inputs}
-
     def test_small_shards(self, tmp_path: Path) -> None:
         run = begin(tmp_path / "run", "pool", shard_mb=0.01, width=16)
         files = [path.stat().st_size for path in run.path.rglob("*.safetensors")]

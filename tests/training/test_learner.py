@@ -277,10 +277,11 @@ def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
     after.restore(before.tensors(), 1)
-    for old, weight in zip(before.optimizer.state.values(), after.optimizer.state, strict=True):
+    olds = before.optimizer.state.values()
+    for old, moved in zip(olds, after.optimizer.state, strict=True):
         for key in ("exp_avg", "exp_avg_sq"):
-            moment = after.optimizer.state[weight][key]
-            assert moment.stride() == weight.stride()
+            moment = after.optimizer.state[moved][key]
+            assert moment.stride() == moved.stride()
             assert torch.equal(moment, old[key])
 
 
