@@ -62,10 +62,18 @@ class Active:
     @property
     def features(self) -> Tensor:
         """(B, W, *Q): what all squares hold."""
-        width = self._held.shape[1]
-        flat = self._held.new_zeros(math.prod(self._shape), width)
-        flat[self._places] = self._held[:-1]
-        return flat.view(*self._shape, width).movedim(-1, 1)
+        return self.spread(self._held[:-1])
+
+    @property
+    def held(self) -> Tensor:
+        """(N, W): what the open squares hold now, as a copy."""
+        return self._held[:-1].clone()
+
+    def spread(self, held: Tensor) -> Tensor:
+        """(B, W, *Q): what open squares hold, (N, W), among walls that hold nothing."""
+        flat = held.new_zeros(math.prod(self._shape), held.shape[1])
+        flat[self._places] = held
+        return flat.view(*self._shape, -1).movedim(-1, 1)
 
     @torch.no_grad()
     def go_on(self, steps: int) -> None:

@@ -5,7 +5,10 @@
 It thinks about one problem, from the start on and without being meddled with: what is done to its
 features between two iterations would go unnoticed, so that is refused.
 
-Shapes: W width, *Q space in squares, *S in pixels.
+Its features are those of the open squares alone, which is a small part of what the whole image
+takes to copy and compare at every iteration.
+
+Shapes: W width, N open squares, *S space in pixels.
 """
 
 from __future__ import annotations
@@ -42,9 +45,9 @@ class Wakeful:
         return None
 
     def start(self, inputs: Tensor) -> Tensor:
-        """Begin anew; the features are those of the rule, (1, W, *Q)."""
+        """Begin anew, (1, N, W): every square holds nothing."""
         self._thinking = Active(self.net, inputs, self.tolerance)
-        self._handed = self.net.start(inputs)
+        self._handed = self._thinking.held[None]
         return self._handed
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
@@ -52,12 +55,14 @@ class Wakeful:
         if self._thinking is None or features is not self._handed:
             raise NetError("the features are not those that were given out; use the rule itself")
         self._thinking.go_on(1)
-        self._handed = self._thinking.features
+        self._handed = self._thinking.held[None]
         return self._handed
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits (1, classes, *S)."""
-        return self.net.answer(features)
+        """Logits (1, classes, *S) of features that were given out since the last start."""
+        if self._thinking is None:
+            raise NetError("nothing was thought about yet; start with a problem")
+        return self.net.answer(self._thinking.spread(features[0]))
 
 
 def quickest(net: Net, inputs: Tensor) -> Net:
