@@ -152,6 +152,7 @@ class _SettledWatch:
         else:
             moved = torch.linalg.vector_norm(now - self.previous, dim=1)
             done = moved <= self.rule.tolerance * torch.linalg.vector_norm(now, dim=1)
+            done &= moved.isfinite()  # features that explode meet in infinity, and do not rest
         self.previous = now
         return done
 

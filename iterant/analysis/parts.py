@@ -14,7 +14,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from iterant.evaluation.judging import POSITIONS_AT_ONCE
+from iterant.evaluation.portions import POSITIONS_AT_ONCE
 from iterant.tasks.chance import Stream
 from iterant.tasks.protocol import Batch
 

@@ -98,8 +98,9 @@ def _started(count: int, words: Sequence[str]) -> dict[str, Any]:
     )  # fmt: skip
     told = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not told:
-        last = (done.stderr.strip() or "nothing").splitlines()[-1]
-        raise RunError(f"{count} processes cannot be measured; the last they said: {last}")
+        lines = [line for line in done.stderr.splitlines() if "Error" in line] or ["nothing"]
+        last = lines[-1].strip()
+        raise RunError(f"{count} processes cannot be measured; the last error: {last}")
     found: dict[str, Any] = json.loads(told[-1].removeprefix(_MARK))
     return found
 

@@ -74,13 +74,15 @@ def trade_table(bargains: Sequence[Bargain]) -> Table:
 
 
 def broken(work: Work, curves: Sequence[Curve]) -> Iterator[str]:
-    """A line for each evaluation in which features stopped being numbers."""
+    """A line for each evaluation in which features stopped being numbers, or memory ran short."""
     for title, curve in zip(titles(work), curves, strict=True):
         if curve.broken:
             yield (
                 f"{title}: features of {curve.broken} of {curve.count} problems became NaN or "
                 "infinite; these count as not solved"
             )
+        if curve.shrunk is not None:
+            yield f"{title}: memory ran short; went on with {curve.shrunk} problems at a time"
 
 
 def quantity(value: float) -> str:

@@ -6,6 +6,7 @@
 curve.py     the outcome: accuracy, peak, loss after it, intervals, cost
 cost.py      floating-point operations of a network's parts
 judging.py   thinking about problems and keeping accounts
+portions.py  as many at a time as memory holds
 trade.py     many halting rules in one run; what compaction changes
 """
 
@@ -17,9 +18,9 @@ from iterant.evaluation.judging import (
     is_finite,
     judge,
     like,
-    portions,
     relative_change,
 )
+from iterant.evaluation.portions import portions
 from iterant.evaluation.trade import (
     RULES,
     Bargain,

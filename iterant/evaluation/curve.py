@@ -61,6 +61,8 @@ class Curve:
     """Floating-point operations of one problem's parts"""
     looks: bool = False
     """Whether the rule looks at the answer at every iteration, which then is a part of the cost"""
+    shrunk: int | None = None
+    """Problems at a time, where memory was not enough for the portions asked for"""
 
     @property
     def accuracy(self) -> Tensor:
@@ -154,6 +156,8 @@ class Curve:
             ]
         if self.work is not None:
             made["operations a problem"] = self.work.tolist()
+        if self.shrunk is not None:
+            made["problems at a time, for want of memory"] = self.shrunk
         if self.seconds is not None:
             made["seconds"] = [round(second, 4) for second in self.seconds.tolist()]
         return made

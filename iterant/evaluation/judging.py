@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import torch
@@ -15,15 +15,13 @@ from torch import Tensor
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import Curve
+from iterant.evaluation.portions import within_memory
 from iterant.halting import Fixed, Rule
 from iterant.nets.fused import can_fuse
 from iterant.nets.protocol import Net, depth_of
 from iterant.nets.strings import fused
 from iterant.solving import Glance, shrinking
 from iterant.tasks.protocol import Batch, Size, Task
-
-POSITIONS_AT_ONCE = 1 << 20
-"""Positions of a batch that are thought about together; bounds the memory, not the answer."""
 
 MAX_STEPS = 1000
 """Iterations, for networks that can go on for ever, where nobody says how many."""
@@ -78,7 +76,8 @@ def judge(
     """
     budget = budget_of(net, steps, cut=cut)
     book, fast = _Book(_marks(at, budget, cut), len(batch)), swift(net)
-    for first, part in portions(batch, portion):
+
+    def think(first: int, part: Batch) -> None:
         begun, inputs = time.perf_counter(), like(net, part.inputs)
         # Judged where it was thought: answers of every iteration would be much to move.
         page = _Page(book, task, part.to(inputs.device), first)
@@ -87,6 +86,8 @@ def judge(
             if progress is not None:
                 progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
         page.close(begun)
+
+    shrunk = within_memory(batch, portion, think, book.copied, book.restore)
     if progress is not None:
         progress(len(batch) * budget, len(batch) * budget)
     one = like(net, batch[:1].inputs)
@@ -102,6 +103,7 @@ def judge(
         seconds=book.seconds,
         operations=operations(net, one) if cost else None,
         looks=rule is not None and cost and looks(rule, net, one),
+        shrunk=shrunk,
     )
 
 
@@ -123,6 +125,14 @@ class _Book:
         self.broken = torch.zeros(self.count, dtype=torch.bool)
         self.taken = torch.zeros(self.count, dtype=torch.int64)
         self.change = torch.full((self.count,), float("nan"))
+
+    def copied(self) -> tuple[Tensor, Tensor]:
+        """What is summed over portions, to go back to."""
+        return self.solved.clone(), self.seconds.clone()
+
+    def restore(self, copied: tuple[Tensor, Tensor]) -> None:
+        """Forget a portion that was broken off; its other accounts are written anew."""
+        self.solved, self.seconds = copied
 
 
 class _Page:
@@ -211,16 +221,6 @@ def relative_change(before: Tensor, after: Tensor) -> Tensor:
     moved: Tensor = torch.linalg.vector_norm(new - old, dim=1)
     length: Tensor = torch.linalg.vector_norm(new, dim=1)
     return moved / length.clamp_min(1e-30)
-
-
-def portions(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch]]:
-    """The batch in parts that fit in memory, each with the number of problems before it."""
-    if size is None:
-        size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
-    if size < 1:
-        raise UsageError(f"a portion holds at least 1 problem, got {size}")
-    for first in range(0, len(batch), size):
-        yield first, batch[first : first + size]
 
 
 def swift(net: Net) -> Net:

@@ -20,7 +20,8 @@ from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import Progress, budget_of, is_finite, like, portions, swift
+from iterant.evaluation.judging import Progress, budget_of, is_finite, like, swift
+from iterant.evaluation.portions import portions
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve

@@ -1,7 +1,7 @@
 """Runs in processes of their own, for tests that kill, signal and join them.
 
     python child.py train OUT KIND CHANGES       a run, as a user would start it
-    python child.py killed OUT KIND CHANGES      the same, killed ten times on the way
+    python child.py killed OUT KIND CHANGES [N]  the same, killed N times on the way (ten)
     torchrun … child.py joined OUT CASES         several runs in several processes
     torchrun … child.py lost OUT KIND            the second process dies at update 5
 
@@ -26,6 +26,7 @@ from small_runs import KINDS
 
 from iterant.errors import IterantError, RunError
 from iterant.runs import RunFolder
+from iterant.runs.lock import holder
 from iterant.training import train
 from iterant.training.learner import Learner
 from iterant.training.loop import Loop
@@ -33,6 +34,7 @@ from iterant.training.stopping import Clock, Signals
 
 torch.set_num_threads(1)
 RANK = int(os.environ.get("RANK", "0"))
+GONE = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 def tell(**what: Any) -> None:
@@ -48,16 +50,21 @@ def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
     return train(given.pop("task", "prefix-sums"), out=out, device="cpu", **given)
 
 
-def killed(out: Path, kind: str, changes: dict[str, Any]) -> None:
+def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> None:
     """Kill a run again and again at random moments, look at its folder, and let it end."""
     chance = np.random.default_rng(7)
     go(out.with_name("warm"), kind, {"epochs": 1})  # what is loaded once is loaded here
-    for _ in range(10):
+    for _ in range(times):
         process = os.fork()
         if process == 0:
             go(out, kind, changes)
             os._exit(0)
-        time.sleep(chance.uniform(0.05, 0.5))
+        if times == 10:
+            time.sleep(chance.uniform(0.05, 0.5))
+        else:  # a moment of training, however slow the machine is to get there
+            while holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0.0, 0.15))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         there = (out / "config.json").exists()
@@ -140,7 +147,7 @@ if __name__ == "__main__":
             tell(error=str(refused))
             sys.exit(refused.exit_code)
     elif what == "killed":
-        killed(Path(folder), rest[0], json.loads(rest[1]))
+        killed(Path(folder), rest[0], json.loads(rest[1]), *map(int, rest[2:]))
     elif what == "joined":
         joined(Path(folder), json.loads(rest[0]))
     elif what == "lost":

@@ -1,0 +1,191 @@
+"""A truncated, bit-flipped or foreign file at every place where we read one.
+
+Whatever is done to a file, a reader says so in one line, or gives what was there before: never a
+traceback of its own, never other numbers, and nothing in a file is ever run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iterant import names
+from iterant.errors import IterantError
+from iterant.export.authors import import_checkpoint
+from iterant.runs import (
+    RunFolder,
+    list_runs,
+    load_tensors,
+    read_result,
+    read_weights,
+    save_weights,
+    write_result,
+)
+from iterant.sweeps import SweepFolder, planned, read_plan, survey
+from iterant.training import train
+from iterant.training.recipe import Recipe, recipe_from_file
+
+TINY: dict[str, Any] = {
+    "width": 4, "head": (4,), "size": 8, "count": 20, "batch": 4, "epochs": 1, "iterations": 2,
+    "pool_slots": 8, "pool_shortest": 1, "watch_every": 0, "device": "cpu",
+}  # fmt: skip
+
+
+class Bomb:
+    """An object whose pickle runs a command where it is loaded."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return os.mkdir, ("EXPLODED",)
+
+
+FOREIGN = {
+    "empty": b"",
+    "pickle": pickle.dumps(Bomb()),
+    "zip": b"PK\x03\x04" + bytes(200),
+    "png": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xff\xff\xff\xff\xff\xff\xff" + bytes(50),
+    "json list": b"[1, 2, 3]",
+    "json of another kind": b'{"format": 1, "sha256": 3, "shards": [], "name": {}}',
+    "deep json": b"[" * 100_000,
+    "toml": b"a = [[[[[[1]]]]]]\n",
+    "text": "ein Brief\n".encode("utf-16"),
+    "a huge header": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + b"{" * 64,
+    "compressed": zlib.compress(bytes(1 << 20)),
+}
+
+
+def digest(value: Any) -> str:
+    """Everything that a reader gave, tensors by their bytes."""
+    made = hashlib.sha256()
+
+    def walk(item: Any) -> None:
+        if hasattr(item, "numpy"):
+            made.update(item.detach().cpu().contiguous().numpy().tobytes())
+        elif isinstance(item, dict):
+            for key in sorted(item, key=str):
+                made.update(str(key).encode())
+                walk(item[key])
+        elif isinstance(item, list | tuple):
+            for part in item:
+                walk(part)
+        else:
+            made.update(repr(item).encode())
+
+    walk(value)
+    return made.hexdigest()
+
+
+def read_run(path: Path) -> Any:
+    run = RunFolder.open(path)
+    return [run.config, run.status.state, run.status.step, run.metrics(),
+            *(run.load(name) for name in run.checkpoints())]  # fmt: skip
+
+
+def read_sweep(path: Path) -> Any:
+    return [list(SweepFolder.open(path).planned), survey(SweepFolder.open(path)).counts]
+
+
+@functools.cache
+def _made(base: Path) -> dict[str, tuple[Path, Callable[[Path], Any]]]:
+    run = train("prefix-sums", recipe="quick", out=base / "run", **TINY)
+    config, tensors = read_weights(run.path)
+    save_weights(base / "weights", config, tensors)
+    write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=base / "results")
+    plan = planned("s", task="prefix-sums", seeds=[0, 1], fields={"width": 4})
+    sweep = SweepFolder.prepared(base / "sweep", plan)
+    sweep.work_path(next(iter(sweep.planned))).mkdir()
+    sweep.write_outcome(next(iter(sweep.planned)), {"seconds": 1.0, "steps": 2, "tests": {}})
+    (base / "files").mkdir()
+    (base / "files" / "sweep.toml").write_text('task = "mazes"\nseeds = [0, 1]\n')
+    (base / "files" / "recipe.toml").write_text("width = 8\nepochs = 3\n")
+    return {
+        "run": (run.path, read_run),
+        "weights": (base / "weights", read_weights),
+        "results": (base / "results", lambda path: read_result(path / "figures.json")),
+        "sweep": (base / "sweep", read_sweep),
+        "sweep file": (base / "files", lambda path: read_plan(path / "sweep.toml").described()),
+        "recipe file": (
+            base / "files",
+            lambda path: recipe_from_file(path / "recipe.toml", Recipe()).described(),
+        ),
+    }
+
+
+@pytest.fixture(scope="module", name="places")
+def _places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return _made(tmp_path_factory.mktemp("places"))
+
+
+def damaged(content: bytes, chance: np.random.Generator) -> Iterator[tuple[str, bytes]]:
+    """The same file cut, flipped, doubled and replaced."""
+    yield from FOREIGN.items()
+    for length in sorted({0, 1, len(content) // 3, len(content) // 2, max(len(content) - 1, 0)}):
+        yield f"cut at {length}", content[:length]
+    yield "doubled", content + content
+    for place in chance.integers(0, max(len(content), 1), size=12 if content else 0):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(chance.integers(8))
+        yield f"a bit of byte {place} flipped", bytes(flipped)
+
+
+PLACES = ["run", "weights", "results", "sweep", "sweep file", "recipe file"]
+UNSEALED = ("figures.json", "sweep.toml", "recipe.toml", "metrics.jsonl", "outcome.json")
+"""A flip in a file without a checksum may be a value; a damaged outcome is made again."""
+
+
+def outcome_of(read: Callable[[Path], Any], path: Path) -> tuple[str | None, str | None]:
+    """What a reader gave, or what it said."""
+    try:
+        return digest(read(path)), None
+    except IterantError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_damage_is_told_or_does_no_harm(
+    places: dict[str, Any], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, read = places[place]
+    whole, chance, told = digest(read(folder)), np.random.default_rng(3), 0
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    assert files
+    for file in files:
+        copy = tmp_path / "copy"
+        shutil.copytree(folder, copy)
+        target = copy / file.relative_to(folder)
+        for how, content in damaged(file.read_bytes(), chance):
+            target.write_bytes(content)
+            where = f"{file.name}, {how}"
+            found, said = outcome_of(read, copy)
+            told += said is not None
+            assert said is None or ("\n" not in said and len(said) < 2000), where
+            assert said or found == whole or file.name in UNSEALED, where
+            list_runs(copy)
+        shutil.rmtree(copy)
+    assert told > 10
+    assert not Path("EXPLODED").exists(), "something in a file was run"
+
+
+@pytest.mark.parametrize("how", FOREIGN)
+def test_foreign_files_as_weights_and_checkpoints(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.pth", "model.safetensors"):
+        Path(name).write_bytes(FOREIGN[how])
+    with pytest.raises(IterantError):
+        import_checkpoint("model.pth", task=names.task("mazes").spec, out="out")
+    with pytest.raises(IterantError):
+        load_tensors("model.safetensors")
+    assert not Path("EXPLODED").exists()
+    assert not Path("out").exists(), "nothing half-made is left"
