@@ -158,17 +158,19 @@ def _train(
     from iterant.cli.figures import duration
     from iterant.experiments.records import read_records
     from iterant.experiments.reproducing import (
-        SMALLER,
         SMALLER_TESTS,
         estimate,
         missing,
         produce,
+        tested_enough,
+        told,
     )
     from iterant.training.start import use_device
 
     small = use_device(device).type != "cuda"
     out = results / ("reduced" if small else "runs")
-    units = missing(one, read_records(out), seeds)
+    there = read_records(out)
+    units = missing(one, tested_enough(one, there) if small else there, seeds)
     if not units:
         screen.print("every run is there already; give more --seeds for another")
         return small
@@ -178,16 +180,15 @@ def _train(
         soft_wrap=True,
     )
     if small:
-        fields = ", ".join(f"{name} {value}" for name, value in SMALLER.items())
         screen.print(
-            f"there is no GPU here, so everything is made smaller: {fields}, "
+            f"there is no GPU here, so everything is made smaller: {told(one)}; "
             f"{100 * SMALLER_TESTS:g} % of every test set"
             + (", each run as long as its share of the time" if budget else "")
             + f"; such runs are kept in {out} and are no part of RESULTS.md",
             soft_wrap=True,
         )
     left = produce(
-        units, out=out, device=device, budget=budget, small=small, data=data,
+        one, units, out=out, device=device, budget=budget, small=small, data=data,
         say=lambda text: screen.print(text, soft_wrap=True),
     )  # fmt: skip
     if left:

@@ -56,8 +56,8 @@ class Setup:
     """Seconds in all"""
     reserve: float = 30.0
     """Seconds of them that are kept for the tests"""
-    reduced: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of every recipe that are made smaller"""
+    reduced: Mapping[str, Any] | Callable[[Model], Mapping[str, Any]] = field(default_factory=dict)
+    """Fields of every recipe, or of each, that are made smaller"""
     share: float = 1.0
     """Of the problems of every test"""
     precision: str | None = None
@@ -66,6 +66,8 @@ class Setup:
     """Whether runs that the time did not suffice for are tested and recorded too"""
     fair: bool = False
     """Whether every unit gets the same share of the time"""
+    models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    """What is tested on which model"""
     say: Say = print
 
     def __post_init__(self) -> None:
@@ -81,10 +83,14 @@ class Setup:
             self.limit - self.reserve - self.clock.elapsed
         )  # fmt: skip
 
-    @property
-    def made_smaller(self) -> dict[str, Any]:
+    def smaller(self, model: Model) -> Mapping[str, Any]:
+        """The fields of its recipe that are made smaller."""
+        return self.reduced(model) if callable(self.reduced) else self.reduced
+
+    def made_smaller(self, model: Model) -> dict[str, Any]:
         """What differs from the paper's set-up for want of time; {}: nothing."""
-        return {**self.reduced, **({} if self.share == 1 else {"share of the tests": self.share})}
+        share = {} if self.share == 1 else {"share of the tests": self.share}
+        return {**self.smaller(model), **share}
 
     def task(self, word: str) -> Task:
         """The task of that name, made once."""
@@ -102,7 +108,7 @@ class Setup:
     def recipe(self, model: Model) -> Recipe:
         """A model's recipe as it is carried out here."""
         return model.recipe(
-            **({"precision": self.precision} if self.precision else {}), **self.reduced
+            **({"precision": self.precision} if self.precision else {}), **self.smaller(model)
         )
 
 
@@ -129,7 +135,7 @@ class _Deciding(Silent):
 
 def carried_out(unit: Unit, setup: Setup, share: float | None) -> Generator[None, None, None]:
     """One unit: yields after every update, then tests and records."""
-    model = MODELS[unit.model]
+    model = setup.models[unit.model]
     task, recipe = setup.task(model.task), setup.recipe(model)
     problems = setup.set_of(model.task, recipe)
     signals = Signals()  # not entered: only the reporter raises it
@@ -163,7 +169,7 @@ def _test(
 ) -> None:
     net = load(run.path, setup.device)
     figures = measure(
-        MODELS[unit.model], run, net, task, seed=unit.seed, problems=problems,
+        setup.models[unit.model], run, net, task, seed=unit.seed, problems=problems,
         share=setup.share, say=setup.say,
     )  # fmt: skip
     figures["training"]["seconds since the campaign began"] = round(setup.clock.elapsed, 1)
@@ -171,8 +177,13 @@ def _test(
 
 
 def _write(unit: Unit, setup: Setup, figures: dict[str, Any], finished: bool) -> None:
-    about = {"model": unit.model, "seed": unit.seed, "reduced": setup.made_smaller,
-             "finished": finished, "precision": setup.precision}  # fmt: skip
+    about = {
+        "model": unit.model,
+        "seed": unit.seed,
+        "reduced": setup.made_smaller(setup.models[unit.model]),
+        "finished": finished,
+        "precision": setup.precision,
+    }
     keep_record(setup.out, unit.name, {**about, **figures}, unit.seed)
     setup.say(f"{unit.name}: recorded after {setup.clock.elapsed:.0f} s")
 

@@ -39,6 +39,10 @@ class Measure(Protocol):
     def title(self) -> str:
         """What is measured, as a heading."""
 
+    @property
+    def needs(self) -> str:
+        """The name of the test or study that it is taken from; "": none."""
+
     def of(self, records: Sequence[Record]) -> Cell:
         """The number."""
 
@@ -50,6 +54,11 @@ class Peaks:
     size: str
     confident: bool = False
     """By the rule of the most confident iteration"""
+
+    @property
+    def needs(self) -> str:
+        """The test or study."""
+        return self.size
 
     @property
     def title(self) -> str:
@@ -79,6 +88,11 @@ class Accuracy:
     """train or validation"""
 
     @property
+    def needs(self) -> str:
+        """The test or study."""
+        return ""
+
+    @property
     def title(self) -> str:
         """As a heading."""
         return f"{self.which} accuracy"
@@ -93,6 +107,11 @@ class Recovered:
     """Peak accuracy after an intervention, and mean iterations to solution."""
 
     study: str
+
+    @property
+    def needs(self) -> str:
+        """The test or study."""
+        return self.study
 
     @property
     def title(self) -> str:
@@ -123,6 +142,11 @@ class Changes:
     inputs: str
 
     @property
+    def needs(self) -> str:
+        """The test or study."""
+        return "convergence"
+
+    @property
     def title(self) -> str:
         """As a heading."""
         return f"last ‖Δφ‖ on {self.inputs}"
@@ -146,6 +170,11 @@ class Changes:
 @dataclass(frozen=True)
 class Indices:
     """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
+
+    @property
+    def needs(self) -> str:
+        """The test or study."""
+        return "bit-flip"
 
     @property
     def title(self) -> str:

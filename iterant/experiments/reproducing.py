@@ -7,24 +7,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from iterant import names
 from iterant.experiments.campaign import campaign
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.measuring import Say
-from iterant.experiments.models import MODELS, Unit, usual_seconds
+from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.records import Records
+from iterant.nets.catalogue import paper_net
 from iterant.runs.files import PathLike
 from iterant.training.stopping import seconds
 
-SMALLER: dict[str, Any] = {"width": 32, "validate_every": 5, "watch_every": 0}
-"""What is made smaller where there is no GPU: fields of the recipe."""
+SMALLER: dict[str, dict[str, Any]] = {
+    "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 1,
+                    "validate_every": 1, "watch_every": 0},
+    "mazes": {"width": 16, "count": 10_000, "warmup": 1, "validate_every": 1, "watch_every": 0},
+    "chess": {"width": 16, "warmup": 1, "watch_every": 0},
+}  # fmt: skip
+"""What is made smaller, and fit for that, where there is no GPU: fields of the recipe, by task."""
 
 SMALLER_TESTS = 0.05
 """The share of every test set that is thought about then."""
 
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
+
+
+def smaller(model: Model) -> dict[str, Any]:
+    """A model's fields for a small machine; what a grid varies shrinks in proportion."""
+    made = dict(SMALLER[model.task])
+    own = names.recipe(model.word, model.task, model.net or None)
+    usual = {"width": paper_net(model.task).width, "iterations": own.iterations}
+    for name in made.keys() & model.changes.keys() & usual.keys():
+        made[name] = max(2, round(made[name] * model.changes[name] / usual[name]))
+    return made
+
+
+def told(experiment: Experiment) -> str:
+    """What is made smaller, in words."""
+    tasks = dict.fromkeys(model.task for model in experiment.models)
+    return "; ".join(
+        f"{task}: " + ", ".join(f"{name} {value}" for name, value in SMALLER[task].items())
+        for task in tasks
+    )
+
+
+def narrowed(experiment: Experiment) -> dict[str, Model]:
+    """Its models with those tests and studies only that it shows."""
+    shown = [(row.model, row.measure) for row in experiment.rows]
+    shown += [(key, panel.measure) for panel in experiment.panels for key in panel.models]
+    needs: dict[str, set[str]] = {}
+    for key, measure in shown:
+        needs.setdefault(key, set()).add(measure.needs)
+    return {
+        model.key: replace(
+            model,
+            tests=tuple(test for test in model.tests if test.name in needs[model.key]),
+            looks=tuple(look for look in model.looks if look.name in needs[model.key]),
+        )
+        for model in experiment.models
+    }
+
+
+def tested_enough(experiment: Experiment, records: Records) -> Records:
+    """The records that have every test and study which the experiment shows."""
+    models = narrowed(experiment)
+    return Records(
+        tuple(
+            one
+            for one in records.all
+            if one.model in models
+            and all(test.name in one.tests for test in models[one.model].tests)
+            and all(
+                look.name in one.studies or (look.first_seed_only and one.seed)
+                for look in models[one.model].looks
+            )
+        )
+    )
 
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[Unit]:
@@ -45,6 +106,7 @@ def estimate(units: Sequence[Unit]) -> float:
 
 
 def produce(
+    experiment: Experiment,
     units: Sequence[Unit],
     *,
     out: PathLike,
@@ -56,8 +118,9 @@ def produce(
 ) -> list[Unit]:
     """Train and test these units, records into ``out``; returns those there was no time for.
 
-    ``small``: on a machine without a GPU, everything smaller; every unit then gets its share of
-    the budget, and one that is cut off is tested as it is.
+    ``small``: on a machine without a GPU, everything smaller and nothing tested that the
+    experiment does not show; every unit then gets its share of the budget, and one that is cut off
+    is tested as it is.
     """
     if not small:
         return campaign(
@@ -67,5 +130,6 @@ def produce(
     return campaign(
         units, out=out, runs="runs/reduced", device=device, time_limit=budget,
         reserve=0.0 if budget is None else _TESTING * seconds(budget),
-        reduced=SMALLER, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
+        reduced=smaller, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
+        models=narrowed(experiment),
     )  # fmt: skip

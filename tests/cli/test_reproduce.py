@@ -51,7 +51,7 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     monkeypatch.chdir(tmp_path)
     small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
              "epochs": 2, "watch_every": 0}  # fmt: skip
-    monkeypatch.setattr(reproducing, "SMALLER", small)
+    monkeypatch.setitem(reproducing.SMALLER, "prefix-sums", small)
     for key in ("sums-n0", "sums-recall-a1"):
         old = MODELS[key]
         monkeypatch.setitem(

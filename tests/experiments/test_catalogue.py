@@ -9,6 +9,7 @@ from iterant.experiments.catalogue import EXPERIMENTS, Experiment, experiment
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, Model
 from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
+from iterant.experiments.reproducing import narrowed, smaller
 from iterant.names import task
 from iterant.training.plan import plan
 
@@ -112,3 +113,20 @@ def test_every_model_can_be_trained(model: Model) -> None:
 def test_plain_dt_trains_at_the_rates_of_the_authors() -> None:
     assert MODELS["sums-dt-a1"].recipe().rate == 1e-4
     assert MODELS["sums-dt-a0"].recipe().rate == 1e-3
+
+
+def test_grids_shrink_in_proportion() -> None:
+    assert smaller(MODELS["sums-recall-a1"])["width"] == 32
+    assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
+    assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
+    for model in MODELS.values():
+        if model.available:
+            model.recipe(**smaller(model))
+
+
+def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
+    peaks = narrowed(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"]
+    assert [test.name for test in peaks.tests] == ["48", "512"]
+    assert peaks.looks == ()
+    noise = narrowed(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"]
+    assert (noise.tests, [look.name for look in noise.looks]) == ((), ["noise"])
