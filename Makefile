@@ -15,7 +15,7 @@ help: ## list these targets
 
 setup: $(ready) ## make .venv with iterant and everything its tests need
 
-demo: $(ready) ## train on 32 bits for a minute or two, then solve 512 bits
+demo: $(ready) ## watch a 59x59 maze being solved; train on 32 bits, then solve 512
 	scripts/demo
 
 test: $(ready) ## lint, types and tests: what must pass before a commit
