@@ -103,6 +103,8 @@ class Setup:
         key = (word, recipe.size, recipe.count, recipe.validation, recipe.data_seed)
         if key not in self.problems:
             self.problems[key] = Problems.of(self.task(word), recipe, self.device)
+            if self.device.type == "cuda":  # units on other streams will read it
+                torch.cuda.synchronize(self.device)
         return self.problems[key]
 
     def recipe(self, model: Model) -> Recipe:
