@@ -7,6 +7,8 @@ from typing import Any
 
 from iterant.export.source import Source
 from iterant.nets import depth_of
+from iterant.zoo.cards import card as shipped_card
+from iterant.zoo.cards import written
 
 _RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precision")
 """What of a recipe is worth a line in a card."""
@@ -72,6 +74,13 @@ def _use(source: Source) -> list[str]:
 def _training(source: Source) -> list[str]:
     """What the folder says about the training; only what is known is claimed."""
     about = dict(source.about)
+    if source.folder is not None and "card" in about:
+        # A shipped network has a card of its own; its first lines say what is said above.
+        return [
+            "## Training and figures",
+            *written(shipped_card(str(source.folder))).splitlines()[4:],
+            "",
+        ]
     recipe = about.pop("recipe", None)
     rows: list[tuple[str, Any]] = []
     if isinstance(recipe, dict):

@@ -34,6 +34,8 @@ class Source:
     """The task it was trained for, where its folder says so"""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What else its folder says: recipe, seed, origin, figures"""
+    folder: Path | None = None
+    """Where it was read from"""
 
     @property
     def parameters(self) -> int:
@@ -65,6 +67,7 @@ def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) 
         tensors=tensors,
         task=word if isinstance(word, str) else None,
         about=about,
+        folder=folder,
     )
 
 

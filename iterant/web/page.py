@@ -5,8 +5,8 @@
     ('mazes', 'prefix-sums')
 
     index.html, style.css, js/     our files
-    networks/index.json            which networks there are
-    networks/TASK/                 one as read, step and answer graphs, with its network.json
+    networks/index.json            which networks there are, for which task
+    networks/NAME/                 one as read, step and answer graphs, with its network.json
     runtime/                       onnxruntime-web
     page.json                      what it was built from; written last
 
@@ -46,7 +46,7 @@ class Page:
 
     folder: Path
     networks: tuple[str, ...]
-    """The tasks whose networks it holds"""
+    """The names of the networks that it holds"""
 
 
 def cached_page() -> Path:
@@ -79,11 +79,12 @@ def build_page(
 ) -> Page:
     """Put the page together in a new or empty folder.
 
-    ``networks`` are names, runs or folders of weights, one a task; None takes all that ship.
+    ``networks`` are names, runs or folders of weights; None takes all that ship. Of several for a
+    task the page shows the first at first, and the one that is called like the task before it.
     ``runtime`` is the archive that npm would fetch, for machines without npm.
     """
     folder = new_folder(out)
-    sources = _by_task(shipped() if networks is None else networks)
+    sources = _by_name(shipped() if networks is None else networks)
     if not sources:
         raise UsageError("no network ships with this version; name one with --net RUN")
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,9 +93,9 @@ def build_page(
         unpack_runtime(archive, folder / "runtime")
     shutil.copytree(STATIC, folder, dirs_exist_ok=True)
     listed = []
-    for task, source in sources.items():
-        export_onnx(source, folder / "networks" / task)
-        listed.append({"task": task, "name": source.name, "parameters": source.parameters})
+    for name, source in sources.items():
+        export_onnx(source, folder / "networks" / name)
+        listed.append({"task": source.task, "name": name, "parameters": source.parameters})
     write_json(folder / "networks" / "index.json", listed)
     write_json(
         folder / _MARK,
@@ -107,20 +108,25 @@ def build_page(
     return open_page(folder)
 
 
-def _by_task(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
-    """The networks by the task they were trained for, in the order tasks are shown."""
-    found: dict[str, Source] = {}
-    for given in wanted:
-        source = given if isinstance(given, Source) else open_source(given)
-        if source.task not in names.known("task"):
+def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
+    """The networks by names of their own, those of a task together."""
+    sources = [given if isinstance(given, Source) else open_source(given) for given in wanted]
+    tasks = names.known("task")
+    for source in sources:
+        if source.task not in tasks:
             raise UsageError(
                 f"{source.name!r} was trained for {source.task or 'a task that it does not name'}; "
-                f"the page shows {', '.join(names.known('task'))}"
+                f"the page shows {', '.join(tasks)}"
             )
-        # Of several that ship for a task, the one that is called like the task.
-        if source.task not in found or source.name == source.task:
-            found[str(source.task)] = source
-    return {task: found[task] for task in names.known("task") if task in found}
+    sources.sort(key=lambda source: (tasks.index(str(source.task)), source.name != source.task))
+    found: dict[str, Source] = {}
+    for source in sources:
+        name, number = source.name, 1
+        while name in found:
+            number += 1
+            name = f"{source.name}-{number}"
+        found[name] = source
+    return found
 
 
 def _version() -> str:

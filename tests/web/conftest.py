@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from iterant.web import build_page, page_server
 from iterant.web.runtime import fetch_runtime
+from iterant.zoo import shipped
 from web.browsing import Visit
 from web.written import untrained_chess, written_mazes, written_sums
 
@@ -51,9 +52,10 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def page_folder(
     tmp_path_factory: pytest.TempPathFactory, networks: dict[str, Path], runtime: Path
 ) -> Path:
-    """The page with those networks."""
+    """The page with those networks, and behind each the shipped one of its task."""
     folder = tmp_path_factory.mktemp("page") / "page"
-    return build_page(folder, networks=networks.values(), runtime=runtime).folder
+    both: list[str | Path] = [*networks.values(), *(name for name in networks if name in shipped())]
+    return build_page(folder, networks=both, runtime=runtime).folder
 
 
 @pytest.fixture(scope="session")

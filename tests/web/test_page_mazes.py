@@ -11,6 +11,7 @@ import torch
 import iterant
 from iterant.nets import Net
 from iterant.tasks.lattice import to_lattice
+from iterant.zoo import shipped
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -54,6 +55,20 @@ def test_a_maze_is_generated_and_solved(visit: Visit, net: Net) -> None:
     assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
     assert "It settled" in visit.words
     assert "Its answer is right" in visit.words
+
+
+@pytest.mark.skipif(MAZES not in shipped(), reason="no network of that name ships")
+def test_the_shipped_network_thinks_there_as_here(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.page.select_option("#networks", "mazes-2")
+    visit.wait("iterant.panels.mazes.network === 'mazes-2'")
+    visit.panel(MAZES, "await panel.generate(7)")
+    visit.settle(MAZES)
+    same_as_package(visit, iterant.load(MAZES))
+    visit.page.click("[data-bench=wipe]")
+    visit.wait("iterant.panels.mazes.thinker.disturbed !== null")
+    visit.settle(MAZES)
+    assert "It recovered" in visit.words
 
 
 @pytest.mark.parametrize("button", ["[data-bench=noise]", "[data-bench=wipe]", "[data-is=swap]"])

@@ -90,15 +90,21 @@ export class Bench {
   #on(event) {
     const { thinker } = this;
     if (event === "settled") {
-      const found = Math.max(0, thinker.found);
-      const when = thinker.disturbed
-        ? `It recovered: its answer came to rest ${count(found, "iteration")} after ${thinker.disturbed}.`
-        : `It settled: its answer came to rest after ${count(found, "iteration")}.`;
-      this.words.say(`${when} ${this.panel.verdict()}`);
+      this.words.say(this.#settled());
     } else if (event === "disturbed") {
       this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it thinks on${thinker.waits}.`);
     }
     this.draw();
+  }
+
+  #settled() {
+    const { thinker } = this;
+    const { right, words } = this.panel.verdict();
+    const found = count(Math.max(0, thinker.found), "iteration");
+    if (!thinker.disturbed) return `It settled: its answer came to rest after ${found}. ${words}`;
+    const when = `its answer came to rest ${found} after ${thinker.disturbed}.`;
+    if (right === false) return `It did not recover: ${when} ${words} Start again, and it begins anew.`;
+    return `${right ? "It recovered" : "It settled"}: ${when} ${words}`;
   }
 
   draw() {

@@ -11,10 +11,12 @@ import { Thinker } from "./thinker.js";
 import { count, Words } from "./words.js";
 
 const PANELS = { mazes: MazePanel, "prefix-sums": SumsPanel, chess: ChessPanel };
-const HEAVY = 100_000; // parameters from which threads pay
+const HEAVY = 1_000_000; // parameters from which threads pay
 
 const words = new Words(document.getElementById("words"));
+const choice = document.getElementById("networks");
 const panels = {}; // by task, once they were in front
+const networks = {}; // by name, once they were chosen
 window.iterant = { panels }; // for tests, and for whoever looks behind the scenes
 
 function trouble(error) {
@@ -40,34 +42,60 @@ async function open() {
   words.say("Loading the runtime…");
   const runtime = await openRuntime({ wanted, heavy });
   const bench = new Bench(document, words);
-  for (const { task } of listed) document.getElementById(`tab-${task}`).hidden = false;
-  const tabs = new Tabs(document.getElementById("tabs"), (task) =>
-    front(task, runtime, bench).catch(trouble),
-  );
   const there = Object.keys(PANELS).filter((task) => listed.some((each) => each.task === task));
+  for (const task of there) document.getElementById(`tab-${task}`).hidden = false;
+  const tabs = new Tabs(document.getElementById("tabs"), (task) =>
+    front(task, listed, runtime, bench).catch(trouble),
+  );
+  choice.addEventListener("change", () => exchange(choice.value, runtime, bench).catch(trouble));
   const asked = there.find((task) => location.hash === `#${task}`) ?? there[0];
   tabs.show(document.getElementById(`tab-${asked}`));
 }
 
-// Bring a task's panel to the front; its network is loaded the first time.
-async function front(task, runtime, bench) {
+async function load(name, runtime) {
+  words.say("Loading the network…");
+  networks[name] ??= await Network.open(`networks/${name}/`, runtime);
+  return networks[name];
+}
+
+// Bring a task's panel to the front; its first network is loaded the first time.
+async function front(task, listed, runtime, bench) {
   history.replaceState(null, "", `#${task}`);
+  const own = listed.filter((each) => each.task === task);
+  choice.replaceChildren(
+    ...own.map(({ name, parameters }) => new Option(`${name}, ${count(parameters, "parameter")}`, name)),
+  );
   if (panels[task]) {
     bench.attach(panels[task]);
     panels[task].draw();
+    tellNetwork(panels[task]);
     return;
   }
-  words.say("Loading the network…");
-  const network = await Network.open(`networks/${task}/`, runtime);
-  const thinker = new Thinker(network);
+  const thinker = new Thinker(await load(own[0].name, runtime));
   // Who asked for less motion sees it think when they press Play.
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) thinker.phase = "paused";
   const panel = new PANELS[task](document.getElementById(`panel-${task}`), thinker, words);
+  panel.network = own[0].name;
   panels[task] = panel;
   if (location.hash === `#${task}`) bench.attach(panel);
-  document.getElementById("computed").textContent = computed(network);
+  tellNetwork(panel);
   await panel.generate();
   panel.ready = true;
+}
+
+// Another network for the problem in front; it begins from the start.
+async function exchange(name, runtime, bench) {
+  const { panel } = bench;
+  const network = await load(name, runtime);
+  panel.network = name;
+  await panel.thinker.use(network);
+  tellNetwork(panel);
+  words.say(`${name} thinks about the same problem, from the start${panel.thinker.waits}.`);
+}
+
+function tellNetwork({ network, thinker }) {
+  choice.value = network;
+  document.getElementById("computed").textContent = computed(thinker.network);
 }
 
 function computed({ about, runtime, fellBack }) {

@@ -79,6 +79,14 @@ export class Thinker extends EventTarget {
     });
   }
 
+  // Another network for the same problem, from the start.
+  use(network) {
+    this.#serial(() => {
+      this.network = network;
+    });
+    return this.begin(this.inputs);
+  }
+
   change(inputs, words) {
     return this.#between(words, async () => {
       const { features, memory } = await this.network.read(inputs);

@@ -107,8 +107,8 @@ export class ChessPanel {
   verdict() {
     const squares = this.best.map((at) => this.position.name(at));
     const said = `Its two squares are ${squares.join(" and ")}.`;
-    if (!this.move) return said;
+    if (!this.move) return { right: null, words: said };
     const right = [this.move.slice(0, 2), this.move.slice(2, 4)].every((name) => squares.includes(name));
-    return right ? `${said} That is the puzzle's move.` : `${said} The puzzle's move is another.`;
+    return { right, words: `${said} ${right ? "That is the puzzle's move." : "The puzzle's move is another."}` };
   }
 }

@@ -20,12 +20,15 @@ export function judge(maze, said) {
   return "wrong";
 }
 
+// Whether the answer is right, where there is one to be right, and what to say about it.
 export function verdict(maze, said) {
   const steps = maze.way().length - 1;
-  return {
+  const found = judge(maze, said);
+  const words = {
     right: `Its answer is right: the way from start to end has ${count(steps, "step")}.`,
     way: `Its answer is a way through, though not the shortest, which has ${count(steps, "step")}.`,
     wrong: "Its answer is not right.",
     none: "Walls cut the end off from the start: there is no way, whatever it draws.",
-  }[judge(maze, said)];
+  }[found];
+  return { right: found === "none" ? null : found !== "wrong", words };
 }

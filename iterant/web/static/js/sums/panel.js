@@ -112,8 +112,9 @@ export class SumsPanel {
 
   verdict() {
     const wrong = this.answer.filter((bit, at) => bit !== this.thinker.prediction[at]).length;
-    return wrong
+    const words = wrong
       ? `${count(wrong, "sum is", "sums are")} wrong.`
       : `All ${this.bits.length} sums are right.`;
+    return { right: wrong === 0, words };
   }
 }
