@@ -117,7 +117,7 @@ _MAZE_LOOKS = (
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
 _PUZZLES = tuple(Trial(size, 10_000, 100) for size in _RANGES)
-_FAR = (Trial(201, 100, 2000), Trial(801, 1, 20_000))
+_FAR = (Trial(201, 20, 6000), Trial(801, 1, 20_000))
 
 
 def _sums() -> Iterator[Model]:
