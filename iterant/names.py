@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from iterant.errors import UnknownName, UsageError
@@ -99,6 +100,17 @@ def find(kind: str, word: str) -> Any:
             f"{kind} {word!r} cannot be imported ({error}); "
             f"wanted one of {', '.join(known(kind))} or module:Class on the Python path"
         ) from error
+
+
+def word_of(kind: str, made: type) -> str:
+    """The word that finds a class again, in this process or from its file: what runs keep."""
+    module, name = made.__module__, made.__qualname__
+    main = sys.modules.get("__main__")
+    if module == "__main__" and isinstance(getattr(main, "__file__", None), str):
+        # A script is no module of that name for anybody else; its file is.
+        module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
+    place = f"{module}:{name}"
+    return next((word for word, where in _WHERE[kind].items() if where == place), place)
 
 
 def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:

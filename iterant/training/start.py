@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from iterant import names
 from iterant.errors import RunError, UsageError
@@ -77,7 +78,7 @@ def train(
     task: Task | str | None = None,
     *,
     recipe: Recipe | str = "quick",
-    net: str | None = None,
+    net: str | type[nn.Module] | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: str | Path | None = None,
@@ -91,11 +92,13 @@ def train(
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
 
-    ``out`` is a new folder, ``resume`` one that exists; give one of the two. ``data`` is where the
+    ``net`` is a word of the recipe's, ``module:Class`` or a class of your own. ``out`` is a new
+    folder, ``resume`` one that exists; give one of the two. ``data`` is where the
     task finds its problems, if not where it found them before.
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
+    net = names.word_of("net", net) if isinstance(net, type) else net
     check_seed(seed)
     keeping = Keeping(shard_mb, pool=not drop_pool)
     clock = Clock(None if time_limit is None else seconds(time_limit))
@@ -133,8 +136,14 @@ def task_named(task: Task | str | None, data: str | Path | None = None) -> tuple
     if task is None:
         raise UsageError("which task? give one of: " + ", ".join(names.known("task")))
     if not isinstance(task, str):
-        return task.spec.name, task
+        return _word_of(task), task
     return task, names.task(task, **({} if data is None else {"data": data}))
+
+
+def _word_of(task: Task) -> str:
+    """What finds a task again; the name of one that is defined inside a function says so best."""
+    word = names.word_of("task", type(task))
+    return task.spec.name if "<" in word else word
 
 
 def recipe_for(
@@ -204,7 +213,7 @@ def resumed(
     config = folder.config
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
-    wanted = task if isinstance(task, str) or task is None else task.spec.name
+    wanted = task if isinstance(task, str) or task is None else _word_of(task)
     if wanted is not None and wanted != config["task"]:
         raise RunError(
             f"{path} is a run of {config['task']}, not of {wanted}; "

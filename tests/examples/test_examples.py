@@ -103,6 +103,21 @@ def test_a_task_of_ones_own_from_the_command_line() -> None:
         assert ended.value.code == 0, command
 
 
+def test_task_and_network_of_ones_own_are_found_again() -> None:
+    """From objects in Python, a run that needs nothing but its folder."""
+    fill = importlib.import_module("flood_fill").FloodFill()
+    gated = importlib.import_module("gated_network").Gated
+    run = iterant.train(fill, net=gated, out="runs/both", **TINY)
+    assert (run.config["task"], run.config["net"]["kind"]) == (
+        "flood_fill:FloodFill",
+        "gated_network:Gated",
+    )
+    report = iterant.analyze("runs/both", what="zeros", size=9, count=2, max_steps=4)
+    assert report.table()[1][0] == "both"
+    assert iterant.train(resume="runs/both").state == "finished"
+    assert isinstance(iterant.load("runs/both"), gated)
+
+
 def test_a_network_that_was_never_trained_here_is_analysed() -> None:
     task = iterant.task("mazes")
     net, _ = network_of(Recipe(net="gated_network:Gated"), task.spec, seed=0)

@@ -1,0 +1,36 @@
+"""Words and classes: each finds the other again."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+import iterant
+from iterant import names
+from iterant.nets import LocalRule
+
+
+@pytest.mark.parametrize("word", names.known("task"))
+def test_a_task_of_ours_is_kept_by_its_word(word: str) -> None:
+    assert names.word_of("task", type(iterant.task(word))) == word
+
+
+@pytest.mark.parametrize("word", names.known("net"))
+def test_a_network_of_ours_too(word: str) -> None:
+    assert names.word_of("net", names.find("net", word)) == word
+
+
+def test_a_class_of_ones_own_is_kept_by_module_and_name() -> None:
+    made = type("Mine", (LocalRule,), {"__module__": "my_nets"})
+    assert names.word_of("net", made) == "my_nets:Mine"
+
+
+def test_a_class_of_a_script_is_kept_by_the_script_s_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = type("Mine", (LocalRule,), {"__module__": "__main__"})
+    script = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert names.word_of("net", made) == "__main__:Mine"  # a notebook has no file
+    script.__file__ = "/home/somebody/my_script.py"
+    assert names.word_of("net", made) == "my_script:Mine"
