@@ -17,8 +17,10 @@ from torch import Tensor
 
 from iterant.engine import Thought, begin, think
 from iterant.errors import NetError
-from iterant.halting import Rule, StableAnswer, Watch
+from iterant.halting import Resting, Rule, Watch
 from iterant.nets.protocol import Net, depth_of
+
+_PATIENCE = 100
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,16 @@ def solve(
     """Think about every problem until the rule is met or ``max_steps`` iterations are done.
 
     Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
-    default rule stops a sample when its answer has not changed for 30 iterations. Networks of
-    fixed depth take at most that depth. An onlooker is shown every iteration.
+    default rule stops a sample when its features rest, or when its answer has stood for a tenth of
+    ``max_steps`` (at least 100 iterations). Networks of fixed depth take at most that depth. An
+    onlooker is shown every iteration.
     """
     if max_steps < 1:
         raise NetError(f"max_steps must be 1 or more, got {max_steps}")
     depth = depth_of(net)
     budget = max_steps if depth is None else min(max_steps, depth)
     gathered = Gathering(len(inputs), inputs.device)
-    for glance in shrinking(net, inputs, StableAnswer() if rule is None else rule, budget):
+    for glance in shrinking(net, inputs, rule_for(budget) if rule is None else rule, budget):
         if onlooker is not None:
             onlooker(glance)
         leaving = glance.leaving
@@ -98,6 +101,11 @@ def solve(
                 glance.done[leaving],
             )
     return gathered.answer()
+
+
+def rule_for(budget: int) -> Rule:
+    """Stop at rest, or, if it never rests, when the answer has stood for a tenth of the budget."""
+    return Resting(patience=max(_PATIENCE, budget // 10))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import UsageError
-from iterant.halting import Resting, Rule
+from iterant.halting import Rule
 from iterant.nets.protocol import Net
 from iterant.nets.wakeful import quickest
 from iterant.solving.answers import Answer, Glance, solve
@@ -31,7 +31,6 @@ from iterant.tasks.reading import Problem
 
 LEAST = 1000
 """Iterations that any problem may take; larger ones may take one for each of their squares."""
-_PATIENCE = 100
 _TOGETHER = 64
 _POSITIONS = 1 << 16
 """Of problems thought about together: more gain nothing from it."""
@@ -132,9 +131,7 @@ def solutions(
             yield Solution(group[0], Film(1))
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
-        yield from _Group(net, task, group, restrict, spectator).solved(
-            budget, rule_for(budget) if rule is None else rule
-        )
+        yield from _Group(net, task, group, restrict, spectator).solved(budget, rule)
 
 
 def budget_for(task: Task, problem: Problem) -> int:
@@ -142,11 +139,6 @@ def budget_for(task: Task, problem: Problem) -> int:
     positions = problem.batch.targets[0].numel()
     squares: int = positions // task.spec.square**task.spec.dims
     return max(LEAST, squares)
-
-
-def rule_for(budget: int) -> Rule:
-    """Stop at rest, or, if it never rests, when the answer has stood for a tenth of the budget."""
-    return Resting(patience=max(_PATIENCE, budget // 10))
 
 
 def _groups(problems: Sequence[Problem], *, alone: bool) -> Iterator[list[Problem]]:
@@ -189,7 +181,7 @@ class _Group:
         self.aside = 0.0
         """Seconds spent on looking, which are not thinking"""
 
-    def solved(self, max_steps: int, rule: Rule) -> Iterator[Solution]:
+    def solved(self, max_steps: int, rule: Rule | None) -> Iterator[Solution]:
         inputs = torch.cat([problem.batch.inputs for problem in self.problems])
         parameters: Any = getattr(self.net, "parameters", None)
         if callable(parameters) and (first := next(iter(parameters()), None)) is not None:
