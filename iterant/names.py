@@ -95,7 +95,7 @@ def find(kind: str, word: str) -> Any:
         raise UnknownName(unknown(kind, word, known(kind)))
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:  # ValueError: no name at all
         raise UnknownName(
             f"{kind} {word!r} cannot be imported ({error}); "
             f"wanted one of {', '.join(known(kind))} or module:Class on the Python path"

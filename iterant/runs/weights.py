@@ -116,5 +116,7 @@ def _from_run(run: RunFolder, which: str | None) -> tuple[dict[str, Any], dict[s
             f"checkpoint {chosen!r} of {shown(run.path)} holds no network (no tensor is named "
             f"{PREFIX}…); choose another checkpoint"
         )
+    if not isinstance(run.config["net"], dict):
+        raise RunError(f"{shown(run.path / CONFIG)} describes no network; restore it from a copy")
     config: dict[str, Any] = {"format": FORMAT, **run.config["net"]}
     return config, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}

@@ -146,11 +146,13 @@ def _turns(places: Places, way: float, wall: float) -> Places | None:
     """Lines way, wall, way … way apart, if every boundary lies on one of them."""
     period, length = way + wall, places[-1]
     count = round((length + wall) / period)
+    if count < 2:
+        return None
     starts = period * np.arange(count)
     lines = np.sort(np.concatenate([starts, starts + way]))
     away = np.abs(places[:, None] - lines).min(axis=1)
     slack = min(0.1 * way, 0.4 * wall)
-    if count < 2 or abs(lines[-1] - length) > slack or (away > slack).any():
+    if abs(lines[-1] - length) > slack or (away > slack).any():
         return None
     return np.array([*lines[:-1].tolist(), length])
 

@@ -1,0 +1,158 @@
+"""Everything that reads what others wrote, each with inputs that it likes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from iterant import names
+from iterant.errors import IterantError
+from iterant.runs import RunFolder, load_tensors, read_result, read_weights, write_result
+from iterant.runs.jsonlines import read_lines
+from iterant.sweeps import read_plan
+from iterant.tasks.lichess import read_puzzles
+from iterant.tasks.reading import GAMES, PICTURE, Material
+from iterant.training.recipe import Recipe, recipe_from_file
+from iterant.training.seeds import parse_seeds
+from iterant.training.stopping import seconds
+
+Read = Callable[[bytes, Path], object]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Something that reads bytes (in a folder of its own), and what it reads gladly."""
+
+    seeds: tuple[bytes, ...]
+    read: Read
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", errors="replace")
+
+
+def _encoded(word: str) -> Read:
+    task = names.task(word)
+    return lambda content, _: task.encode(_text(content))
+
+
+def _material(word: str, kind: str = "text") -> Read:
+    task = names.task(word)
+
+    def read(content: bytes, _: Path) -> object:
+        parts = task.split(Material("input", content, kind))  # type: ignore[attr-defined]
+        return [task.read(part) for part in parts[:20]]  # type: ignore[attr-defined]
+
+    return read
+
+
+def _filed(name: str, read: Callable[[Path], object]) -> Read:
+    def through(content: bytes, folder: Path) -> object:
+        (folder / name).write_bytes(content)
+        return read(folder / name)
+
+    return through
+
+
+def _picture() -> bytes:
+    task = names.task("mazes")
+    file = io.BytesIO()
+    colours = task.describe(task.sample(1, size=9, seed=1)).cells
+    Image.fromarray(colours.repeat(6, axis=0).repeat(6, axis=1)).save(file, "PNG")
+    return file.getvalue()
+
+
+def _within(home: Path, name: str, read: Callable[[Path], object]) -> Read:
+    """One file of a whole folder replaced; the others stay."""
+
+    def through(content: bytes, folder: Path) -> object:
+        copy = folder / "copy"
+        if not copy.exists():
+            shutil.copytree(home, copy)
+        target = copy / name
+        before = target.read_bytes()
+        target.write_bytes(content)
+        try:
+            return read(copy)
+        finally:
+            target.write_bytes(before)
+
+    return through
+
+
+FENS = (b"r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3",
+        b"8/8/8/4k3/8/8/4K2R/8 w - - 0 1", b"8/8/8/4k3/8/8/4K2R/8 b")  # fmt: skip
+MAZES = (b"#######\n#S    #\n# ### #\n#   #E#\n#######\n", b"#####\n#S.E#\n#####",
+         b"###\r\n#S#\r\n#E#\r\n###\r\n\r\n###\n#S#\n#G#\n###")  # fmt: skip
+GAMES_SEED = (b'[Event "x"]\n[FEN "8/8/8/4k3/8/8/4K2R/8 w - - 0 1"]\n\n1. Rh5+ Kd6 *\n',
+              b"1. e4 e5 2. Nf3 Nc6 (2... d6) {words} 3. Bb5 $1 *\n")  # fmt: skip
+PUZZLES = (b"PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl\n"
+           b"00008,r6k/pp2r2p/4Rp1Q/3p4/8/1N1P2R1/PqP2bPP/7K b - - 0 24,f2g3 e6e7 b2b1 b3c1 b1c1 "
+           b"h6c1,1798,77,95,8459,crushing hangingPiece,https://lichess.org/x#48\n")  # fmt: skip
+SWEEPS = (b'task = "mazes"\nseeds = "0-2"\n[grid]\nwidth = [4, 8]\n[[tests]]\nsize = [9, 13]\n',
+          b'task = ["mazes", "prefix-sums"]\nrecipe = "paper"\n[[list]]\nnet = "dt"\n')  # fmt: skip
+RECIPES = (b"width = 8\nepochs = 3\nmilestones = [1, 2]\n", b'net = "dt"\nclip = 1.0\nsize = 9\n')
+
+
+def readers(home: Path, run: Path) -> dict[str, Reader]:
+    """All of them; ``home`` is a folder to work in, ``run`` a whole run folder."""
+    write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=home)
+    result = (home / "figures.json").read_bytes()
+    weights = next((run / "checkpoints").glob("last*.safetensors")).read_bytes()
+    made = {
+        "FEN": Reader(FENS, _encoded("chess")),
+        "games": Reader(GAMES_SEED, _material("chess", GAMES)),
+        "bit strings": Reader((b"1011001", b"1_0 1\n", b"0" * 64), _encoded("prefix-sums")),
+        "text mazes": Reader(MAZES, _material("mazes")),
+        "PNG mazes": Reader((_picture(),), _material("mazes", PICTURE)),
+        "CSV puzzles": Reader(
+            (PUZZLES,), lambda content, _: list(read_puzzles(io.BytesIO(content), "p.csv"))
+        ),
+        "recipe files": Reader(
+            RECIPES, _filed("r.toml", lambda path: recipe_from_file(path, Recipe()))
+        ),
+        "sweep files": Reader(SWEEPS, _filed("s.toml", read_plan)),
+        "result files": Reader((result,), _filed("r.json", read_result)),
+        "safetensors": Reader((weights,), _filed("w.safetensors", load_tensors)),
+        "seeds": Reader(
+            (b"0-7", b"0,2,5", b"0-3,8"), lambda content, _: parse_seeds(_text(content))
+        ),
+        "times": Reader((b"9m", b"1h30m", b"90"), lambda content, _: seconds(_text(content))),
+        "sizes": Reader((b"13", b"0:600"), lambda content, _: [
+            _tried(lambda word=word: names.task(word).parse_size(_text(content)))  # type: ignore[misc]
+            for word in names.known("task")]),
+        "metrics": Reader((b'{"step": 1}\n{"step": 2}\n',), _filed("m.jsonl", read_lines)),
+    }  # fmt: skip
+    for name in ("config.json", "status.json", "environment.json", "checkpoints/last.json"):
+        seed = (run / name).read_bytes()
+        made[f"run folders: {name}"] = Reader((seed, resealed(seed)), _within(run, name, _opened))
+    return made
+
+
+def _opened(path: Path) -> object:
+    run = RunFolder.open(path)
+    return [run.state, run.metrics(), read_weights(path), run.load("last")]
+
+
+def _tried(read: Callable[[], object]) -> object:
+    with contextlib.suppress(IterantError):
+        return read()
+    return None
+
+
+def resealed(content: bytes) -> bytes:
+    """Other content under a right checksum: what only somebody who means harm would write."""
+    from iterant.runs.files import seal
+
+    value = json.loads(content)
+    value.pop("sha256")
+    changed = {key: [value[key]] if place % 2 else None for place, key in enumerate(value)}
+    changed["format"] = value.get("format")
+    return json.dumps({**changed, "sha256": seal(changed)}).encode()

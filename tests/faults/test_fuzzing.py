@@ -1,0 +1,45 @@
+"""Thousands of inputs that nobody would write: no traceback, no hang, nothing half-made.
+
+`make test` tries a few hundred of each kind, ``scripts/fuzz`` ten thousand. What once failed is
+kept in `corpus/`, a folder a reader, and tried every time.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fuzzing import COUNTS, crashes_of, fuzzed_commands, made_readers, tried
+from readers import Reader
+
+CORPUS = Path(__file__).with_name("corpus")
+
+
+@pytest.fixture(scope="module", name="all_readers")
+def _all_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
+    return made_readers(tmp_path_factory.mktemp("readers"))
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_no_input_crashes_a_reader(
+    all_readers: dict[str, Reader], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader = all_readers[name]
+    for seed in reader.seeds[:1]:
+        reader.read(seed, tmp_path)
+    assert crashes_of(reader, COUNTS[name], seed=1, folder=tmp_path) == []
+    assert not Path("EXPLODED").exists()
+
+
+def test_no_words_crash_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fuzzed_commands(400, seed=1) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda path: path.name)
+def test_what_once_failed(all_readers: dict[str, Reader], file: Path, tmp_path: Path) -> None:
+    name = next(name for name in all_readers if re.sub(r"\W+", "-", name) == file.parent.name)
+    assert tried(all_readers[name], file.read_bytes(), tmp_path) is None
