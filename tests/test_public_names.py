@@ -84,6 +84,10 @@ def test_every_name_a_module_offers_is_there(name: str) -> None:
         module = importlib.import_module(name)
     except MissingExtra as error:
         pytest.skip(str(error))
+    except ModuleNotFoundError as error:
+        if error.name != "triton":  # it comes with torch for GPUs only
+            raise
+        pytest.skip(str(error))
     offered = getattr(module, "__all__", [])
     assert [word for word in offered if not hasattr(module, word)] == []
     assert len(set(offered)) == len(offered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -248,41 +247,6 @@ def test_what_stands_on_a_wall_costs_nothing() -> None:
         criterion(net, some, batch.inputs, batch.targets, 0.0) for some in (logits, changed)
     )
     assert torch.equal(before, after)
-
-
-def test_restored_is_the_same_learner() -> None:
-    batch = iterant.task("prefix-sums").sample(10, size=6)
-    changes: dict[str, Any] = {"objective": "pool", "batch": 10, "pool_slots": 12,
-                               "pool_shortest": 1, "average": 0.9}  # fmt: skip
-    first = learner_of(**changes)
-    for number in range(3):
-        first.update(batch.inputs[:3], batch.targets[:3], Moment(0, number), 1.0)
-    second = learner_of(**changes)
-    second.restore(copy.deepcopy(first.tensors()), first.updates)
-    for learner in (first, second):
-        for number in range(3, 6):
-            learner.update(batch.inputs[3:6], batch.targets[3:6], Moment(0, number), 0.5)
-    theirs = second.tensors()
-    assert theirs.keys() == first.tensors().keys()
-    for name, value in first.tensors().items():
-        assert torch.equal(value, theirs[name]), name
-
-
-def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
-    """The GPU's fused optimiser refuses moments in another order than its weights'."""
-    before, after = learner_of("mazes"), learner_of("mazes")
-    before.objective = Given(before)
-    before.update(torch.zeros(1), torch.zeros(1), Moment(0, 1), 1.0)
-    for weight in after.module.parameters():
-        if weight.dim() == 4:
-            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
-    after.restore(before.tensors(), 1)
-    olds = before.optimizer.state.values()
-    for old, moved in zip(olds, after.optimizer.state, strict=True):
-        for key in ("exp_avg", "exp_avg_sq"):
-            moment = after.optimizer.state[moved][key]
-            assert moment.stride() == moved.stride()
-            assert torch.equal(moment, old[key])
 
 
 def test_a_pool_of_states_is_not_for_networks_of_fixed_depth() -> None:
