@@ -44,7 +44,7 @@ class Active:
         self._places = is_open.flatten().nonzero().flatten()
         self._term = memory[:, :-1].movedim(1, -1).flatten(0, -2)[self._places]
         count = len(self._places)
-        self._beside = _beside(is_open, count)
+        self._beside = beside_of(is_open, count)
         # One row more: the wall, which is always zero.
         self._held = self._term.new_zeros(count + 1, net.config.width)
         self._awake = torch.arange(count, device=inputs.device)
@@ -106,7 +106,7 @@ class Active:
             self.last = self.steps
 
 
-def _beside(is_open: Tensor, count: int) -> Tensor:
+def beside_of(is_open: Tensor, count: int) -> Tensor:
     """(N, 2 dims): the numbers of each open square's neighbours; ``count`` where there is none."""
     numbers = torch.full(is_open.shape, count, device=is_open.device)
     numbers[is_open] = torch.arange(count, device=is_open.device)

@@ -29,6 +29,7 @@ from iterant.training.parts import objective_of, optimizer_of
 from iterant.training.pool import ReplayPool
 from iterant.training.recipe import Recipe
 from iterant.training.scaling import Scaling
+from iterant.training.squares import SquareHands, fits
 from iterant.training.stepping import spare_the_compiler, step
 
 _WARM = 10
@@ -71,7 +72,9 @@ class Learner:
         self.hands: Hands = (
             CapturedHands(self.fast or self.net, self.working, recipe.smoothing, scale)
             if device.type == "cuda" and capture
-            else PlainHands(self.fast or self.net, recipe.smoothing, scale)
+            else (SquareHands if fits(self.net) and device.type == "cpu" else PlainHands)(
+                self.fast or self.net, recipe.smoothing, scale
+            )
         )
         if self.fast is not None:
             self.fast.pin()

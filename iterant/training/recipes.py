@@ -123,10 +123,10 @@ _BEST: dict[str, Fields] = {
         "pool_damage": 0.5, "pool_damage_kinds": ("jitter", "disc"), "pool_shortest": 12,
         "pool_longest": 12, "pool_every": True, "pool_settle": 1.0, "pool_hard": True,
         "smoothing": 0.2, "optimizer": "adamw", "rate": 4e-3, "beta2": 0.95, "weight_decay": 1e-2,
-        "clip": 1.0, "average": 0.995, "batch": 64, "epochs": 8, "warmup": 0,
+        "clip": 1.0, "average": 0.995, "batch": 64, "epochs": 3, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6,
-        "validate_every": 4, "choose": "watch", "watch_every": 1, "watch_count": 500,
-        "checkpoint_every": 4, "notes": (_WATCHED,),
+        "validate_every": 3, "choose": "watch", "watch_every": 1, "watch_count": 500,
+        "checkpoint_every": 1, "notes": (_WATCHED,),
     },
 }  # fmt: skip
 

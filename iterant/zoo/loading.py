@@ -44,6 +44,10 @@ def load(
 ) -> Net:
     """The network of that name, or of that run or folder of weights.
 
+        >>> net = load("mazes")
+        >>> net.depth is None        # it can go on for ever
+        True
+
     ``which`` chooses a checkpoint of a run: best, averaged or last. Weights that were stored in
     half precision are loaded as float32, so that inputs need no care.
     """

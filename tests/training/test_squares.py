@@ -1,0 +1,122 @@
+"""Learning on open squares is learning everywhere, for less."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import iterant
+from iterant.engine import State
+from iterant.evaluation import judge
+from iterant.nets import LocalRule, build
+from iterant.tasks.protocol import Batch
+from iterant.training.hands import Learned, PlainHands, Stretch
+from iterant.training.learner import Learner
+from iterant.training.recipe import Recipe
+from iterant.training.squares import SquareHands, fits
+from iterant.training.watching import Watcher
+
+MAZES = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+SUMS = {"dims": 1, "channels": 1, "isotropic": False}
+WAYS: dict[str, dict[str, object]] = {
+    "mazes": MAZES,
+    "directions": {**MAZES, "isotropic": False},
+    "no mask": {**MAZES, "masked": False},
+    "sums": SUMS,
+    "sums, isotropic": {**SUMS, "isotropic": True},
+}
+
+
+def rule(way: str) -> LocalRule:
+    net = build("local-rule", {"width": 5, "hidden": 7, **WAYS[way]}, seed=4)
+    assert isinstance(net, LocalRule)
+    return net.double()
+
+
+def problems(way: str) -> Batch:
+    sums = way.startswith("sums")
+    task = iterant.task("prefix-sums" if sums else "mazes")
+    batch = task.sample(3, size=8 if sums else 5, seed=3)
+    return Batch(batch.inputs.double(), batch.targets)
+
+
+def learned(hands: PlainHands, batch: Batch, stretch: Stretch) -> tuple[Learned, list[Tensor]]:
+    assert isinstance(hands.net, nn.Module)
+    hands.net.zero_grad()
+    features = hands.net.start(batch.inputs)
+    noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
+    state = State(noise.tanh() * hands.net.read(batch.inputs).detach()[:, -1:], 4)
+    restart = torch.tensor([True, False, False])
+    made = hands.learn(batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2)
+    return made, [w.grad.clone() for w in hands.net.parameters() if w.grad is not None]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "stretch",
+    [
+        Stretch(3),
+        Stretch(3, weight=0.4, settle=0.8),
+        Stretch(3, each=(1 / 3,) * 3, settle=0.5),
+        Stretch(3, each=(0.1, 0.3, 0.6)),
+    ],
+)
+def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
+    net, batch = rule(way), problems(way)
+    plain, theirs = learned(PlainHands(net, 0.2), batch, stretch)
+    squares, ours = learned(SquareHands(net, 0.2), batch, stretch)
+    torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
+    assert len(ours) == len(theirs) == 7
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
+    assert squares.kept is not None
+    assert plain.kept is not None
+    for here, there in ((squares.end, plain.end), (squares.kept, plain.kept)):
+        assert here.step == there.step
+        torch.testing.assert_close(here.features, there.features, rtol=1e-12, atol=1e-12)
+
+
+def test_a_square_at_the_edge_answers_for_fewer_pixels() -> None:
+    net = rule("no mask")
+    inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2)).double()
+    targets = torch.randint(2, (2, 6, 6), generator=torch.Generator().manual_seed(3))
+    plain, theirs = learned_on(PlainHands(net, 0.1), inputs, targets)
+    squares, ours = learned_on(SquareHands(net, 0.1), inputs, targets)
+    torch.testing.assert_close(squares, plain, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+def learned_on(hands: PlainHands, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    assert isinstance(hands.net, LocalRule)
+    hands.net.zero_grad()
+    loss = hands.learn(inputs, targets, Stretch(2)).loss
+    assert hands.net.sight.weight.grad is not None
+    return loss, hands.net.sight.weight.grad.clone()
+
+
+def test_networks_whose_walls_answer_too_learn_the_plain_way() -> None:
+    assert all(fits(rule(way)) for way in WAYS)
+    assert not fits(build("local-rule", {**MAZES, "readout": "argmax"}))
+    recipe = Recipe(net="local-rule", masked=True, objective="pool")
+    for way, hands in (("mazes", SquareHands), ("sums", SquareHands)):
+        net = rule(way).float()
+        learner = Learner(net, recipe, torch.device("cpu"))
+        assert type(learner.hands) is hands
+
+
+def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
+    task, net = iterant.task("mazes"), rule("mazes").float()
+    with torch.no_grad():  # nearly everything is called a path, so that some mazes are solved
+        assert net.head.bias is not None
+        net.head.bias.copy_(torch.tensor([0.0, 5.0]))
+    batch = task.sample(30, size=3, seed=2)
+    watcher = Watcher(task, Recipe(iterations=3, watch_count=30), batch)
+    watcher.larger = {"13": batch, "33": batch}
+    figures = {**watcher.validate(net), **watcher.watch(net)}
+    curve = judge(net, task, batch, steps=12, at=[3, 6, 12])
+    assert 0 < curve.end < 1
+    assert figures["validation"] == curve.at(3)
+    assert figures["validation at 2m"] == figures["13 at 2m"] == curve.at(6)
+    assert figures["33 at 4m"] == curve.at(12)
+    assert figures["33 change"] == pytest.approx(curve.change, abs=1e-4)
