@@ -6,9 +6,9 @@
 //     thinker.change(inputs, "the end moved");    // another problem, the features stay
 //     thinker.noise(); thinker.wipe();
 //
-// It is settled when its answer has stayed the same for 30 iterations, as for iterant.solve, and its
-// features are at rest too: a wave that has not yet arrived changes no answer. Features that never
-// rest settle after 300 such iterations. It then rests until something is done to it.
+// It is settled when its answer has stayed the same for 30 iterations and its features are at rest
+// too: a wave that has not yet arrived changes no answer. Features that never rest settle when the
+// answer has stood for 300 iterations. It then waits until something is done to it.
 // Events: begun, thought, phase, settled, disturbed.
 
 import { likelihood, predict } from "./readout.js";
@@ -16,7 +16,7 @@ import { freshSeed, seeded } from "./random.js";
 
 const PATIENCE = 30;
 const MORE_PATIENCE = 300;
-const REST = 1e-3; // of the features: one square of the largest maze moves more
+const REST = 1e-5; // of the features' norm: one square of the largest maze moves far more
 const FRAME_BUDGET = 14; // milliseconds of thinking a frame, so that the page stays quick
 const HURRY = 240; // iterations a second from which only the last of a frame is decoded
 const HURRIED_BUDGET = 40; // milliseconds of thinking a frame then: fewer frames, more iterations
