@@ -1,0 +1,87 @@
+"""What a person sees while a network thinks, on terminals of any size and on none."""
+
+from __future__ import annotations
+
+import io
+import sys
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from dead_ends import DeadEnds
+from rich.console import Console
+from rich.live import Live
+
+import iterant
+from iterant.cli.main import run
+from iterant.cli.solve_view import Moving, Plain, status
+from iterant.solving import Film, Frame, solutions
+from iterant.tasks.reading import generated
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("columns", "rows"), [("100", "50"), ("60", "20"), ("30", "5")])
+def test_a_terminal_of_any_size_shows_thinking_and_then_the_answer(
+    columns: str, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen()
+    monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
+    monkeypatch.setattr(sys, "stdout", screen)
+    for name, value in (("TERM", "xterm-256color"), ("COLUMNS", columns), ("LINES", rows)):
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit):
+        run(["solve", "mazes", "--size", "33", "--seed", "1"])
+    shown = screen.getvalue()
+    assert "thinking: iteration 1, the a" in shown
+    assert "▀" in shown
+    assert "one way from start to end" in shown
+
+
+def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
+    task = iterant.task("mazes")
+    (problem,) = generated(task, size=5).problems
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=30)
+    drawn: list[int] = []
+    now = [0.0]
+    live = Live(console=console, auto_refresh=False)
+    moving = Moving(task, live, clock=lambda: now[0])
+
+    def look(problem: Any, frame: Frame, film: Film) -> None:
+        now[0] += 0.01
+        before = moving.last
+        moving(problem, frame, film)
+        if moving.last != before:
+            drawn.append(frame.step)
+
+    list(solutions(DeadEnds(), task, [problem], max_steps=60, spectator=look,
+                   rule=iterant.halting.Fixed()))  # fmt: skip
+    assert drawn[0] == 1
+    gaps = [later - sooner for sooner, later in pairwise(drawn)]
+    assert gaps
+    assert min(gaps) >= 12, "an eighth of a second is 12 iterations of a hundredth"
+
+
+def test_without_a_terminal_a_line_now_and_then() -> None:
+    file = io.StringIO()
+    now = [0.0]
+    plain = Plain(Console(file=file), clock=lambda: now[0])
+    film = Film(1)
+    for step in range(1, 11):
+        now[0] += 1
+        film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))
+        plain(generated(iterant.task("prefix-sums")).problems[0], film.at(step), film)
+    assert file.getvalue().splitlines() == [
+        "thinking: iteration 3, the answer stands since iteration 1",
+        "thinking: iteration 6, the answer stands since iteration 5",
+        "thinking: iteration 9, the answer stands since iteration 5",
+    ]
+    assert status(film.at(1), Film(1)) == "thinking: iteration 1, the answer is changing"
