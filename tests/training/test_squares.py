@@ -17,8 +17,8 @@ from iterant.training.recipe import Recipe
 from iterant.training.squares import SquareHands, fits
 from iterant.training.watching import Watcher
 
-MAZES = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
-SUMS = {"dims": 1, "channels": 1, "isotropic": False}
+MAZES: dict[str, object] = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
 WAYS: dict[str, dict[str, object]] = {
     "mazes": MAZES,
     "directions": {**MAZES, "isotropic": False},
@@ -46,7 +46,9 @@ def learned(hands: PlainHands, batch: Batch, stretch: Stretch) -> tuple[Learned,
     hands.net.zero_grad()
     features = hands.net.start(batch.inputs)
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
-    state = State(noise.tanh() * hands.net.read(batch.inputs).detach()[:, -1:], 4)
+    memory = hands.net.read(batch.inputs)
+    assert memory is not None
+    state = State(noise.tanh() * memory.detach()[:, -1:], 4)
     restart = torch.tensor([True, False, False])
     made = hands.learn(batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2)
     return made, [w.grad.clone() for w in hands.net.parameters() if w.grad is not None]
