@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ INTERVAL = 8
 
 
 @pytest.mark.system
-def test_a_run_killed_fifty_times_equals_the_unbroken_one(tmp_path: Path) -> None:
+def test_a_run_killed_fifty_times_equals_the_unbroken_one(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     changes = {"epochs": 150, "watch_every": 0, "validate_every": 50, "checkpoint_every": 2}
     command = [sys.executable, str(CHILD), "killed", str(tmp_path / "run"), "pool",
                json.dumps(changes), str(TIMES)]  # fmt: skip
@@ -34,4 +37,6 @@ def test_a_run_killed_fifty_times_equals_the_unbroken_one(tmp_path: Path) -> Non
     assert all(look["state"] == "interrupted" for look in in_time)
     lost = max(look["reached"] - look["last"] for look in in_time)
     assert lost <= INTERVAL
+    record_property("times", len(in_time))
+    record_property("said", f"at most {lost} updates done again, of {INTERVAL} between checkpoints")
     assert_equal(RunFolder.open(tmp_path / "run"), begin(tmp_path / "whole", "pool", **changes))
