@@ -99,6 +99,8 @@ def think(
 
         >>> four = last(think(net, x, steps=4))
         >>> ten = last(think(net, x, steps=6, state=four.state))    # equals ten at once
+        >>> ten.step
+        10
 
     ``steps=0`` yields nothing, and `last` of it is the start. Interventions see the state before
     every iteration and may change it or the problem.
@@ -153,7 +155,11 @@ class _Thinking(Iterator[Thought]):
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; of ``think(…, steps=0)``, the start."""
+    """The last thought; of ``think(…, steps=0)``, the start.
+
+    >>> last(think(net, x, steps=30)).step
+    30
+    """
     final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
     for thought in thoughts:
         final = thought

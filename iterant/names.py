@@ -134,7 +134,15 @@ def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Pat
 
 
 def task(word: str, **options: Any) -> Task:
-    """The task of that name: ``task("chess", data="puzzles/")``."""
+    """The task of that name, or a class of your own as ``module:Class``.
+
+        >>> task("mazes").spec.train_size
+        9
+        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
+        (48, 64)
+
+    Options are the task's own: ``task("chess", data="puzzles/")``.
+    """
     made = find("task", word)
     try:
         ready: Task = made(**options)

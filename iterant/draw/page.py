@@ -1,6 +1,6 @@
 """A page that anyone can open: text, tables and pictures in one HTML file, nothing fetched.
 
-    >>> write_page("report.html", "Interventions", [Section("noise", table=rows, pictures=[…])])
+    >>> write_page("report.html", "Interventions", [Section("noise", table=rows, pictures=[drawn])])
 
 Everything that is not ours to write is escaped: run names are people's own.
 """

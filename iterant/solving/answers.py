@@ -78,6 +78,12 @@ def solve(
 ) -> Answer:
     """Think about every problem until the rule is met or ``max_steps`` iterations are done.
 
+        >>> answer = solve(net, batch.inputs)
+        >>> task.solved(answer.prediction, batch)
+        tensor([True, True])
+        >>> answer.steps.shape, answer.settled
+        (torch.Size([2]), tensor([True, True]))
+
     Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
     default rule stops a sample when its features rest, or when its answer has stood for a tenth of
     ``max_steps`` (at least 100 iterations). Networks of fixed depth take at most that depth. An

@@ -92,6 +92,10 @@ def train(
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
 
+        >>> run = train("prefix-sums", epochs=1, count=100, batch=10, out="runs/tiny")
+        >>> run.state
+        'finished'
+
     ``net`` is a word of the recipe's, ``module:Class`` or a class of your own. ``out`` is a new
     folder, ``resume`` one that exists; give one of the two. ``data`` is where the
     task finds its problems, if not where it found them before.
