@@ -13,13 +13,13 @@ import multiprocessing
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from iterant.experiments.campaign import campaign
 from iterant.experiments.measuring import Say
 from iterant.experiments.models import Unit
-from iterant.runs import append_line, read_lines
+from iterant.experiments.records import keep
+from iterant.runs import read_lines
 from iterant.runs.files import PathLike, make_folder
 from iterant.training.stopping import Clock, seconds
 
@@ -41,7 +41,6 @@ def in_processes(
     waiting = deque(unit for unit in wanted if unit.name not in done)
     left_over: list[Unit] = []
     writing = threading.Lock()
-    make_folder(Path(out).parent)
 
     def work() -> None:
         while True:
@@ -63,7 +62,7 @@ def in_processes(
             found = read_lines(part) if part.exists() else []
             with writing:
                 for record in found:
-                    append_line(out, record)
+                    keep(out, record)
             if not found:
                 left_over.append(unit)
             say(f"{unit.name}: {'kept' if found else f'no record, exit code {process.exitcode}'}")

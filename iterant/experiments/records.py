@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.runs import append_line, read_json, read_lines, write_result
+from iterant.runs import append_line, read_json, read_lines, write_json
 from iterant.runs.files import PathLike, make_folder, shown
 from iterant.runs.results import check_result, make_result
 
@@ -123,13 +123,18 @@ def read_records(*folders: PathLike) -> Records:
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:
-    """Add a record to a file of lines (``.jsonl``), or write a file of its own into a folder."""
+    """Write the record of a unit; see `keep`."""
+    keep(place, make_result(name, figures, seed=seed))
+
+
+def keep(place: PathLike, result: Mapping[str, Any]) -> None:
+    """Add a result to a file of lines (``.jsonl``), or write a file of its own into a folder."""
     place = Path(place)
     if place.suffix == ".jsonl":
         make_folder(place.parent)
-        append_line(place, make_result(name, figures, seed=seed))
+        append_line(place, result)
     else:
-        write_result(name, figures, seed=seed, folder=place)
+        write_json(make_folder(place) / f"{result['name']}.json", result, gaps=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from iterant.experiments.campaign import campaign
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.measuring import Say
 from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
+from iterant.experiments.processes import in_processes
 from iterant.experiments.records import Records
 from iterant.nets.catalogue import paper_net
 from iterant.runs.files import PathLike
@@ -30,6 +31,9 @@ SMALLER: dict[str, dict[str, Any]] = {
 
 SMALLER_TESTS = 0.05
 """The share of every test set that is thought about then."""
+
+PROCESSES = 2
+"""Units that share a GPU."""
 
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
@@ -123,8 +127,9 @@ def produce(
     is tested as it is.
     """
     if not small:
-        return campaign(
-            units, out=out, device=device, time_limit=budget, precision="fp16", say=say, data=data,
+        return in_processes(
+            units, processes=PROCESSES, out=out, device=device, time_limit=budget,
+            precision="fp16", say=say, data=data,
             enough_time=lambda unit, left: left > 0.6 * usual_seconds(MODELS[unit.model]),
         )  # fmt: skip
     return campaign(
