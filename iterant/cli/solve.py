@@ -174,6 +174,9 @@ def _found(
     """The problems that are given, or some of the task's own making."""
     from iterant.tasks.reading import GAMES, Gathered, gather, generated
 
+    # A lone - is a problem's place, so words that begin with one come this far.
+    if strange := [word for word in words if word.startswith("-") and word != "-"]:
+        raise UsageError(f"unknown option: {strange[0]} (see iterant solve --help)")
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")

@@ -108,7 +108,7 @@ class Report:
         if suffix == ".json":
             head = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name}
             told = [solution.described() for solution in self.solutions]
-            write_json(target, {**head, "net": net, "rule": rule, "solutions": told})
+            write_json(target, {**head, "net": net, "rule": rule, "solutions": told}, gaps=True)
         else:
             most = SIDE_BY_SIDE if suffix in MOVING else _SHEET
             if len(self.solutions) > most:
@@ -178,7 +178,7 @@ def facts(solution: Solution) -> list[tuple[str, str]]:
         rows.append(("rules", solution.verdict.words))
     rows.append(("settled" if solution.settled else "stopped", _ending(solution)))
     each = 1000 * solution.seconds / max(1, solution.steps)
-    rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.2g} ms an iteration"))
+    rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.3g} ms an iteration"))
     rows.append(("right", _judgement(solution.right)))
     rows.append(("sure", f"{share(solution.sure)} at the least sure position"))
     if (turns := history(solution)) and len(solution.history) > 1:

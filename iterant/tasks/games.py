@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import logging
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +64,18 @@ def _game(material: Material) -> chess.pgn.Game:
         library = importlib.import_module("chess.pgn")
     except ImportError as error:
         raise MissingExtra("chess", "chess", "reading games in PGN") from error
-    # What is wrong with a game is told below, once; the library would print it as well.
-    logging.getLogger("chess.pgn").setLevel(logging.CRITICAL)
+
+    class Quiet(library.GameBuilder):  # type: ignore[misc]
+        def handle_error(self, error: Exception) -> None:
+            # What is wrong with a game is told below, once; the library would print it as well.
+            self.game.errors.append(error)
+
     try:
-        game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text))
+        game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text), Visitor=Quiet)
     except (ValueError, IndexError, KeyError) as error:  # it stumbles over stray brackets
         raise TaskError(f"the game cannot be read: {error}; check its FEN tag") from error
+    if game is not None and game.errors:
+        raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
     if game is None or (not game.headers.get("FEN") and not game.variations):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
-    if game.errors:
-        raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
     return game

@@ -183,7 +183,8 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
             with inside.open("rb") as file:
                 yield _known(inside.name, file.read(max(_LARGEST.values()) + 1), kind)
         return
-    if "\n" not in where and path.suffix.lower() in _SUFFIXES:
+    looks_like_a_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
+    if "\n" not in where and looks_like_a_path:
         raise DataError(f"there is no file {where!r}; check the path")
     yield Material("", where.encode(), kind or TEXT)
 

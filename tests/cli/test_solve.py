@@ -200,6 +200,7 @@ def test_games_ask_for_the_move_that_was_played(
         (("mazes", "S.G", "--size", "9"), "not both"),
         (("mazes", "--save", "m.bmp"), "written as .png, .gif, .mp4 or .json"),
         (("mazes", "--save", "no/such/m.json"), "there is no folder"),
+        (("mazes", "--sise", "9"), "unknown option: --sise"),
         (("mazes", "--halt", "never"), "unknown rule 'never'"),
         (("mazes", "--max-steps", "0"), "1 or more, got 0"),
         (("mazes", "--pace", "0"), "above 0"),

@@ -85,6 +85,7 @@ def test_a_maze_without_a_way_says_so() -> None:
         ("mazes", "...\n#.G", "without start"),
         ("mazes", "S..\n#..", "without end"),
         ("mazes", "photo.png", "there is no file 'photo.png'"),
+        ("mazes", "./pictures/", "there is no file './pictures/'"),
         ("prefix-sums", "10x1", "'x' at position 3"),
         ("prefix-sums", "  ", "empty"),
         ("prefix-sums", "bits.txt", "there is no file"),

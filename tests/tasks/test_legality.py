@@ -1,0 +1,111 @@
+"""Legal moves, and what is taken as absent where the notation does not say."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+import iterant
+from iterant.errors import MissingExtra
+from iterant.tasks.boards import targets
+from iterant.tasks.legality import assumed, best_legal, is_legal, legal_moves
+from iterant.tasks.positions import parse_fen, square_number
+from iterant.tasks.reading import gather
+
+pytest.importorskip("chess")
+TASK = iterant.task("chess")
+
+
+def move(text: str) -> tuple[int, int]:
+    return square_number(text[:2]), square_number(text[2:])
+
+
+@pytest.mark.parametrize(
+    ("fen", "text", "legal"),
+    [
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", True),
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1c1", True),
+        ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "e1g1", False),
+        ("4k3/8/8/8/8/8/8/R3K2R w", "e1g1", False),
+        ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8g8", True),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", True),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - -", "e5d6", False),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w -", "e5d6", False),
+        ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "a7a8", True),
+        ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", "e2c3", False),  # pinned
+        ("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", "a1b2", False),
+    ],
+)
+def test_the_rules(fen: str, text: str, legal: bool) -> None:
+    assert is_legal(parse_fen(fen), *move(text)) is legal
+    batch = TASK.encode(fen)
+    origin, destination = move(text)
+    marked = targets(
+        torch.tensor([origin | destination << 6]), torch.from_numpy(batch.extras["black"])
+    )
+    verdict = TASK.verdict(batch, 0, marked)  # type: ignore[attr-defined]
+    assert verdict.keeps is legal
+    assert TASK.tell(batch, 0, marked) == text  # type: ignore[attr-defined]
+
+
+def test_squares_that_are_no_move_are_said_to_be_none() -> None:
+    batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - 0 1")
+    verdict = TASK.verdict(batch, 0, torch.zeros(1, 8, 8).long())  # type: ignore[attr-defined]
+    assert verdict.keeps is False
+    assert "no move" in verdict.words
+
+
+def test_the_best_of_the_legal_moves_has_the_highest_sum_of_scores() -> None:
+    position = parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1")
+    generator = torch.Generator().manual_seed(5)
+    for _ in range(20):
+        scores = torch.randn(64, generator=generator).tolist()
+        found = best_legal(position, scores)
+        sums = {pair: scores[pair[0]] + scores[pair[1]] for pair in legal_moves(position)}
+        assert found in sums
+        assert sums[found] == max(sums.values())
+
+
+@pytest.mark.parametrize(
+    ("fen", "said"),
+    [
+        ("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", ""),
+        ("4k3/8/8/8/8/8/8/R3K3 w -", "en passant not given, taken as absent"),
+        ("4k3/8/8/8/8/8/8/R3K3 w", "castling and en passant not given, taken as absent"),
+    ],
+)
+def test_what_is_not_given_is_said(fen: str, said: str) -> None:
+    assert assumed(parse_fen(fen)) == said
+    (problem,) = gather(TASK, fen).problems
+    assert problem.notes == ((said,) if said else ())
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "chess", None)
+    with pytest.raises(MissingExtra, match="legal moves"):
+        legal_moves(parse_fen("4k3/8/8/8/8/8/8/R3K3 w"))
+    batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
+    marked = targets(torch.tensor([0 | 8 << 6]), torch.tensor([False]))
+    verdict = TASK.verdict(batch, 0, marked)  # type: ignore[attr-defined]
+    assert verdict.keeps is None
+    assert "iterant[chess]" in verdict.words
+
+
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        ('[Event "x"]\n\n1. e5 e6 *', "cannot be played"),
+        ('[Event "x"]\n[FEN "nonsense"]\n\n1. e4 *', "game"),
+        ('[Event "x"]\n\n*', "no game in it"),
+    ],
+)
+def test_games_that_cannot_be_played(game: str, said: str, tmp_path: object) -> None:
+    from iterant.errors import IterantError
+    from iterant.tasks.reading import GAMES
+
+    with pytest.raises(IterantError) as caught:
+        gather(TASK, game, kind=GAMES)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
