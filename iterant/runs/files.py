@@ -15,6 +15,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -188,7 +189,9 @@ def read_json(path: PathLike, *, sealed: bool = False, limit: int = LARGEST_JSON
 def parsed(data: bytes, where: str) -> Any:
     """JSON bytes as a value; ``where`` names their place in the message of a failure."""
     try:
-        return json.loads(data.decode(), parse_constant=_refuse_constant)
+        return json.loads(
+            data.decode(), parse_constant=_refuse_constant, parse_float=_finite_number
+        )
     except json.JSONDecodeError as error:
         cause = f"{error.msg} at byte {error.pos} (line {error.lineno}, column {error.colno})"
         if not data.strip():
@@ -206,3 +209,10 @@ def parsed(data: bytes, where: str) -> Any:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"it holds {word}, which JSON has no number for")
+
+
+def _finite_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"it holds {text[:20]}, which is too large for a number")
+    return value
