@@ -57,6 +57,15 @@ def test_a_maze_is_generated_and_solved(visit: Visit, net: Net) -> None:
     assert "Its answer is right" in visit.words
 
 
+def test_an_impatient_hand_opens_a_panel_once(visit: Visit) -> None:
+    """Clicked again while its network loads, a tab must not begin a second panel."""
+    for _ in range(3):
+        visit.page.click("#tab-mazes")
+    visit.show(MAZES)
+    loaded = [url for url in visit.requests if url.endswith("networks/mazes/network.json")]
+    assert len(loaded) == 1
+
+
 @pytest.mark.skipif(MAZES not in shipped(), reason="no network of that name ships")
 def test_the_shipped_network_thinks_there_as_here(visit: Visit) -> None:
     visit.show(MAZES)

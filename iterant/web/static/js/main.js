@@ -16,7 +16,8 @@ const HEAVY = 1_000_000; // parameters from which threads pay
 const words = new Words(document.getElementById("words"));
 const choice = document.getElementById("networks");
 const panels = {}; // by task, once they were in front
-const networks = {}; // by name, once they were chosen
+const opening = {}; // promises of them, from the first click on
+const networks = {}; // promises, by name
 window.iterant = { panels }; // for tests, and for whoever looks behind the scenes
 
 function trouble(error) {
@@ -52,9 +53,9 @@ async function open() {
   tabs.show(document.getElementById(`tab-${asked}`));
 }
 
-async function load(name, runtime) {
-  words.say("Loading the network…");
-  networks[name] ??= await Network.open(`networks/${name}/`, runtime);
+// Each once, however often and quickly it is asked for.
+function load(name, runtime) {
+  networks[name] ??= Network.open(`networks/${name}/`, runtime);
   return networks[name];
 }
 
@@ -65,27 +66,33 @@ async function front(task, listed, runtime, bench) {
   choice.replaceChildren(
     ...own.map(({ name, parameters }) => new Option(`${name}, ${count(parameters, "parameter")}`, name)),
   );
-  if (panels[task]) {
-    bench.attach(panels[task]);
-    panels[task].draw();
-    tellNetwork(panels[task]);
-    return;
-  }
-  const thinker = new Thinker(await load(own[0].name, runtime));
+  if (!opening[task]) words.say("Loading the network…");
+  opening[task] ??= begin(task, own[0].name, runtime);
+  const panel = await opening[task];
+  if (location.hash !== `#${task}`) return; // another came to the front meanwhile
+  bench.attach(panel);
+  tellNetwork(panel);
+  panel.draw();
+  if (panel.begun) return;
+  panel.begun = true;
+  await panel.generate();
+  panel.ready = true;
+}
+
+async function begin(task, name, runtime) {
+  const thinker = new Thinker(await load(name, runtime));
   // Who asked for less motion sees it think when they press Play.
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) thinker.phase = "paused";
   const panel = new PANELS[task](document.getElementById(`panel-${task}`), thinker, words);
-  panel.network = own[0].name;
+  panel.network = name;
   panels[task] = panel;
-  if (location.hash === `#${task}`) bench.attach(panel);
-  tellNetwork(panel);
-  await panel.generate();
-  panel.ready = true;
+  return panel;
 }
 
 // Another network for the problem in front; it begins from the start.
 async function exchange(name, runtime, bench) {
   const { panel } = bench;
+  words.say("Loading the network…");
   const network = await load(name, runtime);
   panel.network = name;
   await panel.thinker.use(network);
