@@ -65,13 +65,14 @@ def _game(material: Material) -> chess.pgn.Game:
     except ImportError as error:
         raise MissingExtra("chess", "chess", "reading games in PGN") from error
 
-    class Quiet(library.GameBuilder):  # type: ignore[misc]
-        def handle_error(self, error: Exception) -> None:
-            # What is wrong with a game is told below, once; the library would print it as well.
-            self.game.errors.append(error)
+    def quiet() -> Any:
+        """A builder that keeps what is wrong to be told below, once; the library's prints it."""
+        builder = library.GameBuilder()
+        builder.handle_error = lambda error: builder.game.errors.append(error)
+        return builder
 
     try:
-        game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text), Visitor=Quiet)
+        game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text), Visitor=quiet)
     except (ValueError, IndexError, KeyError) as error:  # it stumbles over stray brackets
         raise TaskError(f"the game cannot be read: {error}; check its FEN tag") from error
     if game is not None and game.errors:
