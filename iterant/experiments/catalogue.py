@@ -212,6 +212,10 @@ _SEE = {
     "fig-mazes-ablation": ("train-mazes-paper-h200-s0", "maze-local-rule-prototypes"),
     "table-maze-peaks": ("train-mazes-paper-h200-s0", "maze-local-rule-prototypes"),
     "mazes-201": ("maze-local-rule-prototypes",),
+    "table-interventions": ("interventions-mazes-shipped",),
+    "fig-prefix-noise": ("interventions-prefix-sums-paper-s0",),
+    "fig-prefix-zeros": ("interventions-prefix-sums-paper-s0",),
+    "fig-prefix-delta": ("interventions-prefix-sums-paper-s0",),
 }
 
 EXPERIMENTS: dict[str, Experiment] = {
