@@ -21,7 +21,7 @@ from iterant.sweeps import Cluster, Means, Plan, Survey, SweepFolder, survey, sw
 from iterant.sweeps.slurm import queued, submitted
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-PATIENCE = 180.0
+PATIENCE = 400.0
 
 pytestmark = pytest.mark.system
 
