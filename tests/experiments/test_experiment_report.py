@@ -115,10 +115,10 @@ def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
     test = {"problems": 500, "iterations": 600, "peak": [116, 1.0], "at the end": 0.998}
     write_result(SINGLES[0], {"recipe": recipe, "size 512": test}, seed=3, folder=tmp_path)
     counted = {"problems": 1000, "solved": 999, "iterations": 1000}
-    write_result(SINGLES[-1], {"size 59": counted}, seed=5, folder=tmp_path)
+    write_result(SINGLES[-1], {"parameters": 3570, "size 59": counted}, seed=5, folder=tmp_path)
     text = singles_section(tmp_path)
     assert "| 3 | 512 | 500 of 500 at 116, 499 after 600 | 97.12 ± 1.88 % |" in text
-    assert "| 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |" in text
+    assert "| ours, 3,570 parameters | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |" in text
 
 
 def test_every_file_that_is_pointed_to_is_there() -> None:
