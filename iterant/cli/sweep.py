@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from iterant.cli.screen import console
-from iterant.errors import TrainingStopped, UsageError
+from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
     from iterant.sweeps import Survey
@@ -118,9 +118,13 @@ def status(
     from iterant.sweeps.slurm import queued
     from iterant.sweeps.start import duration, summary
 
-    found = SweepFolder.open(folder)
-    seen = survey(found, queued(found))
-    screen = console()
+    found, screen = SweepFolder.open(folder), console()
+    try:
+        waiting = queued(found)
+    except IterantError as error:  # a machine that does not know the cluster still sees the files
+        waiting = {}
+        sys.stderr.write(f"iterant: the queue is not known here: {error}\n")
+    seen = survey(found, waiting)
     if json:
         import json as notation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickletools
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from small_sweeps import FIELDS, small_plan, toml
 
 from iterant.errors import RunError, UsageError
-from iterant.runs import RunFolder, read_result
+from iterant.runs import RunFolder, read_result, write_json
 from iterant.sweeps import Means, SweepFolder, collect, survey, sweep
 from iterant.sweeps.slurm import Cluster, Errand
 from iterant.sweeps.start import duration
@@ -149,7 +150,9 @@ def test_durations(length: float, text: str) -> None:
     assert duration(length) == text
 
 
-def test_the_command(finished: SweepFolder, tmp_path: Path) -> None:
+def test_the_command(
+    finished: SweepFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The state of a sweep, as text and as JSON, and what fails."""
 
     def said(*words: str) -> subprocess.CompletedProcess[str]:
@@ -158,6 +161,15 @@ def test_the_command(finished: SweepFolder, tmp_path: Path) -> None:
 
     done = said("status", str(finished.path), "--json")
     assert json.loads(done.stdout)["counts"]["done"] == 2
+    # Jobs were sent from a machine with a cluster; this one has none.
+    jobs = {"jobs": dict.fromkeys(finished.planned, "1")}
+    (finished.path / "slurm").mkdir()
+    write_json(finished.path / "slurm" / "jobs.json", jobs, sealed=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = said("status", str(finished.path))
+    assert done.stdout == "small: 2 of 2 done\n"
+    assert "the queue is not known here: there is no Slurm here" in done.stderr
+    shutil.rmtree(finished.path / "slurm")
     toml(tmp_path / "bad.toml", "grid = {widht = [3]}")
     bad = said("bad.toml", "--partition", "gpu")
     assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
