@@ -14,7 +14,7 @@ from iterant import names
 from iterant.experiments.campaign import campaign
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.measuring import Say
-from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
+from iterant.experiments.models import MODELS, OURS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes
 from iterant.experiments.records import Records
 from iterant.nets.catalogue import paper_net
@@ -41,6 +41,8 @@ _TESTING = 0.2
 
 def smaller(model: Model) -> dict[str, Any]:
     """A model's fields for a small machine; what a grid varies shrinks in proportion."""
+    if model.word == OURS:  # small already
+        return {"watch_every": 0}
     made = dict(SMALLER[model.task])
     own = names.recipe(model.word, model.task, model.net or None)
     usual = {"width": paper_net(model.task).width, "iterations": own.iterations}

@@ -119,6 +119,7 @@ def test_grids_shrink_in_proportion() -> None:
     assert smaller(MODELS["sums-recall-a1"])["width"] == 32
     assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
     assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
+    assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
     for model in MODELS.values():
         if model.available:
             model.recipe(**smaller(model))
