@@ -29,6 +29,7 @@ SMALL: dict[str, dict[str, str]] = {
               "--watch-every": "0"},
     "evaluate": {"--count": "4", "--max-steps": "6"},
     "analyze": {"--count": "2", "--max-steps": "56"},
+    "solve": {"--max-steps": "4", "--size": "9"},
     "sample": {},
     "runs": {},
     "info": {},
