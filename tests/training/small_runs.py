@@ -28,7 +28,13 @@ POOL: dict[str, Any] = {
     **PROGRESSIVE, "recipe": "quick", "objective": "pool", "pool_slots": 16, "pool_shortest": 1,
 }  # fmt: skip
 
-KINDS = {"progressive": PROGRESSIVE, "pool": POOL}
+BEST: dict[str, Any] = {
+    **POOL, "recipe": "best", "head": None, "hidden": 5, "choose": "watch", "pool_longest": 2,
+    "warmup_updates": 3,
+}  # fmt: skip
+"""A local rule; problems kept until they are solved, discs and jitter, larger ones that choose."""
+
+KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 
 TIMES = ("seconds", "updates_per_second")
 

@@ -12,7 +12,7 @@ import pytest
 import iterant
 from iterant import names
 from iterant.errors import RecipeError, TaskError, UnknownName
-from iterant.nets import paper_net
+from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.parts import network_of
 from iterant.training.recipe import recipe_from_file
@@ -147,6 +147,25 @@ def test_every_recipe_is_whole_and_survives_json(word: str, problem: str, net: s
     assert (made.name, made.net) == (word, net)
     assert names.recipe(word, problem, net) == made
     assert Recipe().changed(**json.loads(json.dumps(made.described()))) == made
+
+
+@pytest.mark.parametrize(("problem", "count"), [("prefix-sums", 4402), ("mazes", 3570)])
+def test_the_best_recipe_trains_a_small_local_rule(problem: str, count: int) -> None:
+    made = recipe("best", problem)
+    assert (made.name, made.net, made.objective) == ("best", "local-rule", "pool")
+    assert recipe("best", problem, "local-rule") == made
+    net, described = network_of(made, iterant.task(problem).spec, 0)
+    assert described["kind"] == "local-rule"
+    assert parameter_count(net) == count
+    # Another network by the same recipe has the paper's width.
+    other, _ = network_of(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
+    assert parameter_count(other) == ARCHITECTURES[problem][2]
+
+
+def test_where_no_recipe_is_better_best_says_so() -> None:
+    best, quick = recipe("best", "chess"), recipe("quick", "chess")
+    assert best.changed(name="quick", notes=()) == quick.changed(notes=())
+    assert "quick" in best.notes[0]
 
 
 OTHER: dict[str, Any] = {
