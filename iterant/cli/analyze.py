@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from iterant.analysis import Report
 
-_WORDS = "clean, noise, zeros, swap, swap-input, bit-flip, move-end, convergence, near-misses, kinds"
+_WORDS = (
+    "clean, noise, zeros, swap, swap-input, bit-flip, move-end, convergence, near-misses, kinds"
+)
 
 
 def analyze(

@@ -3,67 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
-import restated
 import torch
 from scipy import stats
 from test_objectives import tiny
 from torch import Tensor
-from watched_hands import Asked, Watched
+from watched_pool import BATCH, SLOTS, copied, hands_of, small, there, updates
 
-import iterant
-from iterant.engine import State
 from iterant.errors import RecipeError
-from iterant.nets.fused import Fused, can_fuse
-from iterant.training.crew import Crew
-from iterant.training.hands import PlainHands, Stretch
 from iterant.training.moments import Moment
-from iterant.training.objectives import Update
-from iterant.training.pool import ReplayPool, Slots
-
-BATCH, SLOTS = 8, 24
-
-
-def hands_of(*, idle: bool = False) -> Watched:
-    net = tiny()
-    hands = Watched(Fused(net) if can_fuse(net) else net)
-    hands.idle = idle
-    return hands
-
-
-def copied(slots: Slots | None) -> Slots | None:
-    return slots and Slots(**{name: value.clone() for name, value in there(slots).items()})
-
-
-def there(slots: Slots) -> dict[str, Tensor]:
-    return {name: value for name, value in vars(slots).items() if value is not None}
-
-
-def updates(
-    pool: ReplayPool, hands: Watched, count: int, seed: int = 2
-) -> Iterator[tuple[Update, Tensor, Slots | None, Asked, Slots]]:
-    """Run updates; of each: what it was given, its slots, the pool before, the ask, the pool."""
-    task = iterant.task("prefix-sums")
-    takes = pool.takes(pool.batch)
-    for number in range(count):
-        fresh = task.sample(takes, size=5, seed=9, first=number * takes)
-        moment = Moment(seed, number)
-        update = Update(fresh.inputs.double(), fresh.targets, moment, Crew())
-        before = copied(pool.held)
-        pool.run(hands, update)
-        rows = torch.from_numpy(moment.chosen(pool.batch, pool.slots, "slots"))
-        after = copied(pool.held)
-        assert hands.asked is not None
-        assert after is not None
-        yield update, rows, before, hands.asked, after
-
-
-def small(**changes: float) -> ReplayPool:
-    known = {"fresh": 0.25, "damage": 0.5, "shortest": 2, "longest": 4, **changes}
-    return ReplayPool(BATCH, SLOTS, **known)  # type: ignore[arg-type]
+from iterant.training.pool import ReplayPool
 
 
 class TestSlots:
@@ -207,110 +157,6 @@ class TestDamage:
         assert before is not None
         assert pool.held is not None
         assert torch.equal(before.features, pool.held.features)
-
-
-class TestLearning:
-    def test_k_is_uniform(self) -> None:
-        drawn = Counter(asked.steps for *_, asked, _ in updates(small(), hands_of(idle=True), 600))
-        assert set(drawn) == {2, 3, 4}
-        assert stats.chisquare(list(drawn.values())).pvalue > 1e-3
-
-    def test_losses_and_gradients_are_those_of_the_definition(self) -> None:
-        pool, hands = small(), hands_of()
-        net = tiny()
-        mine = restated.parameters(getattr(hands.net, "net", hands.net))
-        for number, (*_, asked, _) in enumerate(updates(pool, hands, 6)):
-            rows = [
-                net.start(asked.inputs[i : i + 1])
-                if asked.restart[i]
-                else asked.state.features[i : i + 1]
-                for i in range(BATCH)
-            ]
-            end = restated.unrolled(net, asked.inputs, torch.cat(rows), asked.steps)
-            wanted = restated.loss_of(net, end, asked.inputs, asked.targets)
-            theirs = restated.gradients_of(wanted, restated.parameters(net))
-            assert asked.learned is not None
-            torch.testing.assert_close(asked.learned.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
-            ours = [weight.grad for weight in mine if weight.grad is not None]
-            restated.assert_same(ours, theirs, 1e-12)
-            restated.assert_same([asked.learned.end.features], [end.detach()], 1e-12)
-            for weight in mine:
-                weight.grad = None
-            assert bool(asked.restart.any()), number
-            # The fresh rows alone teach the projection.
-            assert bool(theirs[0].any())
-
-    def test_restless_features_cost(self) -> None:
-        calm, pool = small(), small(settle=0.7)
-        for (*_, asked, _), (*_, other, _) in zip(
-            updates(pool, hands_of(), 3), updates(calm, hands_of(), 3), strict=True
-        ):
-            net, features = tiny(), other.state.features
-            rows = other.restart.view(-1, 1, 1)
-            path = [torch.where(rows, net.start(other.inputs), features)]
-            for _ in range(other.steps):
-                path.append(restated.unrolled(net, other.inputs, path[-1], 1))
-            changes = sum(float((b - a).detach().abs().sum()) for a, b in pairwise(path))
-            mean = changes / (other.steps * path[0].numel())
-            assert asked.learned is not None
-            assert other.learned is not None
-            assert mean > 0.01
-            difference = float(asked.learned.loss - other.learned.loss)
-            assert difference == pytest.approx(0.7 * mean, rel=1e-10)
-
-    def test_a_loss_after_every_iteration_is_the_mean_of_them_all(self) -> None:
-        net, task = tiny(), iterant.task("prefix-sums")
-        batch = task.sample(3, size=5, seed=9)
-        inputs = batch.inputs.double()
-        stretch = Stretch(4, each=(0.25,) * 4)
-        learned = PlainHands(net, smoothing=0.1).learn(inputs, batch.targets, stretch)
-        features = [restated.unrolled(net, inputs, net.start(inputs), k) for k in (1, 2, 3, 4)]
-        losses = [restated.loss_of(net, f, inputs, batch.targets, 0.1) for f in features]
-        wanted = torch.stack(losses).mean()
-        torch.testing.assert_close(learned.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
-        weights = restated.parameters(net)
-        ours = [weight.grad for weight in weights if weight.grad is not None]
-        restated.assert_same(ours, restated.gradients_of(wanted, weights), 1e-12)
-
-    def test_rows_that_go_on_teach_the_projection_nothing(self) -> None:
-        net, hands = tiny(), hands_of()
-        pool = small()
-        for *_, asked, _ in updates(pool, hands, 4):
-            going_on = State(asked.state.features[~asked.restart])
-        weights = restated.parameters(net)
-        PlainHands(net).learn(
-            asked.inputs[~asked.restart],
-            asked.targets[~asked.restart],
-            Stretch(3),
-            state=going_on,
-            restart=torch.zeros(len(going_on.features), dtype=torch.bool),
-        )
-        projection = weights[0].grad
-        assert projection is None or not projection.any()
-
-    def test_chance_is_the_moments_alone(self) -> None:
-        first = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5)]
-        again = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5)]
-        other = [asked.state.features for *_, asked, _ in updates(small(), hands_of(), 5, seed=3)]
-        assert all(map(torch.equal, first, again))
-        assert not all(map(torch.equal, first, other))
-
-    def test_a_pool_taken_over_goes_on_alike(self) -> None:
-        pool, hands = small(), hands_of()
-        whole = [after for *_, after in updates(pool, hands, 8)]
-        broken = small()
-        for _ in updates(broken, hands_of(), 4):
-            pass
-        successor = small()
-        successor.restore({name: value.clone() for name, value in broken.tensors().items()})
-        task = iterant.task("prefix-sums")
-        for number in range(4, 8):
-            fresh = task.sample(2, size=5, seed=9, first=number * 2)
-            update = Update(fresh.inputs.double(), fresh.targets, Moment(2, number), Crew())
-            successor.run(hands_of(), update)
-        assert successor.held is not None
-        for name, value in there(whole[-1]).items():
-            assert torch.equal(vars(successor.held)[name], value), name
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
     after.restore(before.tensors(), 1)
     olds = before.optimizer.state.values()
-    for old, weight in zip(olds, list(after.optimizer.state), strict=True):
+    for old, own in zip(olds, list(after.optimizer.state), strict=True):
         for key in ("exp_avg", "exp_avg_sq"):
-            moment = after.optimizer.state[weight][key]
-            assert moment.stride() == weight.stride()
+            moment = after.optimizer.state[own][key]
+            assert moment.stride() == own.stride()
             assert torch.equal(moment, old[key])

@@ -17,7 +17,13 @@ from iterant.training.recipe import Recipe
 from iterant.training.squares import SquareHands, fits
 from iterant.training.watching import Watcher
 
-MAZES: dict[str, object] = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+MAZES: dict[str, object] = {
+    "dims": 2,
+    "channels": 3,
+    "stem": 2,
+    "masked": True,
+    "readout": "argmax-open",
+}
 SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
 WAYS: dict[str, dict[str, object]] = {
     "mazes": MAZES,
