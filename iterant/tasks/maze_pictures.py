@@ -34,6 +34,8 @@ _ROWS = 256
 """Looked at together, so that working memory does not grow with the picture."""
 _MIXED, _PLAIN = 0.1, 0.9
 """The share of squares that may be of two colours, and the mean share of a square's own."""
+_SEEN = 0.35
+"""The share of what is dark that must lie in walls."""
 _HANDFUL = 8
 _RIM = 0.2
 """Of a square, on each side: not looked at."""
@@ -62,7 +64,7 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
             )
     block = _inside(_block(kinds))
     lines, shares = _grid(block, to_the_pixel=_sharp(colours))
-    squares = np.where(shares.dark > 0.5, WALL, FREE).astype(np.uint8)
+    squares = np.where(_with_posts(shares.dark > 0.5, lines), WALL, FREE).astype(np.uint8)
     places = {code: _spot(code, shares.spots[code]) for code in _WORDS}
     if places[START] == places[END]:
         raise TaskError("the green and the red spot lie in one square; move them apart")
@@ -234,12 +236,33 @@ def _grid(kinds: Pixels, *, to_the_pixel: bool) -> tuple[Lines, _Shares]:
     for lines in grids(kinds == WALL, to_the_pixel=to_the_pixel):
         shares = _shares(kinds, lines)
         plain = np.maximum(shares.dark, 1 - shares.dark)
-        if (plain < 0.7).mean() <= _MIXED and plain.mean() >= _PLAIN:
+        of_one_colour = (plain < 0.7).mean() <= _MIXED and plain.mean() >= _PLAIN
+        if of_one_colour and _explained(kinds, lines, shares.dark > 0.5):
             return lines, shares
     raise TaskError(
         "the picture shows no maze: dark walls and light ways must meet on one regular grid; "
         "crop it to the maze, draw it straight, or write the maze as text with # and spaces"
     )
+
+
+def _with_posts(is_wall: NDArray[np.bool_], lines: Lines) -> NDArray[np.bool_]:
+    """Where thin walls cross, a wall that ends there makes the crossing one, round as it is."""
+    narrow = [
+        np.diff(places) < 0.7 * np.diff(places).max() for places in (lines.rows, lines.columns)
+    ]
+    rimmed = np.pad(is_wall, 1)
+    beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
+    return is_wall | (np.outer(narrow[0], narrow[1]) & beside)
+
+
+def _explained(kinds: Pixels, lines: Lines, is_wall: NDArray[np.bool_]) -> bool:
+    """Whether the dark lies in squares of wall: thin lines between open squares are walls too."""
+    rows, columns = (
+        np.rint(places[:-1]).astype(np.int64) for places in (lines.rows, lines.columns)
+    )
+    down = np.add.reduceat(kinds == WALL, rows, axis=0, dtype=np.int32)
+    dark = np.add.reduceat(down, columns, axis=1)
+    return bool(dark[is_wall].sum() >= _SEEN * dark.sum())
 
 
 def _sharp(colours: Pixels) -> bool:

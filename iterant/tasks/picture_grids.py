@@ -24,6 +24,8 @@ _TRIES = 60
 _THINNER = 0.7
 """Of the width of a way: walls as thick as that or thicker are squares themselves."""
 
+_BAND = 0.3
+"""Of 1: how much darker the lines that walls lie on are, in the mean, than those of ways."""
 _WIDTHS = 6
 """Distances between boundaries that are tried as widths of ways and walls."""
 
@@ -61,7 +63,10 @@ def grids(walls: NDArray[np.bool_], *, to_the_pixel: bool) -> Iterator[Lines]:
     thin = _thin_walls(down, across)
     if thin is not None:
         yield thin
+    shades = [walls.mean(axis=1), walls.mean(axis=0)]
     for pitch in _beats(down, across):
+        if (blurred := _blurred_walls(shades, pitch)) is not None:
+            yield blurred
         if (lines := _lines(down, across, pitch)) is not None:
             yield lines
     if to_the_pixel:
@@ -140,6 +145,43 @@ def _thin_walls(down: _Edges, across: _Edges) -> Lines | None:
         if made[0] is not None and made[1] is not None:
             return Lines(made[0], made[1], f"{_pixels(way)} between thin walls")
     return None
+
+
+def _blurred_walls(shades: list[Places], pitch: float) -> Lines | None:
+    """The same where lines are blurred: periods laid over each other show the wall as a band."""
+    tried = pitch * np.linspace(0.98, 1.02, _TRIES)
+    period = max(tried, key=lambda each: sum(float(_folded(s, each).var()) for s in shades))
+    made = [_bands(shade, float(period)) for shade in shades]
+    if made[0] is None or made[1] is None:
+        return None
+    return Lines(made[0], made[1], f"{_pixels(float(period))} from wall to thin wall")
+
+
+def _folded(shade: Places, period: float) -> Places:
+    """The mean darkness at each pixel of a period."""
+    bands = max(2, int(period))
+    which = ((np.arange(len(shade)) + 0.5) % period * bands / period).astype(np.int64)
+    counts = np.bincount(which, minlength=bands)
+    summed: Places = np.bincount(which, weights=shade, minlength=bands) / np.maximum(counts, 1)
+    return summed
+
+
+def _bands(shade: Places, period: float) -> Places | None:
+    """Lines of ways and walls in turn, by the one dark band of a period, if it is thin."""
+    mean = _folded(shade, period)
+    dark = mean > (mean.max() + mean.min()) / 2
+    starts = np.flatnonzero(dark & ~np.roll(dark, 1))
+    if len(starts) != 1 or mean.max() - mean.min() < _BAND:
+        return None
+    wall, way = (part * period / len(mean) for part in (dark.sum(), (~dark).sum()))
+    if wall >= _THINNER * way:
+        return None
+    begins = np.arange(starts[0] * period / len(mean) - period, len(shade), period)
+    lines = np.sort(np.concatenate([begins, begins + wall]))
+    # The rim of a wall around, left over by blurring, is no square of its own.
+    rim = max(1.2, 0.8 * wall)
+    lines = lines[(lines > rim) & (lines < len(shade) - rim)]
+    return np.array([0.0, *lines.tolist(), float(len(shade))])
 
 
 def _turns(places: Places, way: float, wall: float) -> Places | None:

@@ -84,6 +84,17 @@ def test_walls_that_are_lines(way: int, wall: int, size: int) -> None:
     assert "thin walls" in notes[0]
 
 
+@pytest.mark.parametrize(("way", "wall", "factor"), [(14, 2, 1.03), (20, 4, 0.97), (13, 2, 0.93)])
+def test_walls_that_are_blurred_lines_are_not_lost(way: int, wall: int, factor: float) -> None:
+    squares = np.pad(maze(21, 2), 1)
+    widths = [way if place % 2 else wall for place in range(len(squares))]
+    picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
+    paper = np.pad(picture, ((9, 9), (9, 9), (0, 0)), constant_values=250)
+    side = int(len(paper) * factor)
+    blurred = Image.fromarray(paper).resize((side, side), Image.Resampling.BICUBIC)
+    assert np.array_equal(read_picture(saved(np.asarray(blurred)))[0], squares[1:-1, 1:-1])
+
+
 def test_a_rectangle_with_loops_and_small_round_spots() -> None:
     squares = np.ones((4, 9), dtype=np.uint8)
     squares[1:3, 1:4], squares[1:3, 5:8] = 0, 0
