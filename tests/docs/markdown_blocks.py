@@ -112,4 +112,6 @@ def smaller(words: list[str]) -> list[str] | None:
         if not dropping:
             kept.append(word)
     seeds = ["--seeds", "0-1"] if "--seeds" in words else []
-    return kept + seeds + [word for pair in settings.items() for word in pair]
+    # A size belongs to problems that are made; those that are given have their own.
+    changed = [pair for pair in settings.items() if pair[0] != "--size" or "--size" in words]
+    return kept + seeds + [word for pair in changed for word in pair]

@@ -7,6 +7,8 @@ import re
 import shutil
 import sys
 import textwrap
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 import torch
 
 import iterant
+from iterant import draw
 from iterant.cli.main import app, run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -75,6 +78,16 @@ def provide(path: str, task: str) -> None:
         iterant.train(task, out=path)
 
 
+def provide_drawings(words: list[str]) -> None:
+    """Mazes in the files that a page speaks of, as a reader would have them."""
+    task = iterant.task("mazes")
+    maze = task.sample(1, size=9, seed=1)
+    asked = replace(maze, targets=torch.full_like(maze.targets, -1))  # without the answer
+    for before, word in pairwise(words):
+        if word.endswith(".png") and not before.startswith("--") and not Path(word).exists():
+            draw.save_png(task.describe(asked), word)
+
+
 def try_python(block: md.Block, page: Path, space: dict[str, Any]) -> None:
     """Execute it, with line numbers of the page."""
     tree = ast.parse(block.text)
@@ -100,6 +113,7 @@ def try_command(words: list[str], *, only_parsed: bool) -> None:
         app.parse_args(rest, print_error=False, exit_on_error=False)
         if tiny is not None and not only_parsed:
             make_room(tiny[tiny.index("--out") + 1] if "--out" in tiny else None)
+            provide_drawings(tiny)
             with pytest.raises(SystemExit) as ended:
                 run(tiny)
             assert ended.value.code == 0, " ".join(["iterant", *tiny])
