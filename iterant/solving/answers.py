@@ -36,6 +36,14 @@ class Answer:
     answered_at: Tensor
     """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how long the problems took, and how many came to an end."""
+        count, done = len(self.steps), int(self.settled.sum())
+        least, most = int(self.steps.min()), int(self.steps.max())
+        took = f"{least}" if least == most else f"{least} to {most}"
+        shape = " × ".join(map(str, self.prediction.shape[1:]))
+        return f"<b>{count} answers</b> of {shape}: {done} settled, after {took} iterations"
+
 
 class Gathering:
     """Answers as they come in, one row a sample of the whole batch."""

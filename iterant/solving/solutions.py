@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import torch
@@ -74,6 +75,14 @@ class Solution:
     """Whether that one equals the true answer: never counted as the network's own"""
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer that the film holds, in words where they are few and small"""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        ended = "settled" if self.settled else "stopped without settling"
+        judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
+        said = self.problem.unsolvable or self.answer or "no answer"
+        words = f"{said}; {ended} after {self.steps} iterations; {judged_as}"
+        return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(words)}"
 
     def described(self) -> dict[str, Any]:
         """Everything that JSON can hold; positions of an answer are rows of digits."""

@@ -13,6 +13,8 @@ from iterant.draw import png
 from iterant.evaluation import Curve
 from iterant.nets import build
 from iterant.runs import RunFolder
+from iterant.solving import solutions
+from iterant.tasks.reading import gather
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -52,3 +54,14 @@ def test_a_run_says_where_it_is_and_how_far(tmp_path: Path) -> None:
     shown = run._repr_html_()
     assert "a&amp;b" in shown
     assert "stopped, time &lt;over&gt;, 1,200 of 5,000 updates, 50.0% on validation" in shown
+
+
+def test_answers_and_solutions_say_how_they_ended() -> None:
+    task = iterant.task("mazes")
+    net = iterant.load("mazes")
+    answer = iterant.solve(net, task.sample(2, size=5, seed=1).inputs)
+    assert "2 answers</b> of 16 × 16: 2 settled, after" in answer._repr_html_()
+    problems = gather(iterant.task("prefix-sums"), "101").problems
+    (solution,) = solutions(iterant.load("prefix-sums"), iterant.task("prefix-sums"), problems)
+    assert "110; settled after" in solution._repr_html_()
+    assert solution._repr_html_().endswith("iterations; right")
