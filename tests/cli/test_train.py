@@ -60,6 +60,8 @@ VALUES: dict[str, tuple[tuple[str, ...], object]] = {
     "optimizer": (("sgd",), "sgd"),
     "schedule": (("constant",), "constant"),
     "precision": (("bf16",), "bf16"),
+    "choose": (("watch",), "watch"),
+    "pool_damage_kinds": (("jitter", "disc"), ["jitter", "disc"]),
 }
 """Values for the fields that are no plain numbers."""
 
