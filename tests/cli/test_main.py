@@ -152,7 +152,9 @@ def test_a_reader_that_goes_away_is_no_failure_to_speak_of() -> None:
 
 def test_an_interrupted_command_leaves_with_130() -> None:
     script = (
-        "import iterant.cli.sample as sample, time, sys\n"
+        "import iterant.cli.sample as sample, signal, time, sys\n"
+        # Whoever starts the tests in the background has the signal ignored, here too.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
         "from iterant.cli.main import run\nrun(['sample', 'mazes'])"
     )
