@@ -11,6 +11,8 @@ import pytest
 from iterant.errors import RunError
 from iterant.runs import files
 from iterant.runs.files import read_json, remove_leftovers, write_atomic, write_json
+from iterant.runs.jsonlines import append_line, read_lines
+from iterant.runs.results import write_result
 
 CONTENT = {"seed": 3, "rate": 1e-3, "name": "maze é", "sizes": [9, 13], "deep": {"a": None}}
 
@@ -189,3 +191,24 @@ def test_leftovers_are_removed_and_other_files_stay(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     remove_leftovers(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == [".hidden", "a.json"]
+
+
+def test_a_full_disk_keeps_the_result_that_was_there(small_disk: Path) -> None:
+    path = write_result("figures", {"accuracy": 0.5}, folder=small_disk)
+    before = path.read_bytes()
+    with pytest.raises(RunError, match="disk is full") as caught:
+        write_result("figures", {"accuracy": [0.25] * 1_000_000}, folder=small_disk)
+    one_line(caught)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in small_disk.iterdir()] == ["figures.json"]
+
+
+def test_a_full_disk_keeps_the_metrics_that_were_there(small_disk: Path) -> None:
+    path = small_disk / "metrics.jsonl"
+    append_line(path, {"step": 1})
+    with pytest.raises(RunError, match="disk is full") as caught:
+        append_line(path, {"text": "x" * (2 << 20)})
+    one_line(caught)
+    assert read_lines(path) == [{"step": 1}]
+    append_line(path, {"step": 2})  # what did not fit left its room
+    assert read_lines(path) == [{"step": 1}, {"step": 2}]
