@@ -136,7 +136,7 @@ def resolved(
     if net is None and file is not None:
         net = recipe_from_file(file, names.recipe(word, task.spec.name)).net
     # The book has other figures for other networks, so the network is known first.
-    base = names.recipe(word, task.spec.name, net or Recipe.net)
+    base = names.recipe(word, task.spec.name, net)
     filed = base if file is None else recipe_from_file(file, base)
     return base, filed.changed(**changes)
 
