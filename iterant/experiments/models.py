@@ -19,7 +19,6 @@ from typing import Any
 from iterant import names
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
-from iterant.training.recipes import RECIPES
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,6 @@ class Model:
     """Shown with the rule of the most confident iteration too, as the paper shows plain DT"""
     pace: float = 5.0
     """Milliseconds an update on an H200, from results/training-update-h200.json"""
-
-    @property
-    def available(self) -> bool:
-        """Whether this version has the recipe."""
-        return self.word in RECIPES
 
     def recipe(self, **changes: Any) -> Recipe:
         """The whole recipe; ``changes`` come last."""

@@ -88,7 +88,7 @@ def _theirs(value: Value | None, said: str) -> str:
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     """Seeds done and wanted, over all models of an experiment."""
-    models = [model for model in experiment.models if model.available]
+    models = experiment.models
     done = sum(min(len(records.of(model.key)), model.seeds) for model in models)
     return done, sum(model.seeds for model in models)
 

@@ -96,7 +96,7 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[Unit]:
     """Units that are not recorded yet: a seed of every model, then the next."""
-    models = [model for model in experiment.models if model.available]
+    models = experiment.models
     most = max((seeds or model.seeds for model in models), default=0)
     return [
         Unit(model.key, seed)

@@ -47,11 +47,10 @@ class _Around(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (beside,), (gradient,) = ctx.saved_tensors, gradients
-        total = None
-        for side in range(beside.shape[1]):
-            part = _with_wall(gradient[:, side])[beside[:, side ^ 1]]
-            total = part if total is None else total + part
-        return total, None  # type: ignore[return-value]
+        total = _with_wall(gradient[:, 0])[beside[:, 1]]
+        for side in range(1, beside.shape[1]):
+            total = total + _with_wall(gradient[:, side])[beside[:, side ^ 1]]
+        return total, None
 
 
 class _Near(torch.autograd.Function):

@@ -102,8 +102,6 @@ def test_every_number_of_the_paper_is_shown() -> None:
     "model", [model for model in MODELS.values() if model.task != "chess"], ids=lambda m: m.key
 )
 def test_every_model_can_be_trained(model: Model) -> None:
-    if not model.available:
-        pytest.skip(f"this version has no recipe {model.word!r}")
     recipe = model.recipe()
     assert plan(task(model.task), recipe.changed(width=4)).updates > 0
     if model.alpha is not None:
@@ -121,8 +119,7 @@ def test_grids_shrink_in_proportion() -> None:
     assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
     assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
     for model in MODELS.values():
-        if model.available:
-            model.recipe(**smaller(model))
+        model.recipe(**smaller(model))
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
