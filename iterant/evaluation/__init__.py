@@ -5,6 +5,7 @@
 
 curve.py     the outcome: accuracy, peak, loss after it, intervals, cost
 cost.py      floating-point operations of a network's parts
+far.py       two looks after very many iterations
 judging.py   thinking about problems and keeping accounts
 portions.py  as many at a time as memory holds
 trade.py     many halting rules in one run; what compaction changes
@@ -12,6 +13,7 @@ trade.py     many halting rules in one run; what compaction changes
 
 from iterant.evaluation.cost import Operations, operations
 from iterant.evaluation.curve import Curve, wilson
+from iterant.evaluation.far import Far, judge_far
 from iterant.evaluation.judging import (
     budget_of,
     evaluate,
@@ -35,6 +37,7 @@ __all__ = [
     "Bargain",
     "Compaction",
     "Curve",
+    "Far",
     "Operations",
     "answers",
     "budget_of",
@@ -42,6 +45,7 @@ __all__ = [
     "evaluate",
     "is_finite",
     "judge",
+    "judge_far",
     "like",
     "operations",
     "portions",

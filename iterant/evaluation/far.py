@@ -1,0 +1,118 @@
+"""Judging after very many iterations: far larger problems than a network was trained on.
+
+    >>> far = judge_far(net, task, task.sample(100, size=201, seed=7), steps=10_000)
+    >>> far.solved, far.solved_at_twice, far.lost
+    (100, 100, 0)
+
+Two looks are taken, after so many iterations and after twice as many. Local rules think only
+where something changes; other networks think everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from iterant.evaluation.curve import wilson
+from iterant.evaluation.judging import judge, like
+from iterant.nets.active import TOLERANCE, Active
+from iterant.nets.local_rule import LocalRule
+from iterant.nets.protocol import Net, readout_of
+from iterant.tasks.protocol import Batch, Task
+
+SQUARES_AT_ONCE = 1 << 20
+"""Of a portion: what the recall of all its squares takes decides the memory."""
+
+_NAMED = 20
+"""How many wrong problems are named."""
+
+
+@dataclass(frozen=True)
+class Far:
+    """What two looks found."""
+
+    problems: int
+    steps: int
+    """Iterations until the first look"""
+    solved: int
+    """Problems solved at the first look"""
+    solved_at_twice: int
+    """Problems solved at the second"""
+    wrong: list[int]
+    """The first problems that were not solved at the second look"""
+    lost: int | None = None
+    """Problems solved at the first look and not at the second; None: only counts were kept"""
+    more: dict[str, Any] = field(default_factory=dict)
+    """How it was thought about"""
+    prediction: Tensor | None = None
+    """Answers of the second look, where they were kept"""
+
+    def figures(self) -> dict[str, Any]:
+        """All of it for a result file."""
+        lost = {} if self.lost is None else {"lost": self.lost}
+        return {
+            "solved": self.solved, "solved at twice": self.solved_at_twice, **lost, **self.more,
+            "wrong": self.wrong, "problems": self.problems, "iterations": self.steps,
+            "interval": wilson(torch.tensor(self.solved), self.problems).tolist(),
+        }  # fmt: skip
+
+
+def judge_far(net: Net, task: Task, batch: Batch, steps: int) -> Far:
+    """Look after so many iterations and after twice as many."""
+    if isinstance(net, LocalRule):
+        return _where_it_changes(net, task, batch, steps)
+    return _everywhere(net, task, batch, steps)
+
+
+def _where_it_changes(net: LocalRule, task: Task, batch: Batch, steps: int) -> Far:
+    looks: tuple[list[Tensor], list[Tensor]] = ([], [])
+    predictions = []
+    latest = worked = squares = resting = 0
+    portion = max(1, SQUARES_AT_ONCE // (batch.targets[0].numel() // net.config.stem**2))
+    for first in range(0, len(batch), portion):
+        part = batch[first : first + portion]
+        inputs = like(net, part.inputs)
+        thinking = Active(net, inputs)
+        for found in looks:
+            thinking.go_on(steps)
+            with torch.no_grad():
+                logits = net.answer(thinking.features)
+                prediction = readout_of(net).predict(logits, inputs).cpu()
+            found.append(task.solved(prediction, part))
+        predictions.append(prediction)
+        worked, squares = worked + thinking.worked, squares + thinking.squares
+        resting += len(part) if thinking.resting else 0
+        latest = max(latest, thinking.last)
+    right, twice = (torch.cat(found) for found in looks)
+    how = {
+        "thinking": f"only where something changed by more than {TOLERANCE:g}",
+        "computations a square": worked / squares,
+        "problems in portions that rest": resting,
+        "last iteration in which anything changed": latest,
+    }
+    return Far(
+        len(batch), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
+        int((right & ~twice).sum()), how, torch.cat(predictions),
+    )  # fmt: skip
+
+
+def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> Far:
+    marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
+    curve = judge(net, task, batch, steps=2 * steps, at=marks)
+    peak, height = curve.peak
+    how = {
+        "peak": {"iterations": peak, "accuracy": height},
+        "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
+        "change at the end": curve.change, "thinking": "everywhere",
+    }  # fmt: skip
+    return Far(
+        len(batch), steps, int(curve.solved[curve.steps.index(steps)]), int(curve.solved[-1]),
+        [] if curve.right is None else _first_wrong(curve.right), more=how,
+    )  # fmt: skip
+
+
+def _first_wrong(right: Tensor) -> list[int]:
+    return (~right).nonzero().flatten().tolist()[:_NAMED]
