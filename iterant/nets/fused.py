@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from iterant.nets.base import PaperNet
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.layers import ResidualBlock
 
@@ -105,7 +106,7 @@ class Tape:
 class Fused:
     """The network's four methods over its own weights, for training."""
 
-    def __init__(self, net: DeepThinking) -> None:
+    def __init__(self, net: PaperNet) -> None:
         """Wrap a network; it goes on holding the weights."""
         if net.config.group_norm:
             raise TypeError("group norm has no fused form")
@@ -121,7 +122,7 @@ class Fused:
             if net.recall is None
             else (Layer(net.recall.weight, 0, width), Layer(net.recall.weight, width))
         )
-        blocks = [block for block in net.block if isinstance(block, ResidualBlock)]
+        blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
         self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
         convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
         self._head = [Layer(layer.weight) for layer in convs]

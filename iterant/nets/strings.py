@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from iterant.nets.deep_thinking import DeepThinking
+from iterant.nets.base import PaperNet
 from iterant.nets.fused import Fused, Layer, can_fuse
 from iterant.nets.row_layers import RowLayer, RowTape
 from iterant.nets.row_programs import RowProgram, can_tile, prepare
@@ -34,8 +34,10 @@ class FusedStrings(Fused):
     """`Fused` for networks of one dimension."""
 
     tape: RowTape
+    repeats = True
+    """Whether every iteration has the same weights, as programs of many iterations want it"""
 
-    def __init__(self, net: DeepThinking) -> None:
+    def __init__(self, net: PaperNet) -> None:
         """Wrap a network; it goes on holding the weights."""
         super().__init__(net)
         self.tape = RowTape()
@@ -46,7 +48,7 @@ class FusedStrings(Fused):
         first = [] if features is None else [features]
         self.looping = [RowLayer(layer) for layer in (*first, *blocks)]
         self.heading = [RowLayer(layer) for layer in self._head]
-        self._tileable = can_tile(net.projection.weight, net.config.width)
+        self._tileable = self.repeats and can_tile(net.projection.weight, net.config.width)
         if self._tileable:
             prepare(net.config.width, net.projection.weight.dtype)
 
@@ -66,8 +68,13 @@ class FusedStrings(Fused):
         """One iteration."""
         return self.stretch(features, memory, 1)[-1]
 
-    def stretch(self, features: Tensor, memory: Tensor | None, count: int) -> tuple[Tensor, ...]:
-        """The features after each of ``count`` iterations; without gradients, after the last."""
+    def stretch(
+        self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
+    ) -> tuple[Tensor, ...]:
+        """The features after each of ``count`` iterations; without gradients, after the last.
+
+        ``done``: iterations before them, for networks whose iterations differ.
+        """
         if not torch.is_grad_enabled():
             return (_walk(self, features, memory, count),)
         run: Any = _Stretch.apply  # torch leaves it untyped
@@ -113,10 +120,10 @@ def fused(net: object) -> Fused | None:
     """The fastest form of a network that computes the same; None where there is none."""
     if not can_fuse(net):
         return None
-    return FusedStrings(net) if _can_string(net) else Fused(net)
+    return FusedStrings(net) if can_string(net) else Fused(net)
 
 
-def _can_string(net: DeepThinking) -> bool:
+def can_string(net: PaperNet) -> bool:
     """Whether `FusedStrings` is the faster one."""
     config = net.config
     wide = config.dims == 1 and config.width >= _WIDE and not config.bounded
@@ -195,7 +202,7 @@ class _Stretch(Function):
         made = torch.empty_like(inputs)
         made[-1, -1].zero_()
         if gradients[-1] is not None:
-            _arrive(gradients[-1], rows.unpack(ctx.ends[-1]), rows.unpack(made[-1, -1]))
+            arrive(gradients[-1], rows.unpack(ctx.ends[-1]), rows.unpack(made[-1, -1]))
         into, relu = inputs.new_empty(size, width), net.net.config.recall_relu
         if ctx.program is not None and all(gradient is None for gradient in gradients[:-1]):
             ctx.program.run(net.tiles(1), inputs, end=into, count=count, memory=None, relu=relu,
@@ -210,7 +217,7 @@ class _Stretch(Function):
                 arriving = gradients[i - 1] if i else None
                 if arriving is not None:
                     part = torch.empty_like(arriving)
-                    _arrive(arriving, rows.unpack(inputs[0, i]), part)
+                    arrive(arriving, rows.unpack(inputs[0, i]), part)
                     rows.unpack(to).add_(part)
         flat = (depth, count * size, width)
         net.tape.put_stack(net.looping, inputs.view(flat), made.view(flat))
@@ -218,7 +225,7 @@ class _Stretch(Function):
         return rows.unpack(into), None, memory, None, None
 
 
-def _arrive(gradient: Tensor, y: Tensor, out: Tensor) -> None:
+def arrive(gradient: Tensor, y: Tensor, out: Tensor) -> None:
     """Write the gradient before a ReLU from the one after it, where it made ``y``."""
     torch.ops.aten.threshold_backward.grad_input(gradient, y, 0, grad_input=out)
 

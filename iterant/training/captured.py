@@ -21,7 +21,7 @@ from iterant.engine import State
 from iterant.engine import last as last_of
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fused import Fused
-from iterant.nets.protocol import Net
+from iterant.nets.protocol import Net, depth_of
 from iterant.training.hands import Learned, Stretch, begin_again, push_back, stretch_loss
 from iterant.training.thoughts import thoughts
 
@@ -63,7 +63,7 @@ class CapturedHands:
         self.net, self.smoothing, self.scale = net, smoothing, scale
         # Steps of the paper's recurrent networks are all alike; others may ask for their number,
         # and then every number is a graph of its own.
-        self._counts = not isinstance(net, Fused | DeepThinking)
+        self._counts = depth_of(net) is not None or not isinstance(net, Fused | DeepThinking)
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         for weight in self._weights:
             weight.grad = torch.zeros_like(weight)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from iterant import names
 from iterant.errors import NetError, RecipeError
 from iterant.nets.protocol import Net, depth_of
-from iterant.nets.strings import fused
+from iterant.nets.towers import fastest
 from iterant.training.captured import CapturedHands, Repeated
 from iterant.training.crew import Crew
 from iterant.training.hands import Hands, PlainHands
@@ -62,7 +62,7 @@ class Learner:
         self.dtype: torch.dtype = names.find("precision", recipe.precision)
         self.working = self._working()
         self.net = _as_net(self.working)
-        self.fast = fused(self.working)
+        self.fast = fastest(self.working)
         spare_the_compiler()
         self.optimizer = optimizer_of(recipe, self.module)
         self.scaling = Scaling(device) if self.dtype == torch.float16 else None

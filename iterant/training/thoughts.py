@@ -24,6 +24,6 @@ def thoughts(
         return think(net, inputs, steps=steps, state=state)
     net.check(inputs)
     first = state or State(net.start(inputs))
-    made = net.stretch(first.features, net.read(inputs), steps)
+    made = net.stretch(first.features, net.read(inputs), steps, first.step)
     before = first.step + (steps if not torch.is_grad_enabled() else 1)
     return [Thought(net, State(phi, before + i), inputs) for i, phi in enumerate(made)]
