@@ -17,6 +17,7 @@ import torch
 
 from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject, analyze
 from iterant.analysis.flips import Flips
+from iterant.errors import IterantError
 from iterant.evaluation import budget_of, judge
 from iterant.experiments.models import Look, Model, Trial
 from iterant.halting import MostConfident
@@ -71,7 +72,11 @@ def measure(
         if look.first_seed_only and seed:
             continue
         begun = time.monotonic()
-        figures["studies"][look.name] = looked(subject, look, model, share)
+        try:
+            figures["studies"][look.name] = looked(subject, look, model, share)
+        except (IterantError, RuntimeError) as failure:  # what was trained and tested is kept
+            figures["studies"][look.name] = {"skipped": f"it failed: {failure}"}
+            say(f"{model.key} {look.name} failed: {failure}")
         say(f"{model.key} {look.name}: {time.monotonic() - begun:.1f} s")
     return figures
 

@@ -98,8 +98,8 @@ class Unit:
         return f"{self.model}-s{self.seed}"
 
 
-_STRINGS = (Trial(24, 1000, 100), Trial(32, 1000, 100), Trial(48, 1000, 300), Trial(512, 500, 500))
-_LONG = (Trial(512, 500, 500),)
+_STRINGS = (Trial(24, 1000, 100), Trial(32, 1000, 100), Trial(48, 1000, 300), Trial(512, 200, 500))
+_LONG = _STRINGS[-1:]
 _SUMS_LOOKS = (
     Look("clean"), Look("noise"), Look("zeros"), Look("swap"), Look("convergence"),
     Look("bit-flip", first_seed_only=True),
@@ -176,7 +176,7 @@ def _chess() -> Iterator[Model]:
 
 def _ours() -> Iterator[Model]:
     # A rule that looks one position far needs an iteration a position, and some more.
-    strings = (*_STRINGS[:-1], Trial(512, 500, 700))
+    strings = (*_STRINGS[:-1], Trial(512, 200, 700))
     yield Model("sums-ours", "prefix-sums", "", "ours", word=OURS, tests=strings,
                 looks=_SUMS_LOOKS, look_size=48, pace=4.0)  # fmt: skip
     yield Model("mazes-ours", "mazes", "", "ours", word=OURS, tests=(*_IMAGES, *_FAR),

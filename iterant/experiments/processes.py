@@ -3,8 +3,9 @@
     >>> in_processes(units(["sums-recall-a1"], range(5)), processes=2, out="runs.jsonl",
     ...              device="cuda", time_limit="9m")
 
-What a GPU library keeps in a process, a NaN or a crash ends with the unit. Starting costs seconds a
-unit; two or three processes side by side hide them. Only this process writes the records.
+What a GPU library keeps in a process, a NaN or a crash ends with the unit, and one that hangs is
+ended when its time is long over. Starting costs seconds a unit; a few processes side by side hide
+them. Only this process writes the records.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from iterant.experiments.records import keep
 from iterant.runs import read_lines
 from iterant.runs.files import PathLike, make_folder
 from iterant.training.stopping import Clock, seconds
+
+PATIENCE = 30.0
+"""Seconds after the limit when a process that is still there hangs, and is ended."""
 
 
 def in_processes(
@@ -58,7 +62,10 @@ def in_processes(
                      "time_limit": None if limit is None else max(left, 1.0)}  # fmt: skip
             process = multiprocessing.get_context("spawn").Process(target=alone, args=(unit, given))
             process.start()
-            process.join()
+            process.join(None if limit is None else max(limit - clock.elapsed, 0.0) + PATIENCE)
+            if process.is_alive():
+                process.kill()
+                process.join()
             found = read_lines(part) if part.exists() else []
             with writing:
                 for record in found:

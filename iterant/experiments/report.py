@@ -36,7 +36,7 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   training accuracy, which is what the paper reports; **of them** says how many those are.
 - **beside it**: above or below only where the 95 % intervals are apart (Student's t for ours, 1.96
   standard errors for the paper's); otherwise no difference is shown. One seed says nothing.
-- Test sets are ours and smaller than the paper's: 500 strings of 512 bits, 1,000 of 48, 1,000 mazes
+- Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48, 1,000 mazes
   of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
 - A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
   nothing later could replace it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import campaign as module
+from iterant.experiments import processes
 from iterant.experiments.campaign import DECIDED, campaign
 from iterant.experiments.models import MODELS, Model, Trial, Unit, units
 from iterant.experiments.processes import in_processes
@@ -147,3 +149,20 @@ def test_a_process_a_unit(tmp_path: Path) -> None:
     assert {unit.name for unit in left} == {"tiny-s0", "sums-n0-s1"}
     assert read_records(tmp_path / "kept").names == {"sums-n0-s0"}
     assert any(line.startswith("tiny-s0: no record, exit code") for line in said)
+
+
+def hanging(unit: Unit, given: dict[str, Any]) -> None:
+    """What a process may do that waits for a GPU in vain."""
+    time.sleep(600)
+
+
+def test_a_process_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "alone", hanging)
+    monkeypatch.setattr(processes, "PATIENCE", 0.2)
+    said: list[str] = []
+    left = in_processes(
+        [Unit("sums-n0", 0)], processes=1, out=tmp_path / "all.jsonl", runs=tmp_path / "runs",
+        time_limit=0.1, say=said.append,
+    )  # fmt: skip
+    assert left == [Unit("sums-n0", 0)]
+    assert said == ["sums-n0-s0: no record, exit code -9"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from exact import exact_prefix_sums
 
 import iterant
 from iterant.analysis import Subject
+from iterant.experiments import measuring
 from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
-from iterant.experiments.measuring import by_iteration, history, looked
+from iterant.experiments.measuring import by_iteration, history, looked, measure
 from iterant.experiments.models import MODELS, Look, Model, Trial
 from iterant.experiments.records import Record
 from iterant.nets import build, variant_config
@@ -85,8 +87,28 @@ def test_a_plan_holds_every_seed_once(
     assert names[0] == "sums-recall-a1-s0"
     wanted = [m for m in MODELS.values() if m.key.startswith("sums-")]
     assert len(names) == len(set(names)) == sum(model.seeds for model in wanted)
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--list", "--models", "sums-ff", "--done"])
+    asked = ["--list", "--models", "sums-ff", "--units", "sums-n0-s2", "sums-ff-s0", "--done"]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *asked])
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert caught.value.code == 0
-    assert capsys.readouterr().out.startswith("sums-ff-s0")
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == ["sums-n0-s2", "sums-ff-s0"]
+
+
+def test_a_study_that_fails_does_not_lose_the_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
+                        batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
+    model = replace(MODEL, tests=(Trial(8, 2, 3),), looks=(Look("clean"),))
+
+    def fail(*given: object) -> None:
+        raise RuntimeError("CUDA: out of luck")
+
+    monkeypatch.setattr(measuring, "looked", fail)
+    said: list[str] = []
+    found = measure(model, run, iterant.load(run.path), SUMS, seed=0, say=said.append)
+    assert len(found["tests"]["8"]["solved"]) == 3
+    assert found["studies"] == {"clean": {"skipped": "it failed: CUDA: out of luck"}}
+    assert said[-2] == "m clean failed: CUDA: out of luck"
