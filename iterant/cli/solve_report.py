@@ -52,8 +52,6 @@ _SHEET = 64
 """Problems on one picture."""
 _TURNS = 12
 """Changes of an answer that are printed: the first and the last ones."""
-_LOW, _AROUND = 10, 10
-"""Lines of a picture that had to be made smaller: at least, and less than the terminal has."""
 _WIDE = 60
 """Signs of an answer in a table."""
 
@@ -128,7 +126,8 @@ class Report:
         drawn = replace(whole, caption="")
         text = terminal(drawn, screen)
         if screen.is_terminal and max(map(len, text.plain.splitlines())) > screen.width:
-            text = terminal(drawn, screen, lines=max(_LOW, screen.height - _AROUND))
+            # Nothing follows that must stay in sight, so that its height is no limit here.
+            text = terminal(drawn, screen, lines=len(drawn.cells))
         screen.print(text, soft_wrap=True)
         screen.print(whole.caption, style="dim", soft_wrap=not screen.is_terminal)
         for name, words in facts(solution):

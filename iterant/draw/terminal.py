@@ -5,7 +5,8 @@
 
 Cells with signs on them (boards, bits) are three columns wide where there is room, one where
 there is not; plain cells (mazes) are half a character tall, two above one another in one "▀", so
-that they come out about square.
+that they come out about square. What is too large for that is drawn in dots (`iterant.draw.dots`),
+and what is too large for dots is made smaller, which is said below it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from iterant.draw.dots import TALL, WIDE, dots, ranked, thinned
 from iterant.tasks.protocol import Description, Glyph
 
 Cells = NDArray[np.uint8]
@@ -33,7 +35,8 @@ def terminal(
 ) -> Text:
     """The description as a terminal shows it; its plain text where that cannot be shown.
 
-    With ``lines``, what is wider than the terminal or takes more lines than that is made smaller.
+    With ``lines``, what is wider than the terminal or takes more lines than that is drawn in dots
+    or made smaller; without, it is given as text where it is too wide.
     """
     console = console or Console()
     heading = Text(description.title, style="bold")
@@ -59,9 +62,37 @@ def _coloured(description: Description, width: int, lines: int | None) -> Text |
     cells = _with_moves(description)
     if cells.shape[1] > width or len(cells) > rows:
         cells = squeezed(cells)
-    if lines is not None:
-        cells = fitted(cells, width, rows)
-    return _halves(cells) if cells.shape[1] <= width else None
+    if cells.shape[1] <= width and len(cells) <= rows:
+        return _halves(cells)
+    return None if lines is None else _smaller(narrow_framed(cells), width, lines)
+
+
+def _smaller(cells: Cells, width: int, lines: int) -> Text:
+    """In dots, made smaller where even those have no room; blurred where nothing has a colour."""
+    if cells.shape[1] <= width and len(cells) <= 2 * lines:
+        return _halves(cells)
+    ranks, factor = thinned(ranked(cells), WIDE * max(1, width), TALL * max(1, lines - 1))
+    if factor == 1.0:
+        return dots(cells)
+    if not ranks.any():
+        return _halves(fitted(cells, width, 2 * lines))
+    said = Text(f"drawn {factor:.2g} times smaller; only what has a colour", style="dim")
+    said.truncate(width, overflow="ellipsis")
+    return Text("\n").join([dots(cells, ranks), said])
+
+
+def narrow_framed(cells: Cells) -> Cells:
+    """The cells with a frame of one cell where there was a wider one of one colour."""
+    height, width = cells.shape[:2]
+    depth, most = 0, (min(height, width) - 1) // 2
+    while depth < most:
+        ring = np.ones((height, width), dtype=np.bool_)
+        ring[depth + 1 : height - depth - 1, depth + 1 : width - depth - 1] = False
+        if (cells[ring] != cells[0, 0]).any():
+            break
+        depth += 1
+    cut = max(0, depth - 1)
+    return cells[cut : height - cut, cut : width - cut]
 
 
 def fitted(cells: Cells, columns: int, rows: int) -> Cells:
