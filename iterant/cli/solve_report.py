@@ -37,8 +37,9 @@ from rich.text import Text
 from iterant.cli.failures import say
 from iterant.cli.figures import share
 from iterant.draw.animation import MOVING, check_animation, save_animation
+from iterant.draw.dots import TALL
 from iterant.draw.pictures import check_png, save_png
-from iterant.draw.terminal import terminal
+from iterant.draw.terminal import squeezed, terminal
 from iterant.draw.thinking import SIDE_BY_SIDE, lasting, outcome, thinking
 from iterant.errors import UsageError
 from iterant.runs.files import shown, write_json
@@ -52,6 +53,8 @@ _SHEET = 64
 """Problems on one picture."""
 _TURNS = 12
 """Changes of an answer that are printed: the first and the last ones."""
+_BELOW = 9
+"""Lines of the terminal for what is said below a picture, the title and the prompt."""
 _WIDE = 60
 """Signs of an answer in a table."""
 
@@ -124,10 +127,10 @@ class Report:
         screen = self.console
         whole = outcome(self.task, solution)
         drawn = replace(whole, caption="")
-        text = terminal(drawn, screen)
-        if screen.is_terminal and max(map(len, text.plain.splitlines())) > screen.width:
-            # Nothing follows that must stay in sight, so that its height is no limit here.
-            text = terminal(drawn, screen, lines=len(drawn.cells))
+        # Whole in sight with the facts below it if it can be; never made smaller for its height.
+        least = len(squeezed(drawn.cells)) // TALL + 2
+        room = max(screen.height - _BELOW, least) if screen.is_terminal else None
+        text = terminal(drawn, screen, lines=room)
         screen.print(text, soft_wrap=True)
         screen.print(whole.caption, style="dim", soft_wrap=not screen.is_terminal)
         for name, words in facts(solution):
@@ -190,6 +193,8 @@ def _ending(solution: Solution) -> str:
     since = solution.history[-1][0].step if solution.history else solution.steps
     about = "" if solution.film.every == 1 else "about "
     held = f"the answer is the same since {about}iteration {since:,}"
+    if since == solution.steps > 1:
+        held = "the answer was still changing"
     if solution.settled:
         return f"after {solution.steps:,} iterations; {held}"
     if solution.answered_at < solution.steps:

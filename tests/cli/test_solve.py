@@ -60,6 +60,14 @@ def test_a_string_from_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
     assert "%" in said["sure"]
 
 
+def test_an_answer_that_changed_at_the_last_iteration_is_not_said_to_stand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, output, _ = solve(capsys, "prefix-sums", "1011001", "--max-steps", "4")
+    stopped = "after 4 iterations without settling; the answer was still changing"
+    assert facts(output)["stopped"].startswith(stopped)
+
+
 def test_a_string_from_a_stream(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

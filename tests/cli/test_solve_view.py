@@ -42,8 +42,10 @@ def test_a_terminal_of_any_size_shows_thinking_and_then_the_answer(
         run(["solve", "mazes", "--size", "33", "--seed", "1"])
     shown = screen.getvalue()
     assert "thinking: iteration 1, the a" in shown
-    # Half blocks, or dots where those are too wide.
-    assert "▀" in shown if int(columns) >= 60 else "⣿" in shown
+    # Half blocks, or dots where those do not fit; dots are never made smaller for the height.
+    assert ("▀" in shown) == (int(rows) == 50)
+    assert ("⣿" in shown) == (int(rows) < 50)
+    assert "times smaller" not in shown or int(rows) < 20
     assert "one way from start to end" in shown
 
 
