@@ -58,6 +58,7 @@ _WHERE: dict[str, dict[str, str]] = {
         "adam": "iterant.training.parts:adam",
         "adamw": "iterant.training.parts:adamw",
         "sgd": "iterant.training.parts:sgd",
+        "muon": "iterant.training.parts:muon",
     },
     "schedule": {
         "steps": "iterant.training.parts:steps",

@@ -79,11 +79,10 @@ def mirrored(inputs: Tensor, wanted: Tensor, chosen: Tensor) -> tuple[Tensor, Te
     A king and a rook of one side at home may be about to castle, which has no mirror image; the
     planes do not hold castling rights, so such positions stay as they are.
     """
-    king, rook = inputs[:, [0, 6]], inputs[:, [4, 10]]  # the mover's, the opponent's
-    home = torch.tensor([7, 0], device=inputs.device)  # their back ranks
-    side = torch.arange(2, device=inputs.device)
-    at_home = (king[:, side, home, 4] > 0) & (rook[:, side, home][..., [0, 7]] > 0).any(-1)
-    turned = chosen.to(inputs.device) & ~at_home.any(-1)
+    turned = chosen.to(inputs.device)
+    for king, rook, home in ((0, 4, 7), (6, 10, 0)):  # the mover's, the opponent's, back ranks
+        rooks = (inputs[:, rook, home, 0] > 0) | (inputs[:, rook, home, 7] > 0)
+        turned = turned & ~((inputs[:, king, home, 4] > 0) & rooks)
     return (
         torch.where(turned.view(-1, 1, 1, 1), inputs.flip(-1), inputs),
         torch.where(turned.view(-1, 1, 1), wanted.flip(-1), wanted),

@@ -22,7 +22,14 @@ from iterant.engine import last as last_of
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fused import Fused
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.hands import Learned, Stretch, begin_again, push_back, stretch_loss
+from iterant.training.hands import (
+    Criterion,
+    Learned,
+    Stretch,
+    begin_again,
+    push_back,
+    stretch_loss,
+)
 from iterant.training.thoughts import thoughts
 
 # torch leaves its CUDA module untyped.
@@ -58,9 +65,11 @@ class CapturedHands:
         module: nn.Module,
         smoothing: float = 0.0,
         scale: Tensor | None = None,
+        places: float = 0.0,
     ) -> None:
         """Work on ``net``, whose parameters are those of ``module``."""
-        self.net, self.smoothing, self.scale = net, smoothing, scale
+        self.net, self.scale = net, scale
+        self.criterion = Criterion(smoothing, places)
         # Steps of the paper's recurrent networks are all alike; others may ask for their number,
         # and then every number is a graph of its own.
         self._counts = depth_of(net) is not None or not isinstance(net, Fused | DeepThinking)
@@ -149,7 +158,7 @@ class CapturedHands:
     ) -> tuple[Tensor, list[Tensor]]:
         inputs, targets = buffers.inputs, buffers.targets
         state = begin_again(self.net, inputs, State(buffers.features, start), buffers.restart)
-        loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.smoothing)
+        loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.criterion)
         push_back(self.net, loss * stretch.weight, self.scale)
         trail = [state.features.detach() for state in states]
         return loss.detach(), trail if keep else trail[-1:]

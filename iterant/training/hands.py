@@ -77,19 +77,51 @@ class Hands(Protocol):
         """
 
 
-def criterion(
-    net: Net, logits: Tensor, inputs: Tensor, targets: Tensor, smoothing: float
-) -> Tensor:
-    """Cross-entropy: the mean over a problem's counted positions, then over problems."""
-    exact = logits if logits.dtype == torch.float64 else logits.float()
-    losses = functional.cross_entropy(
-        exact, targets, reduction="none", label_smoothing=smoothing
-    ).flatten(1)
-    counted = readout_of(net).counted(inputs)
-    if counted is None:
-        return losses.mean()
-    weights = counted.flatten(1).to(losses.dtype)
-    return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+@dataclass(frozen=True)
+class Criterion:
+    """What a loss asks of logits."""
+
+    smoothing: float = 0.0
+    """Of labels"""
+    places: float = 0.0
+    """Share of the question at which positions class 1 is; the rest: which class each position has
+
+    Where few of many positions are of class 1, as the two squares of a move, the second question
+    is nearly answered by "nowhere", and the first has to be learned from what is left.
+    """
+
+    def __call__(self, net: Net, logits: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy: the mean over a problem's counted positions, then over problems."""
+        exact = logits if logits.dtype == torch.float64 else logits.float()
+        counted = readout_of(net).counted(inputs)
+        loss: Tensor | float = 0.0
+        if self.places < 1:
+            loss = (1 - self.places) * self._classes(exact, targets, counted)
+        if self.places > 0:
+            loss = loss + self.places * self._places(exact, targets, counted)
+        return torch.as_tensor(loss)
+
+    def _classes(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
+        losses = functional.cross_entropy(
+            logits, targets, reduction="none", label_smoothing=self.smoothing
+        ).flatten(1)
+        if counted is None:
+            return losses.mean()
+        weights = counted.flatten(1).to(losses.dtype)
+        return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+
+    def _places(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
+        """Cross-entropy over positions: class 1 is at each of its positions with equal chance."""
+        scores, there = logits[:, 1].flatten(1), (targets == 1).flatten(1).to(logits.dtype)
+        if counted is not None:
+            scores = scores.masked_fill(~counted.flatten(1), _NOWHERE)
+        share = there / there.sum(dim=1, keepdim=True).clamp_min(1)
+        share = (1 - self.smoothing) * share + self.smoothing / share.shape[1]
+        return -(scores.log_softmax(dim=1) * share).sum(dim=1).mean()
+
+
+_NOWHERE = -1e4
+"""The score of positions that do not count."""
 
 
 @torch.no_grad()
@@ -110,7 +142,7 @@ def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor |
 
 
 def stretch_loss(
-    net: Net, inputs: Tensor, targets: Tensor, stretch: Stretch, state: State, smoothing: float
+    net: Net, inputs: Tensor, targets: Tensor, stretch: Stretch, state: State, criterion: Criterion
 ) -> tuple[Tensor, list[State]]:
     """The loss of a stretch, with its graph, and every state on the way, the start first."""
     states, losses, alike = [state], [], len(set(stretch.each)) == 1
@@ -118,7 +150,7 @@ def stretch_loss(
         states.append(thought.state)
         if stretch.each and not alike:
             share = stretch.each[len(states) - 2]
-            losses.append(share * criterion(net, thought.logits, inputs, targets, smoothing))
+            losses.append(share * criterion(net, thought.logits, inputs, targets))
     if losses:
         loss = torch.stack(losses).sum()
     elif alike:
@@ -126,10 +158,10 @@ def stretch_loss(
         count = len(states) - 1
         logits = net.answer(torch.cat([thought.features for thought in states[1:]]))
         again = [part.repeat(count, *[1] * (part.dim() - 1)) for part in (inputs, targets)]
-        loss = sum(stretch.each) * criterion(net, logits, again[0], again[1], smoothing)
+        loss = sum(stretch.each) * criterion(net, logits, again[0], again[1])
     else:
         final = last_of(think(net, inputs, steps=0, state=states[-1]))
-        loss = criterion(net, final.logits, inputs, targets, smoothing)
+        loss = criterion(net, final.logits, inputs, targets)
     if stretch.settle:
         loss = loss + stretch.settle * restlessness(states)
     return loss, states
@@ -151,9 +183,12 @@ def push_back(net: Net, loss: Tensor, scale: Tensor | None) -> None:
 class PlainHands:
     """The verbs, step by step: the CPU, networks of users, and the measure of the fast ones."""
 
-    def __init__(self, net: Net, smoothing: float = 0.0, scale: Tensor | None = None) -> None:
+    def __init__(
+        self, net: Net, smoothing: float = 0.0, scale: Tensor | None = None, places: float = 0.0
+    ) -> None:
         """Work on this network; ``smoothing`` of labels, ``scale`` of the loss's gradients."""
         self.net, self.smoothing, self.scale = net, smoothing, scale
+        self.criterion = Criterion(smoothing, places)
 
     def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
@@ -172,7 +207,7 @@ class PlainHands:
     ) -> Learned:
         """Iterate with gradients, add those of the loss to the parameters."""
         first = begin_again(self.net, inputs, state, restart)
-        loss, states = stretch_loss(self.net, inputs, targets, stretch, first, self.smoothing)
+        loss, states = stretch_loss(self.net, inputs, targets, stretch, first, self.criterion)
         push_back(self.net, loss * stretch.weight, self.scale)
         kept = None if keep is None else states[keep].detached()
         return Learned(loss.detach(), states[-1].detached(), kept)

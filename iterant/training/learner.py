@@ -70,11 +70,11 @@ class Learner:
         if self.scaling is not None:
             self.scaling.attach(self.optimizer)
         self.hands: Hands = (
-            CapturedHands(self.fast or self.net, self.working, recipe.smoothing, scale)
-            if device.type == "cuda" and capture
-            else (SquareHands if fits(self.net) and device.type == "cpu" else PlainHands)(
-                self.fast or self.net, recipe.smoothing, scale
+            CapturedHands(
+                self.fast or self.net, self.working, recipe.smoothing, scale, recipe.places
             )
+            if device.type == "cuda" and capture
+            else self._uncaptured()(self.fast or self.net, recipe.smoothing, scale, recipe.places)
         )
         if self.fast is not None:
             self.fast.pin()
@@ -91,6 +91,11 @@ class Learner:
         self._move: Callable[[], None] = self._moved
         if device.type == "cuda" and capture and type(self.crew) is Crew:
             self._capture_moves()
+
+    def _uncaptured(self) -> type[PlainHands]:
+        """Hands without graphs: on open squares alone where that is the same and a CPU's gain."""
+        squares = self.device.type == "cpu" and fits(self.net) and not self.recipe.places
+        return SquareHands if squares else PlainHands
 
     def _capture_moves(self) -> None:
         """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""

@@ -45,6 +45,16 @@ class Moment:
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 
+def sent(drawn: Tensor, device: torch.device) -> Tensor:
+    """Numbers drawn on the CPU, on their way to a device: nobody waits for its work in the queue.
+
+    A copy from memory that may be swapped out waits; one from pinned memory does not.
+    """
+    if device.type != "cuda":
+        return drawn.to(device)
+    return drawn.pin_memory().to(device, non_blocking=True)
+
+
 class Order:
     """Which problems each update sees: epoch after epoch, each a fresh shuffle of all of them.
 

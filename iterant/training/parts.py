@@ -16,6 +16,7 @@ from torch import nn
 from iterant import names
 from iterant.nets import LocalRuleConfig, Net, PaperConfig, build, variant_config
 from iterant.tasks.protocol import TaskSpec
+from iterant.training.muon import Muon
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted
 from iterant.training.pool import ReplayPool
 from iterant.training.recipe import Recipe
@@ -42,6 +43,7 @@ def pool(recipe: Recipe) -> Objective:
         batch=recipe.batch,
         slots=recipe.pool_slots,
         fresh=recipe.pool_fresh,
+        stay=recipe.pool_stay,
         damage=recipe.pool_damage,
         kinds=recipe.pool_damage_kinds,
         shortest=recipe.pool_shortest,
@@ -136,15 +138,28 @@ def sgd(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimiz
     )
 
 
+def muon(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
+    """Orthogonalised momentum for the recurrent kernels, AdamW for the others."""
+    return Muon(
+        groups,
+        recipe.rate,
+        momentum=recipe.momentum,
+        betas=(0.9, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+    )
+
+
 def optimizer_of(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     """The optimiser that the recipe names; recurrent parameters are a group of their own."""
     shared: Any = getattr(net, "recurrent", [])
-    recurrent = {id(weight) for weight in shared} if recipe.throttle else set()
+    matrices = frozenset(id(weight) for weight in shared)
+    recurrent = matrices if recipe.throttle else frozenset()
     weights = list(net.parameters())
     groups = [
         {"params": [w for w in weights if id(w) not in recurrent], "share": 1.0},
         {"params": [w for w in weights if id(w) in recurrent], "share": 1 / recipe.iterations},
     ]
+    groups = [{**group, "matrices": matrices} for group in groups]
     made: torch.optim.Optimizer = names.find("optimizer", recipe.optimizer)(
         [group for group in groups if group["params"]], recipe
     )

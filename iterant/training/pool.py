@@ -21,7 +21,7 @@ from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.damage import Blow
 from iterant.training.hands import Hands, Stretch, blank
-from iterant.training.moments import Moment
+from iterant.training.moments import Moment, sent
 from iterant.training.objectives import Update
 
 _NOISES = 32
@@ -49,6 +49,8 @@ class ReplayPool:
     slots: int = 4096
     fresh: float = 0.3
     """Share of a batch that is replaced by new problems, begun at the projection"""
+    stay: float = 1.0
+    """Share of those that stay in the pool; the others' slots get back what they held"""
     damage: float = 0.3
     """Share of the old states that are damaged"""
     kinds: tuple[str, ...] = ("zeros", "noise", "another")
@@ -66,7 +68,7 @@ class ReplayPool:
 
     def __post_init__(self) -> None:
         """Refuse shares that are none and stretches that end before they begin."""
-        for name in ("fresh", "damage"):
+        for name in ("fresh", "stay", "damage"):
             if not 0 <= getattr(self, name) <= 1:
                 raise RecipeError(f"pool {name} is a share from 0 to 1, got {getattr(self, name)}")
         if self.fresh == 0:
@@ -87,9 +89,13 @@ class ReplayPool:
         """Add this update's gradients to the parameters; return the loss, a number."""
         moment, crew = update.moment, update.crew
         held = self._slots(hands, update)
-        rows = torch.from_numpy(moment.chosen(self.batch, self.slots, "slots"))
+        chosen = torch.from_numpy(moment.chosen(self.batch, self.slots, "slots"))
+        rows = sent(chosen, held.filled.device)
+        leaving = rows[round(len(update.inputs) * self.stay) : len(update.inputs)]
+        kept = self.tensors() if self.stay < 1 else {}
+        lent = {name: column[leaving] for name, column in kept.items()}
         self._renew(held, rows[: len(update.inputs)], update)
-        mine = crew.mine(rows).to(held.filled.device)
+        mine = crew.mine(rows)
         features = self._damaged(held, rows, moment)
         k = moment.whole(self.shortest, self.longest, "stretch")
         learned = hands.learn(
@@ -100,9 +106,11 @@ class ReplayPool:
             restart=~held.filled[mine],
         )
         held.features[rows] = crew.gather(learned.end.features).to(held.features.dtype)
-        held.filled[rows] = True
+        held.filled.index_fill_(0, rows, True)
         if held.solved is not None:
             held.solved[rows] = _solved(hands.net, held, rows)
+        for name, column in lent.items():
+            kept[name][leaving] = column
         return learned.loss
 
     def _slots(self, hands: Hands, update: Update) -> Slots:
@@ -123,7 +131,7 @@ class ReplayPool:
 
     def _renew(self, held: Slots, rows: Tensor, update: Update) -> None:
         """Put new problems into these slots, but for those that keep theirs."""
-        held.filled[rows] = False
+        held.filled.index_fill_(0, rows, False)
         if held.solved is not None:
             # Written without asking which: a question to the device would wait for the answer.
             new = held.solved[rows]
@@ -135,6 +143,8 @@ class ReplayPool:
 
     def _damaged(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
         """The states of these slots, some of them damaged in one of the ways."""
+        if not self.damage:
+            return held.features[rows]
         generator, device = moment.generator("damage"), held.features.device
         hit = torch.rand(len(rows), generator=generator) < self.damage
         how = torch.randint(len(self.kinds), (len(rows),), generator=generator).where(hit, -1)

@@ -14,7 +14,7 @@ from torch import Tensor
 from iterant.errors import RecipeError
 from iterant.tasks.chance import Stream
 from iterant.tasks.protocol import Batch, Mirrors, Packs, Rows, Size, Task
-from iterant.training.moments import Moment
+from iterant.training.moments import Moment, sent
 from iterant.training.recipe import Recipe
 
 
@@ -55,7 +55,7 @@ class Problems:
         if self.mirrored is None:
             return inputs, targets
         chosen = torch.from_numpy(moment.wholes(len(which), 2, "mirror") == 1)
-        return self.mirrored.mirrored(inputs, targets, chosen)
+        return self.mirrored.mirrored(inputs, targets, sent(chosen, inputs.device))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Plain:
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
-        index = which.to(self.inputs.device, non_blocking=True)
+        index = sent(which, self.inputs.device)
         return self.inputs[index].float(), self.targets[index]
 
 
@@ -96,7 +96,7 @@ class Chosen:
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
-        return self.rows[self.which[which.to(self.which.device, non_blocking=True)]]
+        return self.rows[self.which[sent(which, self.which.device)]]
 
 
 def _mirroring(task: Task) -> Mirrors:

@@ -69,6 +69,8 @@ class Recipe:
     """Problems that the replay pool holds"""
     pool_fresh: float = 0.3
     """Share of a batch that is new problems"""
+    pool_stay: float = 1.0
+    """Share of the new problems that stay in the pool, rather than be thought about once"""
     pool_damage: float = 0.3
     """Share of the states that are damaged"""
     pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
@@ -85,20 +87,22 @@ class Recipe:
     """A slot keeps its problem until that is solved"""
     smoothing: float = 0.0
     """Label smoothing"""
+    places: float = 0.0
+    """Share of the loss that asks where class 1 is, rather than which class each position has"""
 
     # The optimiser
     optimizer: str = "adam"
-    """adam, adamw or sgd"""
+    """adam, adamw, sgd or muon (orthogonalised momentum; adamw outside the recurrent kernels)"""
     rate: float = 1e-3
     """Learning rate, before warm-up and schedule"""
     throttle: bool = False
     """Divide the rate of the recurrent parameters by the iterations"""
     momentum: float = 0.9
-    """Of sgd"""
+    """Of sgd and muon"""
     beta2: float = 0.999
-    """Of adam and adamw: how slowly they forget the size of gradients"""
+    """Of adam, adamw and muon: how slowly they forget the size of gradients"""
     weight_decay: float = 2e-4
-    """Added to the gradient by adam and sgd, decoupled in adamw"""
+    """Added to the gradient by adam and sgd, decoupled in adamw and muon"""
     clip: float | None = None
     """Largest norm of all gradients together"""
     average: float | None = None
@@ -169,6 +173,7 @@ _WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every
           "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
           "pool_shortest": 1, "data_seed": 0, "hidden": 1, "warmup_updates": 0}  # fmt: skip
 _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
+           "pool_stay": (0, 1), "places": (0, 1),
            "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
            "beta2": (0, 0.99999)}  # fmt: skip
 

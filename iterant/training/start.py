@@ -22,6 +22,7 @@ from iterant.nets import Net, build, parameter_count
 from iterant.runs import RunFolder, code_version
 from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Task
+from iterant.training.branching import take_over
 from iterant.training.crew import Crew, join
 from iterant.training.learner import Learner
 from iterant.training.loop import Keeping, Loop
@@ -82,6 +83,7 @@ def train(
     seed: int = 0,
     out: str | Path | None = None,
     resume: str | Path | None = None,
+    start: str | Path | None = None,
     data: str | Path | None = None,
     device: str = "auto",
     time_limit: str | float | None = None,
@@ -97,8 +99,10 @@ def train(
         'finished'
 
     ``net`` is a word of the recipe's, ``module:Class`` or a class of your own. ``out`` is a new
-    folder, ``resume`` one that exists; give one of the two. ``data`` is where the
-    task finds its problems, if not where it found them before.
+    folder, ``resume`` one that exists; give one of the two. ``start`` is a run whose last weights
+    and moments a new run begins with, such as to let the rate fall on a branch and go on with the
+    run itself later. ``data`` is where the task finds its problems, if not where it found them
+    before.
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
@@ -113,6 +117,7 @@ def train(
     try:
         if resume is not None:
             changes |= {"net": net} if net else {}
+            changes |= {"start": start} if start else {}
             if changes:
                 raise UsageError(
                     f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
@@ -121,7 +126,7 @@ def train(
             return finish(resumed(task, Path(resume), setting, data))
         word, made = task_named(task, data)
         chosen = recipe_for(made, recipe, net, changes)
-        return finish(begun(word, made, chosen, seed, Path(str(out)), setting))
+        return finish(begun(word, made, chosen, seed, Path(str(out)), setting, start=start))
     except BaseException:
         crew.leave()
         raise
@@ -177,6 +182,7 @@ def begun(
     out: Path,
     setting: Setting,
     problems: Problems | None = None,
+    start: str | Path | None = None,
 ) -> Going:
     """A new run; everything that can be refused is refused before the folder is made."""
     crew, keeping, reporter = setting.crew, setting.keeping, setting.reporter
@@ -184,6 +190,8 @@ def begun(
     recipe = honest(recipe, task.spec.name)
     net, described = network_of(recipe, task.spec, seed)
     learner = Learner(net, recipe, setting.device, crew)
+    if start is not None:
+        take_over(learner, Path(start))
     problems = problems or Problems.of(task, recipe, setting.device)
     data = getattr(task, "data", None)
     config = {
@@ -192,6 +200,7 @@ def begun(
         "recipe": recipe.described(),
         "net": described,
         "seed": seed,
+        **({} if start is None else {"start": str(Path(start).resolve())}),
         # Averaged weights go on improving after validation is perfect; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }

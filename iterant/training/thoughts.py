@@ -1,7 +1,7 @@
 """Thinking as training does it: a stretch of iterations at a time where a network can.
 
 >>> for thought in thoughts(net, inputs, steps=8, state=state):
-...     loss = loss + criterion(net, thought.logits, inputs, targets, 0.0)
+...     loss = loss + criterion(net, thought.logits, inputs, targets)
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
-from iterant.training.hands import Hands, criterion
+from iterant.training.hands import Criterion, Hands
 from iterant.training.learner import Learner
 from iterant.training.moments import Moment
 from iterant.training.objectives import Update
@@ -230,7 +230,7 @@ def test_the_loss_is_the_formula(problem: str, smoothing: float) -> None:
     batch = task.sample(3, size=3, seed=2)
     net, _ = network_of(Recipe(width=4), task.spec, seed=1)
     features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
-    ours = criterion(net, net.answer(features), batch.inputs, batch.targets, smoothing)
+    ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
     theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
@@ -244,7 +244,7 @@ def test_what_stands_on_a_wall_costs_nothing() -> None:
     assert walls.any()
     changed = logits + 100.0 * walls.unsqueeze(1) * torch.tensor([1.0, -1.0]).view(1, 2, 1, 1)
     before, after = (
-        criterion(net, some, batch.inputs, batch.targets, 0.0) for some in (logits, changed)
+        Criterion()(net, some, batch.inputs, batch.targets) for some in (logits, changed)
     )
     assert torch.equal(before, after)
 
