@@ -22,16 +22,13 @@ from numpy.typing import NDArray
 
 from iterant.errors import DataError, TaskError
 from iterant.tasks.carving import END, FREE, START, WALL
+from iterant.tasks.picture_colours import kinds_of
 from iterant.tasks.picture_grids import Lines, grids
 
 Pixels = NDArray[np.uint8]
 
 _MOST = 25_000_000
 """Pixels of a picture: at three bytes each and some room to work in, a few hundred megabytes."""
-_CONTRAST = 50
-"""Of 255, between the mean of what is dark and the mean of what is light."""
-_ROWS = 256
-"""Looked at together, so that working memory does not grow with the picture."""
 _MIXED, _PLAIN = 0.1, 0.9
 """The share of squares that may be of two colours, and the mean share of a square's own."""
 _SEEN = 0.35
@@ -56,7 +53,7 @@ class _Shares(NamedTuple):
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the squares, and in words what was seen."""
     colours = _opened(content)
-    kinds = _kinds(colours)
+    kinds = kinds_of(colours)
     for code, (colour, end) in _WORDS.items():
         if not (kinds == code).any():
             raise TaskError(
@@ -116,51 +113,6 @@ def _too_large(width: int, height: int) -> str:
         f"the picture has {size} and at most {_MOST:,} are read; "
         "make it smaller: a few pixels a square are enough"
     )
-
-
-def _kinds(colours: Pixels) -> Pixels:
-    """(H, W) WALL, FREE, START or END for every pixel, by its colour."""
-    kinds = np.empty(colours.shape[:2], dtype=np.uint8)
-    light = np.empty(colours.shape[:2], dtype=np.uint8)
-    counts = np.zeros(256, dtype=np.int64)
-    for top in range(0, len(colours), _ROWS):
-        part = slice(top, top + _ROWS)
-        red, green, blue = (colours[part, :, place].astype(np.int16) for place in range(3))
-        most, least = (np.maximum(np.maximum(red, green), blue),
-                       np.minimum(np.minimum(red, green), blue))  # fmt: skip
-        spread = most - least
-        vivid = (spread * 20 > most * 9) & (most > 95)
-        # Red within 20 degrees of hue, green within 45; any other bright paint is no wall.
-        is_red = vivid & (red == most) & (np.abs(green - blue) * 3 < spread)
-        is_green = vivid & (green == most) & (np.abs(blue - red) * 4 < spread * 3)
-        painted = vivid & (most > 150) & ~is_red & ~is_green
-        grey = (red.astype(np.int32) * 299 + green * 587 + blue * 114) // 1000
-        light[part] = grey
-        kinds[part] = np.select([is_green, is_red, painted], [START, END, FREE], 255)
-        counts += np.bincount(light[part][kinds[part] == 255], minlength=256)
-    limit = _threshold(counts)
-    plain = kinds == 255
-    kinds[plain] = np.where(light[plain] > limit, FREE, WALL)
-    return kinds
-
-
-def _threshold(counts: NDArray[np.int64]) -> float:
-    """Between dark and light: Otsu's, where the two sides lie furthest apart."""
-    values = np.arange(256)
-    below = np.cumsum(counts)
-    above = below[-1] - below
-    sums = np.cumsum(counts * values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        dark, bright = sums / below, (sums[-1] - sums) / above
-        apart = np.nan_to_num(below * above * (bright - dark) ** 2.0)
-    best = np.flatnonzero(apart == apart.max())
-    limit = int(best[len(best) // 2])
-    if not (below[limit] and above[limit]) or bright[limit] - dark[limit] < _CONTRAST:
-        raise TaskError(
-            "the picture shows no maze: there are no dark walls beside light ways; "
-            "draw walls dark, ways light, the start green and the end red"
-        )
-    return float(limit)
 
 
 def _block(kinds: Pixels) -> Pixels:
@@ -237,12 +189,20 @@ def _grid(kinds: Pixels, *, to_the_pixel: bool) -> tuple[Lines, _Shares]:
         shares = _shares(kinds, lines)
         plain = np.maximum(shares.dark, 1 - shares.dark)
         of_one_colour = (plain < 0.7).mean() <= _MIXED and plain.mean() >= _PLAIN
-        if of_one_colour and _explained(kinds, lines, shares.dark > 0.5):
+        explained = of_one_colour and _explained(kinds, lines, shares.dark > 0.5)
+        if explained and not any(_too_fine(share) for share in shares.spots.values()):
             return lines, shares
     raise TaskError(
         "the picture shows no maze: dark walls and light ways must meet on one regular grid; "
         "crop it to the maze, draw it straight, or write the maze as text with # and spaces"
     )
+
+
+def _too_fine(share: NDArray[np.float64]) -> bool:
+    """Whether a spot covers a square and all four around it: such squares are none of the maze."""
+    has = np.pad(share > 0.5, 1)
+    around = has[:-2, 1:-1] & has[2:, 1:-1] & has[1:-1, :-2] & has[1:-1, 2:]
+    return bool((around & has[1:-1, 1:-1]).any())
 
 
 def _with_posts(is_wall: NDArray[np.bool_], lines: Lines) -> NDArray[np.bool_]:

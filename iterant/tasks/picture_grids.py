@@ -26,7 +26,9 @@ _THINNER = 0.7
 
 _BAND = 0.3
 """Of 1: how much darker the lines that walls lie on are, in the mean, than those of ways."""
-_WIDTHS = 6
+_PEN = 0.35
+"""Of the width of a way: walls thinner than that are drawn with a pen."""
+_WIDTHS = 12
 """Distances between boundaries that are tried as widths of ways and walls."""
 
 Places = NDArray[np.float64]
@@ -135,9 +137,9 @@ def _thin_walls(down: _Edges, across: _Edges) -> Lines | None:
     rows, columns = (
         np.array([0.0, *edges.places.tolist(), float(edges.length)]) for edges in (down, across)
     )
-    widths, counts = np.unique(
-        np.concatenate([np.diff(rows), np.diff(columns)]), return_counts=True
-    )
+    # A boundary between two may be the end of a wall, which a pen leaves anywhere in a crossing.
+    apart = [places[lag:] - places[:-lag] for places in (rows, columns) for lag in (1, 2, 3)]
+    widths, counts = np.unique(np.concatenate(apart), return_counts=True)
     common = widths[np.argsort(-counts, kind="stable")[:_WIDTHS]]
     pairs = [(way, wall) for way in common for wall in common if wall < _THINNER * way]
     for way, wall in sorted(pairs, key=sum, reverse=True):
@@ -185,18 +187,30 @@ def _bands(shade: Places, period: float) -> Places | None:
 
 
 def _turns(places: Places, way: float, wall: float) -> Places | None:
-    """Lines way, wall, way … way apart, if every boundary lies on one of them."""
+    """Lines way, wall, way … way apart, if every boundary lies on one of them.
+
+    Walls drawn with a pen may end anywhere within a crossing, and lie across the middle of their
+    place where the frame lies inside it: the outermost ways are a little narrower then.
+    """
+    by_pen = wall < _PEN * way
     period, length = way + wall, places[-1]
     count = round((length + wall) / period)
     if count < 2:
         return None
-    starts = period * np.arange(count)
-    lines = np.sort(np.concatenate([starts, starts + way]))
-    away = np.abs(places[:, None] - lines).min(axis=1)
     slack = min(0.1 * way, 0.4 * wall)
-    if abs(lines[-1] - length) > slack or (away > slack).any():
-        return None
-    return np.array([*lines[:-1].tolist(), length])
+    room = slack + (wall if by_pen else 0.0)
+    shifts = {0.0, *((places[1:-1] - way) % period).tolist()} if by_pen else {0.0}
+    for shift in sorted(min(each, each - period, key=abs) for each in shifts):
+        starts = shift + period * np.arange(count)
+        lines = np.sort(np.concatenate([starts, starts + way]))
+        if max(abs(lines[0]), abs(lines[-1] - length)) > room:
+            continue
+        inner = places[1:-1]
+        within = ((inner - shift) % period > way) & by_pen
+        away = np.where(within, 0.0, np.abs(inner[:, None] - lines).min(axis=1, initial=length))
+        if (away <= slack).all():
+            return np.array([0.0, *lines[1:-1].tolist(), length])
+    return None
 
 
 def _pixels(size: float) -> str:
