@@ -38,7 +38,7 @@ def outcome(task: Task, solution: Solution) -> Description:
         return problem_alone(task, problem)
     # An answer that the rules allow was asked for, so it is the one that is shown.
     shown = solution.prediction if solution.allowed is None else solution.allowed
-    described = task.describe(problem.batch, 0, prediction=shown)
+    described = _named(problem, task.describe(problem.batch, 0, prediction=shown))
     verdict = solution.verdict.words if solution.right is None else ""
     if solution.allowed is not None:
         verdict = "the best that the rules allow"
@@ -48,7 +48,7 @@ def outcome(task: Task, solution: Solution) -> Description:
 
 def problem_alone(task: Task, problem: Problem) -> Description:
     """The problem without any answer, and why there is none where that is known."""
-    described = task.describe(hidden(problem.batch), 0)
+    described = _named(problem, task.describe(hidden(problem.batch), 0))
     return replace(described, caption=f"{described.caption}; {problem.unsolvable}".strip("; "))
 
 
@@ -56,7 +56,15 @@ def at_work(task: Task, problem: Problem, frame: Frame) -> Description:
     """The answer as it stood after one iteration, not judged."""
     prediction = torch.from_numpy(frame.prediction)[None].long()
     described = task.describe(hidden(problem.batch), 0, prediction=prediction)
+    described = _named(problem, described)
     return replace(described, caption=f"iteration {frame.step}")
+
+
+def _named(problem: Problem, described: Description) -> Description:
+    """With the name of the file that the problem came from: on a sheet of many, which is which?"""
+    if problem.made or not problem.name:
+        return described
+    return replace(described, title=f"{described.title}: {problem.name}")
 
 
 def ended(solution: Solution) -> str:

@@ -83,6 +83,8 @@ class Problem:
     """What was seen or assumed in reading: the detected grid, castling taken as absent"""
     unsolvable: str = ""
     """Why there is no answer, where that is known"""
+    made: bool = False
+    """Whether the task made it itself; anything else came from a file, a stream or an argument"""
 
 
 @runtime_checkable
@@ -144,7 +146,7 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
     name = f"{task.spec.name}, size {called}, seed {seed}"
     numbers = [f" ({number} of {count})" if count > 1 else "" for number in range(1, count + 1)]
     return Gathered(
-        tuple(Problem(batch[[row]], name + number) for row, number in enumerate(numbers))
+        tuple(Problem(batch[[row]], name + number, made=True) for row, number in enumerate(numbers))
     )
 
 

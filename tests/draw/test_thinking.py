@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,17 @@ from rich.console import Console
 
 import iterant
 from iterant.draw.terminal import fitted, terminal
-from iterant.draw.thinking import at_work, lasting, outcome, steps_shown, thinking
+from iterant.draw.thinking import (
+    at_work,
+    lasting,
+    outcome,
+    problem_alone,
+    steps_shown,
+    thinking,
+)
 from iterant.errors import UsageError
 from iterant.halting import Fixed
-from iterant.solving import solutions
+from iterant.solving import Frame, solutions
 from iterant.tasks.reading import gather, generated
 
 MAZES, SUMS = iterant.task("mazes"), iterant.task("prefix-sums")
@@ -80,6 +89,18 @@ def test_steps_run_from_the_first_to_the_last(last: int, most: int) -> None:
     assert steps[0] == 1
     assert steps[-1] == last
     assert len(steps) == len(set(steps)) <= most
+
+
+def test_a_problem_from_a_file_is_drawn_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("S.#\n#.E\n")
+    (tmp_path / "b.txt").write_text("S#E\n")
+    read = gather(MAZES, str(tmp_path)).problems
+    titles = [problem_alone(MAZES, problem).title for problem in read]
+    assert titles == ["mazes: a.txt", "mazes: b.txt"]
+    frame = Frame(1, read[0].batch.targets[0].numpy().astype(np.uint8), 1.0)
+    assert at_work(MAZES, read[0], frame).title == "mazes: a.txt"
+    (made,) = generated(MAZES, size=5).problems
+    assert problem_alone(MAZES, made).title == "mazes"
 
 
 def test_cells_that_do_not_fit_are_means_of_those_they_stand_for() -> None:
