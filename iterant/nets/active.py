@@ -37,7 +37,8 @@ class Active:
         ``steps`` counts iterations, ``worked`` squares computed, ``last`` is the last iteration in
         which anything changed.
         """
-        self.net, self.tolerance, self.steps, self.worked, self.last = net, tolerance, 0, 0, 0
+        self.net, self.tolerance = net.written_out(), tolerance
+        self.steps = self.worked = self.last = 0
         memory = net.read(inputs)
         self._shape = (len(memory), *memory.shape[2:])
         is_open = memory[:, -1].bool()
@@ -89,7 +90,7 @@ class Active:
         beside = self._beside[awake]
         around = held[beside.flatten()].view(*beside.shape, -1)
         mine = held[awake]
-        seen = around.sum(dim=1) if net.config.isotropic else around.flatten(1)
+        seen = around.sum(dim=1) if net.config.summed else around.flatten(1)
         hidden = torch.addmm(
             self._term[awake], torch.cat([mine, seen], dim=1), _matrix(net.sight.weight).T
         ).relu_()

@@ -5,14 +5,15 @@
 The step of the paper's networks sees five squares in every direction at each iteration; in a small
 training problem everything is then always in sight, and what far-off squares should do is never
 learned. Here a step sees one square: more and far cheaper iterations, and a rule that is the same
-at every size. The state is bounded by tanh, so it cannot grow for ever.
+at every size. The state is bounded by tanh, so it cannot grow for ever. With messages, it cannot
+even be led astray (`iterant.nets.messages`).
 
 Shapes: B batch, C channels, W width, H hidden, *S space in pixels, *Q space in squares.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
+from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, without_echo
 from iterant.nets.readout import readout
 
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
@@ -41,7 +43,10 @@ class LocalRuleConfig:
     stem: int = 1
     """Pixels a side of a square: an image of doubled squares has 2, with half a square around"""
     isotropic: bool = True
-    """Neighbours are summed: turning or mirroring a problem turns or mirrors the answer"""
+    """All sides are alike: turning or mirroring a problem turns or mirrors the answer"""
+    messages: bool = False
+    """A square tells every neighbour something of its own, without echo (`iterant.nets.messages`),
+    instead of showing all of them what it holds"""
     masked: bool = False
     """Squares whose input is all zero (walls) hold nothing"""
     classes: int = 2
@@ -56,6 +61,19 @@ class LocalRuleConfig:
         for name in ("channels", "width", "hidden", "classes"):
             if getattr(self, name) < 1:
                 raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.messages:
+            for name, own in (("width", OWN_WIDTH), ("hidden", OWN_HIDDEN)):
+                shares = 2 * self.dims + own
+                if getattr(self, name) % shares:
+                    raise NetError(
+                        f"with messages {name} is shared out in {shares} parts alike, "
+                        f"so it is a multiple of {shares}, got {getattr(self, name)}"
+                    )
+
+    @property
+    def summed(self) -> bool:
+        """Whether a square sees the sum of its neighbours, not each of them."""
+        return self.isotropic and not self.messages
 
     def described(self) -> dict[str, Any]:
         """All fields, as JSON holds them."""
@@ -73,11 +91,27 @@ class LocalRule(nn.Module):
         super().__init__()
         self.config, self.readout = config, readout(config.readout)
         conv = _CONV[config.dims]
-        sights = 2 if config.isotropic else 1 + 2 * config.dims
+        sights = 2 if config.summed else 1 + 2 * config.dims
         self.sight = conv(sights * config.width, config.hidden, 1, bias=False)
         self.recall = conv(sights * config.channels, config.hidden, 1)
         self.mix = conv(config.hidden, config.width, 1)
         self.head = conv(config.width, config.classes, 1)
+        if config.messages:
+            without_echo(self, config)
+
+    def written_out(self) -> LocalRule:
+        """The same rule with every weight written down: nothing is shared, nothing known zero."""
+        if not self.config.messages:
+            return self
+        with torch.device("meta"):  # nothing is drawn
+            plain = LocalRule(replace(self.config, messages=False, isotropic=False))
+        weight = self.sight.weight
+        plain = plain.to(weight.dtype).to_empty(device=weight.device)
+        with torch.no_grad():
+            for name, weights in plain.named_parameters():
+                layer, kind = name.split(".")
+                weights.copy_(getattr(self.get_submodule(layer), kind))
+        return plain.requires_grad_(False)
 
     def check(self, inputs: Tensor) -> None:
         """Raise NetError where the inputs cannot be read by this network."""
@@ -144,7 +178,7 @@ class LocalRule(nn.Module):
             for axis in range(2, values.dim())
             for side in (slice(None, -2), slice(2, None))
         ]
-        if not self.config.isotropic:
+        if not self.config.summed:
             return torch.cat([values, *around], dim=1)
         total = around[0]
         for other in around[1:]:

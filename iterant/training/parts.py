@@ -83,6 +83,7 @@ def _local_rule(recipe: Recipe, spec: TaskSpec) -> LocalRuleConfig:
         hidden=recipe.hidden,
         stem=spec.square,
         isotropic=recipe.isotropic,
+        messages=recipe.messages,
         masked=recipe.masked,
         readout=spec.readout,
     )

@@ -42,7 +42,9 @@ class Recipe:
     hidden: int = 64
     """Of a local rule: numbers that a square computes with"""
     isotropic: bool = True
-    """Of a local rule: neighbours are summed, so that no direction is special"""
+    """Of a local rule: all sides are alike, so that no direction is special"""
+    messages: bool = False
+    """Of a local rule: squares tell each neighbour something of its own, without echo"""
     masked: bool = False
     """Of a local rule: squares whose input is all zero hold nothing"""
 

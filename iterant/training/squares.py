@@ -155,7 +155,7 @@ class SquareHands(PlainHands):
 
 def _next(net: LocalRule, held: Tensor, term: Tensor, beside: Tensor) -> Tensor:
     """One iteration of all squares."""
-    around: Any = _Near if net.config.isotropic else _Around
+    around: Any = _Near if net.config.summed else _Around
     seen = around.apply(held, beside).flatten(1)
     sight, mix = net.sight.weight.flatten(1), net.mix.weight.flatten(1)
     hidden = torch.relu(torch.addmm(term, torch.cat([held, seen], dim=1), sight.T))
