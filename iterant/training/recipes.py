@@ -128,6 +128,16 @@ _BEST: dict[str, Fields] = {
         "validate_every": 3, "choose": "watch", "watch_every": 1, "watch_count": 500,
         "checkpoint_every": 1, "notes": (_WATCHED,),
     },
+    "chess": {
+        "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,
+        "objective": "pool", "iterations": 30, "pool_slots": 2048, "pool_fresh": 0.75,
+        "pool_stay": 0.03, "pool_damage": 0.0, "pool_shortest": 8, "pool_longest": 8,
+        "pool_every": True, "places": 0.06, "optimizer": "muon", "rate": 3e-3, "momentum": 0.95,
+        "beta2": 0.95, "weight_decay": 0.05, "clip": 1.0, "average": 0.999, "batch": 256,
+        "epochs": 180, "warmup": 0, "warmup_updates": 300, "schedule": "hold", "hold": 0.8,
+        "validate_every": 5, "watch_every": 10, "watch_count": 2000, "checkpoint_every": 10,
+        "precision": "bf16",
+    },
 }  # fmt: skip
 
 _GENERIC: Fields = {
