@@ -83,6 +83,8 @@ class NearMisses:
         for wrong in sorted(counted):  # a staircase: level up to the next count, then up
             x += [wrong, wrong]
             y += [y[-1], y[-1] + 100 * counted[wrong] / len(self.wrong)]
+        if not self.missed.any():  # an axis from 0 to 0 shows nothing
+            x, y = [*x, 1], [*y, y[-1]]
         plot = Plot(
             "near misses",
             x_label="wrong positions",

@@ -17,7 +17,7 @@ from typing import Any
 from iterant.analysis.misses import NearMisses
 from iterant.analysis.recovery import Recovery
 from iterant.analysis.studies import STUDIES, Finding
-from iterant.analysis.subjects import Subject
+from iterant.analysis.subjects import Subject, shared_regime
 from iterant.draw.lines import Line, Plot, lines_figure, png
 from iterant.draw.page import Picture, Section, fragment, write_page
 from iterant.draw.pictures import save_png
@@ -134,8 +134,7 @@ class Report:
                         stroke=alphas.index(subject.alpha),
                     )
                     gathered.setdefault(plot, []).append(line)
-        regimes = {s.regime for s in self.subjects}
-        regime = regimes.pop() if len(regimes) == 1 else None
+        regime = shared_regime(self.subjects)
         return [
             Picture(
                 name=_file_name(plot.name),

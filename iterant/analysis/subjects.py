@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,12 @@ def subject_of(
         alpha=alpha,
         regime=recipe.get("iterations"),
     )
+
+
+def shared_regime(subjects: Iterable[Subject]) -> int | None:
+    """The training regime of all whose regime is known; None where they differ or none is."""
+    known = {subject.regime for subject in subjects} - {None}
+    return known.pop() if len(known) == 1 else None
 
 
 def _trained(recipe: dict[str, Any]) -> tuple[str, float | None]:

@@ -182,13 +182,13 @@ def _curves(
     for line in broken(work, curves):
         screen.print(line, soft_wrap=True)
     if picture is not None:
+        from iterant.analysis.subjects import shared_regime
         from iterant.draw.curves import save_curves
 
-        regimes = {subject.regime for subject, _ in work}
         save_curves(
             dict(zip(titles(work), curves, strict=True)),
             picture,
-            regime=regimes.pop() if len(regimes) == 1 else None,
+            regime=shared_regime(subject for subject, _ in work),
             title=", ".join(dict.fromkeys(subject.task.spec.title for subject, _ in work)),
         )
         screen.print(f"drawn in {picture}", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import nn
 
 import iterant
 from iterant.analysis import STUDIES, Subject
-from iterant.analysis.subjects import subject_of
+from iterant.analysis.subjects import shared_regime, subject_of
 from iterant.errors import NetError, TaskError, UnknownName, UsageError
 from iterant.nets import build, paper_net
 from iterant.runs import RunFolder, save_weights
@@ -130,6 +131,14 @@ def test_four_run_folders_are_one_report(tmp_path: Path) -> None:
     assert report.subjects[3].legend == "dt-recall, α = 1"
     named = subject_of(tmp_path / "dt-0.0" / "checkpoints" / "best")
     assert (named.label, named.alpha) == ("dt-0.0 best", 0)
+
+
+def test_the_regime_that_is_shaded_is_everybodys() -> None:
+    unknown, other = replace(EXACT, regime=None), replace(EXACT, regime=20)
+    assert shared_regime([EXACT, FORGETTING]) == 30
+    assert shared_regime([unknown, EXACT]) == 30, "weights that do not say may be shown beside"
+    assert shared_regime([other, EXACT]) is None
+    assert shared_regime([unknown]) is None
 
 
 def test_a_shipped_name_brings_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

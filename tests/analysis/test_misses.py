@@ -70,6 +70,8 @@ def test_nothing_wrong_is_nothing_drawn() -> None:
     seen = near_misses(Reciting(BATCH.targets), TASK, BATCH, steps=1)
     assert seen.failures == ()
     assert not seen.missed.any()
+    ((_, trace),) = seen.plots()
+    assert (list(trace.x), list(trace.y)) == ([0, 0, 0, 1], [0, 0, 100, 100])
     assert seen.headline()["wrong positions a failure (median)"] == "–"
 
 
