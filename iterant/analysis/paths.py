@@ -38,7 +38,7 @@ class Independence:
     cosine: Mapping[str, Tensor]
     """(N,) float64: cosine to the features from the own start; NaN where features are broken"""
     agreed: Mapping[str, Tensor]
-    """(N,) bool: the same decoded answer as from the own start"""
+    """(N,) bool: the same decoded answer as from the own start; broken features agree in none"""
     right: Mapping[str, Tensor]
     """(N,) bool: the right answer; under "own" that from the network's own start"""
 
@@ -88,16 +88,13 @@ class Independence:
 
     def headline(self) -> dict[str, str]:
         """The same in a few words, a cell each."""
-        said = {f"cosine from {start}": f"{_mean(self.cosine[start]):.3f}" for start in self.cosine}
+        said = {f"cosine from {start}": _shown(_mean(self.cosine[start])) for start in self.cosine}
         same = torch.stack(list(self.agreed.values())).all(dim=0)
         return {
             **said,
             "same answer from all": f"{100 * _mean(same):.1f} %",
             "solved": f"{100 * _mean(self.right['own']):.1f} %",
-            **{
-                f"{name}": "–" if value != value else f"{value:.3f}"
-                for name, value in self.relation.items()
-            },
+            **{name: _shown(value) for name, value in self.relation.items()},
             "NaN": str(self.broken),
         }
 
@@ -141,8 +138,8 @@ def independence(
         tick(place * (1 + len(STARTS)) + 1, total)
         for number, (name, features) in enumerate(starts.items()):
             end = last(think(fast, given, steps=steps, state=State(features, 0)))
-            same = (end.prediction == own.prediction).flatten(1).all(dim=1)
             cosine = cosines(own.features, end.features)
+            same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
             found[name].append((cosine.cpu(), same.cpu(), _right(task, end, part)))
             tick(place * (1 + len(STARTS)) + number + 2, total)
     joined = {
@@ -181,3 +178,7 @@ def _mean(values: Tensor) -> float:
     """The mean of those that are numbers."""
     sound = values.double()[~values.double().isnan()]
     return float(sound.mean()) if len(sound) else float("nan")
+
+
+def _shown(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"

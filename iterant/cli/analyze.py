@@ -108,6 +108,8 @@ def _show(report: Report, screen: Console) -> None:
     """The table of interventions, the other studies' tables, and what was skipped."""
     from rich.table import Table
 
+    from iterant.analysis import Recovery
+
     def show(title: str, rows: list[list[str]]) -> None:
         table = Table(*rows[0], title=title, title_justify="left", box=None)
         for cells in rows[1:]:
@@ -121,5 +123,11 @@ def _show(report: Report, screen: Console) -> None:
         if word not in shown:
             for rows in report.headlines(word):
                 show(word, rows)
+    for found in report.found:
+        for finding in found.findings:
+            if isinstance(finding, Recovery) and finding.broken.any():
+                screen.print(f"{found.subject.label}: {found.what}: features of "
+                             f"{int(finding.broken.sum())} of {finding.count} problems became NaN "
+                             "or infinite; these count as not solved", soft_wrap=True)  # fmt: skip
     for one in report.skipped:
         screen.print(f"{one.label}: {one.what} skipped: {one.why}", soft_wrap=True)

@@ -50,6 +50,8 @@ def test_broken_samples_are_counted_and_in_no_mean() -> None:
     assert seen.broken == int(broken.sum())
     assert seen.figures()["starts"]["zeros"]["mean cosine"] == pytest.approx(1)
     assert seen.figures()["accuracy from own start"] == float((~broken).double().mean())
+    for agreed in seen.agreed.values():
+        assert torch.equal(agreed, ~broken), "what is no number agrees with nothing"
 
 
 def test_the_relation_to_accuracy_is_that_of_the_samples() -> None:

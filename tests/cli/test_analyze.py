@@ -66,6 +66,20 @@ def test_what_is_skipped_is_said(
     assert "m0: swap skipped: an intervention after iteration 50 leaves nothing" in output
 
 
+def test_features_that_explode_are_said(
+    maze_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder.open(maze_run)
+    tensors, _ = folder.load("best")
+    folder.save("best", {name: 1e9 * tensor for name, tensor in tensors.items()}, {})
+    words = ("--what", "noise", "convergence", "--size", "5", "--count", "2", "--max-steps", "9",
+             "--out", tmp_path / "out")  # fmt: skip
+    code, output, _ = analyze(capsys, maze_run, *words)
+    assert code == 0
+    assert "m0: noise: features of 2 of 2 problems became NaN or infinite; these count as" in output
+    assert "nan" not in output
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
