@@ -24,17 +24,23 @@ def take_over(learner: Learner, path: Path) -> None:
     folder = RunFolder.open(path)
     if not folder.has("last"):
         raise RunError(f"{path} has no checkpoint yet; train it first, or begin without start")
+    theirs, own = folder.config.get("recipe", {}).get("optimizer"), learner.recipe.optimizer
+    if theirs != own:
+        raise RunError(
+            f"{path} was trained by {theirs}, and its moments mean nothing to {own}; "
+            f"--optimizer {theirs}"
+        )
     tensors, _ = folder.load("last")
     slots = learner.objective.slots if isinstance(learner.objective, ReplayPool) else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: held for name, held in tensors.items() if not name.startswith("pool.")}
-    own = {name.removeprefix("net."): held for name, held in tensors.items() if name[:4] == "net."}
-    tensors = {f"average.{name}": held for name, held in own.items()} | tensors
+    weights = [(name, held) for name, held in tensors.items() if name.startswith("net.")]
+    tensors = {name.replace("net", "average", 1): held for name, held in weights} | tensors
     try:
         learner.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise RunError(
             f"the last checkpoint of {path} does not fit this recipe ({first}); a branch needs "
-            "the network and the optimiser of the run that it begins with"
+            "the network of the run that it begins with"
         ) from error

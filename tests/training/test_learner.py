@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
-from iterant.training.hands import Criterion, Hands
+from iterant.training.hands import Hands
 from iterant.training.learner import Learner
 from iterant.training.moments import Moment
 from iterant.training.objectives import Update
@@ -221,32 +221,6 @@ def test_every_kind_learns(changes: dict[str, Any]) -> None:
     ]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
     assert all(map(torch.isfinite, map(torch.tensor, losses)))
-
-
-@pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_loss_is_the_formula(problem: str, smoothing: float) -> None:
-    task = iterant.task(problem)
-    batch = task.sample(3, size=3, seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
-    features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
-    ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
-    theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
-    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
-
-
-def test_what_stands_on_a_wall_costs_nothing() -> None:
-    task = iterant.task("mazes")
-    batch = task.sample(2, size=5, seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
-    logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
-    walls = ~(batch.inputs > 0).any(dim=1)
-    assert walls.any()
-    changed = logits + 100.0 * walls.unsqueeze(1) * torch.tensor([1.0, -1.0]).view(1, 2, 1, 1)
-    before, after = (
-        Criterion()(net, some, batch.inputs, batch.targets) for some in (logits, changed)
-    )
-    assert torch.equal(before, after)
 
 
 def test_a_pool_of_states_is_not_for_networks_of_fixed_depth() -> None:

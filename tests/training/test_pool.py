@@ -37,6 +37,22 @@ class TestSlots:
                 assert torch.equal(asked.restart[2:], ~before.filled[rows[2:]])
             assert torch.equal(after.inputs[rows], asked.inputs)
 
+    def test_those_that_do_not_stay_leave_their_slots_as_they_were(self) -> None:
+        pool = small(fresh=0.5, stay=0.25)
+        assert pool.takes(BATCH) == 4
+        for update, rows, before, asked, after in updates(pool, hands_of(), 8):
+            assert torch.equal(asked.inputs[:4], update.inputs)
+            assert bool(asked.restart[:4].all())
+            if before is None:
+                continue
+            for name, value in there(before).items():  # one of the four stays
+                assert torch.equal(vars(after)[name][rows[1:4]], value[rows[1:4]]), name
+            assert torch.equal(after.inputs[rows[0]], update.inputs[0])
+            assert asked.learned is not None
+            ends = asked.learned.end.features
+            assert torch.equal(after.features[rows[:1]], ends[:1])
+            assert torch.equal(after.features[rows[4:]], ends[4:])
+
     def test_at_least_one_problem_is_fresh(self) -> None:
         assert ReplayPool(10, 10, fresh=0.01).takes(10) == 1
 
