@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from iterant.experiments.records import Record
-from iterant.experiments.statistics import Summary, peak, summary
+from iterant.experiments.statistics import Peak, Summary, peak, summary
 
 Curve = list[float]
 
@@ -77,7 +77,9 @@ class Peaks:
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The peak of all, and the filtered one's height at its own peak."""
-        return _peaks(self.curves, records)
+        return _peaks(
+            self.curves, records, lambda one: one.tests.get(self.size, {}).get("problems")
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,12 @@ class Recovered:
         taken = [record.studies.get(self.study, {}).get("mean iterations") for record in records]
         mean = summary([steps for steps in taken if steps is not None])
         text = "–" if mean is None else f"{mean.mean:.2f}"
-        return _peaks(self.curves, records, text)
+
+        def judged(record: Record) -> int | None:
+            found: int | None = record.studies.get(self.study, {}).get("samples")
+            return found
+
+        return _peaks(self.curves, records, judged, text)
 
 
 @dataclass(frozen=True)
@@ -200,11 +207,22 @@ _BY_INDEX = "mean iterations by index"
 
 
 def _peaks(
-    curves: Callable[[Sequence[Record]], list[Curve]], records: Sequence[Record], text: str = ""
+    curves: Callable[[Sequence[Record]], list[Curve]],
+    records: Sequence[Record],
+    problems: Callable[[Record], int | None],
+    text: str = "",
 ) -> Cell:
-    """The peak of all, and the height of the filtered ones at their own."""
-    every = peak(curves(records))
-    fit = peak(curves([record for record in records if record.converged]))
+    """The peak of all, and the height of the filtered ones at their own.
+
+    A run that broke down solves nothing, at any iteration; it is one of all.
+    """
+
+    def over(some: Sequence[Record]) -> Peak | None:
+        found = curves(some)
+        nothing = [[0.0] * len(found[0]) for one in some if one.failed] if found else []
+        return peak([*found, *nothing], sum(problems(one) or 0 for one in some))
+
+    every, fit = over(records), over([record for record in records if record.converged])
     if every is None:
         return Cell(None, None, text=text)
     return Cell(every.height, None if fit is None else fit.height, every.step, text)

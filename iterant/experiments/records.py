@@ -61,6 +61,11 @@ class Record:
         return None if found is None else float(found["solved"] / found["of"])
 
     @property
+    def failed(self) -> bool:
+        """Whether training broke down, so that there was nothing to test: it solves nothing."""
+        return self.finished and not self.tests
+
+    @property
     def converged(self) -> bool:
         """Whether it passes the paper's filter."""
         return (self.accuracy("train") or 0.0) >= ENOUGH

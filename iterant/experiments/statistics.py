@@ -6,8 +6,9 @@
     3
 
 As in the paper, a peak is that of the curve averaged over seeds, with the standard error there.
-Intervals are 95 % by Student's t, because seeds are few. A difference is called one only where
-the intervals are apart.
+Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
+problems allows: seeds that all solve 200 of 200 do not show 100.00 %. A difference is called one
+only where the intervals are apart.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import torch
+
+from iterant.evaluation.curve import wilson
 
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
       2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)  # fmt: skip
@@ -30,6 +35,8 @@ class Summary:
     error: float | None
     """The standard error of the mean; None: one seed has none"""
     seeds: int
+    problems: int = 0
+    """Test problems of all seeds together, where the mean is a share in per cent; 0: it is none"""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -37,7 +44,12 @@ class Summary:
         if self.error is None:
             return None
         half = self.error * (_T[self.seeds - 2] if self.seeds - 2 < len(_T) else _Z)
-        return self.mean - half, self.mean + half
+        low, high = self.mean - half, self.mean + half
+        if self.problems:
+            solved = torch.tensor(self.mean / 100 * self.problems, dtype=torch.float64)
+            least, most = (100 * wilson(solved, self.problems)).tolist()
+            low, high = min(low, least), max(high, most)
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -65,16 +77,16 @@ class Value:
         return self.mean - _Z * self.error, self.mean + _Z * self.error
 
 
-def summary(values: Sequence[float]) -> Summary | None:
+def summary(values: Sequence[float], problems: int = 0) -> Summary | None:
     """Mean and standard error; None where there is nothing."""
     count = len(values)
     if not count:
         return None
     mean = math.fsum(values) / count
     if count == 1:
-        return Summary(mean, None, 1)
+        return Summary(mean, None, 1, problems)
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return Summary(mean, math.sqrt(variance / count), count)
+    return Summary(mean, math.sqrt(variance / count), count, problems)
 
 
 def averaged(curves: Sequence[Sequence[float]]) -> list[float]:
@@ -82,13 +94,13 @@ def averaged(curves: Sequence[Sequence[float]]) -> list[float]:
     return [math.fsum(column) / len(curves) for column in zip(*curves, strict=False)]
 
 
-def peak(curves: Sequence[Sequence[float]]) -> Peak | None:
+def peak(curves: Sequence[Sequence[float]], problems: int = 0) -> Peak | None:
     """The peak of the averaged curve; None where there is no curve."""
     mean = averaged(curves)
     if not mean:
         return None
     place = mean.index(max(mean))
-    height = summary([curve[place] for curve in curves])
+    height = summary([curve[place] for curve in curves], problems)
     return None if height is None else Peak(place + 1, height)
 
 

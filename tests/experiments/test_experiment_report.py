@@ -34,7 +34,16 @@ def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
         "model": "DT-Recall", "α": "1", "measured": "size 512", "all seeds": "96.00 ± 1.15 % at 2",
         "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
         "the paper": "97.12 ± 1.88 % at 237", "all seeds beside it": "no difference shown",
+        "converged beside it": "no difference shown",
     }  # fmt: skip
+
+
+def test_a_run_that_broke_down_solves_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, "sums-recall-a1", 0, [0, 90])
+    keep(tmp_path, "sums-recall-a1", 1, [], tests={}, training={"ended": "the loss exploded"})
+    row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
+    assert row["all seeds"].startswith("45.00 ± 45.00 %")
+    assert (row["seeds"], row["converged"], row["of them"]) == ("2", "90.00 %", "1 of 2")
 
 
 def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:

@@ -31,6 +31,14 @@ def test_intervals_are_students(seeds: int) -> None:
     assert high - 50 == pytest.approx(50 - low) == pytest.approx(wanted, rel=1e-3)
 
 
+def test_an_interval_is_no_narrower_than_the_problems_allow() -> None:
+    test = stats.binomtest(970, 1000).proportion_ci(method="wilson")
+    wanted = (100 * test.low, 100 * test.high)
+    assert Summary(97.0, 0.0, 5, problems=1000).interval == pytest.approx(wanted)
+    wide = Summary(97.0, 3.0, 5)
+    assert Summary(97.0, 3.0, 5, problems=1000).interval == wide.interval
+
+
 def test_one_seed_has_no_error_and_none_no_mean() -> None:
     assert summary([3.0]) == Summary(3.0, None, 1)
     assert Summary(3.0, None, 1).interval is None
@@ -67,6 +75,9 @@ def test_curves_of_unlike_lengths_are_averaged_as_far_as_all_go() -> None:
         (Summary(80.0, 1.0, 5), Value(74.0), "above"),
         (Summary(80.0, 1.0, 5), None, ""),
         (None, Value(74.0), ""),
+        (Summary(100.0, 0.0, 5), Value(99.97, 0.01), "above"),
+        (Summary(100.0, 0.0, 5, problems=1000), Value(99.97, 0.01), "no difference shown"),
+        (Summary(0.0, 0.0, 5, problems=1000), Value(11.26, 2.0), "below"),
     ],
 )
 def test_a_difference_needs_intervals_that_are_apart(
