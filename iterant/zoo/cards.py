@@ -19,6 +19,7 @@ import torch
 from iterant.errors import DataError
 from iterant.evaluation.curve import wilson
 from iterant.runs import read_weights
+from iterant.tasks.protocol import Size
 from iterant.zoo.loading import folder_of
 
 CARD = "CARD.md"
@@ -58,8 +59,8 @@ class Card:
     hardware: str
     results: tuple[str, ...]
     """Files in results/ that hold these figures with all their circumstances"""
-    figures: dict[int, Figure] = field(default_factory=dict)
-    """By size"""
+    figures: dict[Size, Figure] = field(default_factory=dict)
+    """By size; of puzzles a range (600_000, 700_000)"""
     failures: str = "none seen in these tests"
     pictures: tuple[str, ...] = ()
     """Files beside the card"""
@@ -68,7 +69,21 @@ class Card:
     def described(self) -> dict[str, Any]:
         """All of it, as JSON holds it."""
         made = asdict(self)
-        return {**made, "figures": {str(size): value for size, value in made["figures"].items()}}
+        return {**made, "figures": {size_text(size): value for size, value in
+                                    made["figures"].items()}}  # fmt: skip
+
+
+def size_text(size: Size) -> str:
+    """A size as cards and results write it: ``59``, ``600000:700000``."""
+    return str(size) if isinstance(size, int) else ":".join(map(str, size))
+
+
+def size_of(text: str) -> Size:
+    """The size that a text means."""
+    ends = tuple(map(int, text.split(":")))
+    if len(ends) not in (1, 2):
+        raise ValueError(f"{text!r} is no size")
+    return ends[0] if len(ends) == 1 else (ends[0], ends[1])
 
 
 def card(name: str) -> Card:
@@ -78,7 +93,7 @@ def card(name: str) -> Card:
     if not isinstance(found, Mapping):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
     try:
-        figures = {int(size): Figure(**value) for size, value in found["figures"].items()}
+        figures = {size_of(size): Figure(**value) for size, value in found["figures"].items()}
         lists = {key: tuple(found[key]) for key in ("results", "pictures", "notes")}
         return Card(**{**found, **lists, "figures": figures})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -88,9 +103,9 @@ def card(name: str) -> Card:
 def written(made: Card) -> str:
     """The card as a page in Markdown."""
     rows = [
-        f"| {size} | {figure.problems:,} | {figure.iterations:,} | {_percent(figure)} |"
+        f"| {size_text(size)} | {figure.problems:,} | {figure.iterations:,} | {_percent(figure)} |"
         f" {'' if figure.twice is None else f'{figure.twice:,}'} |"
-        for size, figure in sorted(made.figures.items())
+        for size, figure in sorted(made.figures.items(), key=_easiest_first)
     ]
     return "\n".join(
         [
@@ -117,6 +132,11 @@ def written(made: Card) -> str:
             "",
         ]
     )
+
+
+def _easiest_first(row: tuple[Size, Figure]) -> tuple[int, ...]:
+    size, _ = row
+    return (size,) if isinstance(size, int) else tuple(size)
 
 
 def _percent(figure: Figure) -> str:
