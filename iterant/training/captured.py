@@ -44,6 +44,7 @@ class _Buffers:
     targets: Tensor
     features: Tensor
     restart: Tensor
+    noise: Tensor
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,12 @@ class CapturedHands:
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
+        noise: Tensor | None = None,
     ) -> Learned:
         """Iterate with gradients, add those of the loss to the parameters."""
         buffers = self._buffers(inputs)
+        if noise is not None:
+            buffers.noise.copy_(noise)
         buffers.inputs.copy_(inputs)
         buffers.targets.copy_(targets)
         # One graph serves every kind of start: the rows that restart are told by a buffer.
@@ -119,8 +123,8 @@ class CapturedHands:
             else:
                 buffers.restart.copy_(restart)
         start = self._number(state)
-        key = (stretch, keep is None, start)
-        work = partial(self._learn, stretch, keep is not None, start)
+        key = (stretch, keep is None, noise is None, start)
+        work = partial(self._learn, stretch, keep is not None, noise is not None, start)
         captured = self._replay(key, ("learn", stretch.steps > 1), work)
         step = 0 if state is None else state.step
         kept = None if keep is None else State(captured.trail[keep], step + keep)
@@ -137,6 +141,7 @@ class CapturedHands:
                 torch.zeros(shape, dtype=torch.int64, device=inputs.device),
                 features.clone(),
                 torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device),
+                torch.zeros_like(features),
             )
         return self._made
 
@@ -154,11 +159,14 @@ class CapturedHands:
         return buffers.features.new_zeros(()), []
 
     def _learn(
-        self, stretch: Stretch, keep: bool, start: int, buffers: _Buffers
+        self, stretch: Stretch, keep: bool, shaken: bool, start: int, buffers: _Buffers
     ) -> tuple[Tensor, list[Tensor]]:
         inputs, targets = buffers.inputs, buffers.targets
         state = begin_again(self.net, inputs, State(buffers.features, start), buffers.restart)
-        loss, states = stretch_loss(self.net, inputs, targets, stretch, state, self.criterion)
+        noise = buffers.noise if shaken else None
+        loss, states = stretch_loss(
+            self.net, inputs, targets, stretch, state, self.criterion, noise
+        )
         push_back(self.net, loss * stretch.weight, self.scale)
         trail = [state.features.detach() for state in states]
         return loss.detach(), trail if keep else trail[-1:]

@@ -69,11 +69,13 @@ class Hands(Protocol):
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
+        noise: Tensor | None = None,
     ) -> Learned:
         """Iterate with gradients, add those of the loss to the parameters.
 
         Rows of the state that ``restart`` (B,) marks begin at the projection instead, which then
-        learns too. ``keep`` asks for the features after so many iterations.
+        learns too. ``keep`` asks for the features after so many iterations. ``noise``, (B, W, *S),
+        is added to the features before every iteration.
         """
 
 
@@ -141,12 +143,33 @@ def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor |
     return State(torch.where(rows, net.start(inputs), state.features), state.step)
 
 
+class Shaken:
+    """A network whose features are shaken before every iteration."""
+
+    def __init__(self, net: Net, noise: Tensor) -> None:
+        """Add this to the features of that network."""
+        self.net, self.noise = net, noise
+        self.read, self.start, self.answer = net.read, net.start, net.answer
+        self.readout = readout_of(net)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        """One iteration."""
+        return self.net.step(features + self.noise, memory, index)
+
+
 def stretch_loss(
-    net: Net, inputs: Tensor, targets: Tensor, stretch: Stretch, state: State, criterion: Criterion
+    net: Net,
+    inputs: Tensor,
+    targets: Tensor,
+    stretch: Stretch,
+    state: State,
+    criterion: Criterion,
+    noise: Tensor | None = None,
 ) -> tuple[Tensor, list[State]]:
     """The loss of a stretch, with its graph, and every state on the way, the start first."""
     states, losses, alike = [state], [], len(set(stretch.each)) == 1
-    for thought in thoughts(net, inputs, steps=stretch.steps, state=state):
+    walker = net if noise is None else Shaken(net, noise)
+    for thought in thoughts(walker, inputs, steps=stretch.steps, state=state):
         states.append(thought.state)
         if stretch.each and not alike:
             share = stretch.each[len(states) - 2]
@@ -204,10 +227,13 @@ class PlainHands:
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
+        noise: Tensor | None = None,
     ) -> Learned:
         """Iterate with gradients, add those of the loss to the parameters."""
         first = begin_again(self.net, inputs, state, restart)
-        loss, states = stretch_loss(self.net, inputs, targets, stretch, first, self.criterion)
+        loss, states = stretch_loss(
+            self.net, inputs, targets, stretch, first, self.criterion, noise
+        )
         push_back(self.net, loss * stretch.weight, self.scale)
         kept = None if keep is None else states[keep].detached()
         return Learned(loss.detach(), states[-1].detached(), kept)

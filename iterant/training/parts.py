@@ -46,6 +46,7 @@ def pool(recipe: Recipe) -> Objective:
         stay=recipe.pool_stay,
         damage=recipe.pool_damage,
         kinds=recipe.pool_damage_kinds,
+        shake=recipe.pool_shake,
         shortest=recipe.pool_shortest,
         longest=recipe.pool_longest or recipe.iterations,
         every=recipe.pool_every,

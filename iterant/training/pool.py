@@ -55,6 +55,11 @@ class ReplayPool:
     """Share of the old states that are damaged"""
     kinds: tuple[str, ...] = ("zeros", "noise", "another")
     """How, each as likely: words for functions of `iterant.training.damage`"""
+    shake: float = 0.0
+    """Strength of the noise that is added to the features before every iteration
+
+    What has to be told over long ways survives it only if it is told clearly.
+    """
     shortest: int = 10
     longest: int = 30
     every: bool = False
@@ -104,6 +109,7 @@ class ReplayPool:
             Stretch(k, each=(1 / k,) * k if self.every else (), settle=self.settle),
             state=State(crew.mine(features)),
             restart=~held.filled[mine],
+            noise=crew.mine(self._shaking(held, rows, moment)) if self.shake else None,
         )
         held.features[rows] = crew.gather(learned.end.features).to(held.features.dtype)
         held.filled.index_fill_(0, rows, True)
@@ -156,6 +162,14 @@ class ReplayPool:
         for number, word in enumerate(self.kinds):
             features = torch.where(kind == number, names.find("damage", word)(blow), features)
         return features
+
+    def _shaking(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
+        """What the features of these slots are shaken by, at every iteration of this stretch."""
+        generator, sides = moment.generator("shake"), held.features.shape[2:]
+        which = torch.randint(_NOISES, (len(rows),), generator=generator)
+        shifts = [int(torch.randint(side, (), generator=generator)) for side in sides]
+        drawn = self._noise(held, moment)[sent(which, held.features.device)]
+        return self.shake * drawn.roll(shifts, tuple(range(2, drawn.dim())))
 
     def _noise(self, held: Slots, moment: Moment) -> Tensor:
         """Unit Gaussian noise, drawn once a run: drawing it anew would cost more than learning."""

@@ -77,6 +77,8 @@ class Recipe:
     """Share of the states that are damaged"""
     pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
     """How: zeros, noise, another (slot's state), jitter (noise added), disc (zeros in a part)"""
+    pool_shake: float = 0.0
+    """Strength of the noise added to the features before every iteration of a stretch"""
     pool_shortest: int = 10
     """k is drawn from pool_shortest to pool_longest"""
     pool_longest: int | None = None
@@ -195,7 +197,7 @@ def _check(recipe: Recipe) -> None:
         value = getattr(recipe, name)
         if not (_is_number(value) and value > 0) and not (name == "clip" and value is None):
             raise RecipeError(f"{name} must be above 0, got {value!r}")
-    for name in ("weight_decay", "pool_settle"):
+    for name in ("weight_decay", "pool_settle", "pool_shake"):
         if not _is_number(value := getattr(recipe, name)) or value < 0:
             raise RecipeError(f"{name} must be 0 or more, got {value!r}")
     if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):

@@ -90,6 +90,7 @@ class SquareHands(PlainHands):
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
+        noise: Tensor | None = None,
     ) -> Learned:
         """Iterate with gradients, add those of the loss to the parameters."""
         net: Any = self.net
@@ -100,8 +101,9 @@ class SquareHands(PlainHands):
         term = _rows(memory[:, :-1])[places]
         beside = beside_of(is_open, len(places))
         path = [_rows(first.features)[places]]
+        shake = 0.0 if noise is None else _rows(noise)[places]
         for _ in range(stretch.steps):
-            path.append(_next(net, path[-1], term, beside))
+            path.append(_next(net, path[-1] + shake, term, beside))
         loss = self._loss(path, inputs, targets, stretch, places)
         if stretch.settle:
             moved = torch.stack(path)

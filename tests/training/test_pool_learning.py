@@ -69,6 +69,22 @@ class TestLearning:
             difference = float(asked.learned.loss - other.learned.loss)
             assert difference == pytest.approx(0.7 * mean, rel=1e-10)
 
+    def test_shaking_adds_noise_before_every_iteration(self) -> None:
+        seen = []
+        for *_, asked, _ in updates(small(shake=0.3), hands_of(), 5):
+            assert asked.noise is not None
+            net, noise = tiny(), asked.noise
+            rows = asked.restart.view(-1, 1, 1)
+            features = torch.where(rows, net.start(asked.inputs), asked.state.features)
+            for _ in range(asked.steps):
+                features = restated.unrolled(net, asked.inputs, features + noise, 1)
+            assert asked.learned is not None
+            restated.assert_same([asked.learned.end.features], [features.detach()], 1e-12)
+            seen.append(noise)
+        assert 0.25 < torch.stack(seen).std() < 0.35
+        assert not torch.equal(seen[0], seen[1])
+        assert all(asked.noise is None for *_, asked, _ in updates(small(), hands_of(), 2))
+
     def test_a_loss_after_every_iteration_is_the_mean_of_them_all(self) -> None:
         net, task = tiny(), iterant.task("prefix-sums")
         batch = task.sample(3, size=5, seed=9)

@@ -28,6 +28,7 @@ SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
 WAYS: dict[str, dict[str, object]] = {
     "mazes": MAZES,
     "directions": {**MAZES, "isotropic": False},
+    "messages": {**MAZES, "messages": True, "width": 6, "hidden": 10},
     "no mask": {**MAZES, "masked": False},
     "sums": SUMS,
     "sums, isotropic": {**SUMS, "isotropic": True},
@@ -47,16 +48,22 @@ def problems(way: str) -> Batch:
     return Batch(batch.inputs.double(), batch.targets)
 
 
-def learned(hands: PlainHands, batch: Batch, stretch: Stretch) -> tuple[Learned, list[Tensor]]:
+def learned(
+    hands: PlainHands, batch: Batch, stretch: Stretch, shaken: bool = False
+) -> tuple[Learned, list[Tensor]]:
     assert isinstance(hands.net, nn.Module)
     hands.net.zero_grad()
     features = hands.net.start(batch.inputs)
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
     memory = hands.net.read(batch.inputs)
     assert memory is not None
+    # Walls hold nothing, shaken or not.
+    shake = 0.4 * noise.flip(0) * memory.detach()[:, -1:] if shaken else None
     state = State(noise.tanh() * memory.detach()[:, -1:], 4)
     restart = torch.tensor([True, False, False])
-    made = hands.learn(batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2)
+    made = hands.learn(
+        batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2, noise=shake
+    )
     return made, [w.grad.clone() for w in hands.net.parameters() if w.grad is not None]
 
 
@@ -83,6 +90,19 @@ def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
     for here, there in ((squares.end, plain.end), (squares.kept, plain.kept)):
         assert here.step == there.step
         torch.testing.assert_close(here.features, there.features, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_shaken_it_learns_what_plain_hands_learn_shaken(way: str) -> None:
+    net, batch, stretch = rule(way), problems(way), Stretch(3, each=(1 / 3,) * 3)
+    plain, theirs = learned(PlainHands(net), batch, stretch, shaken=True)
+    squares, ours = learned(SquareHands(net), batch, stretch, shaken=True)
+    calm, _ = learned(PlainHands(net), batch, stretch)
+    torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(squares.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
+    assert abs(float(plain.loss - calm.loss)) > 1e-6
 
 
 def test_a_square_at_the_edge_answers_for_fewer_pixels() -> None:

@@ -20,6 +20,7 @@ class Asked:
     steps: int
     state: State
     restart: Tensor
+    noise: Tensor | None = None
     learned: Learned | None = None
 
 
@@ -42,14 +43,16 @@ class Watched(PlainHands):
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
+        noise: Tensor | None = None,
     ) -> Learned:
         assert state is not None
         assert restart is not None
         assert stretch.weight == 1
         assert stretch.each == ()
         self.asked = Asked(
-            inputs.clone(), targets, stretch.steps, State(state.features.clone()), restart.clone()
-        )
+            inputs.clone(), targets, stretch.steps, State(state.features.clone()), restart.clone(),
+            noise,
+        )  # fmt: skip
         if self.idle:
             self.turn += 1  # so that no two states are ever equal
             thought = torch.rand(
@@ -57,6 +60,8 @@ class Watched(PlainHands):
             )
             learned = Learned(torch.zeros(()), State(thought.double()))
         else:
-            learned = super().learn(inputs, targets, stretch, state=state, restart=restart)
+            learned = super().learn(
+                inputs, targets, stretch, state=state, restart=restart, noise=noise
+            )
         self.asked.learned = learned
         return learned
