@@ -44,6 +44,7 @@ def pool(recipe: Recipe) -> Objective:
         slots=recipe.pool_slots,
         fresh=recipe.pool_fresh,
         stay=recipe.pool_stay,
+        swap=recipe.pool_swap,
         damage=recipe.pool_damage,
         kinds=recipe.pool_damage_kinds,
         shortest=recipe.pool_shortest,

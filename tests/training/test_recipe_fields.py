@@ -17,9 +17,9 @@ from iterant.training.recipe import recipe_from_file
 
 OTHER: dict[str, Any] = {
     "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "bounded": True,
-    "hidden": 9, "isotropic": False, "masked": True, "size": 16, "count": 500, "validation": 0.1,
+    "hidden": 9, "isotropic": False, "messages": True, "masked": True, "size": 16, "count": 500, "validation": 0.1,
     "data_seed": 3, "mirror": True, "objective": "pool", "iterations": 12, "alpha": 0.25,
-    "pool_slots": 64, "pool_fresh": 0.4, "pool_stay": 0.5, "pool_damage": 0.1,
+    "pool_slots": 64, "pool_fresh": 0.4, "pool_stay": 0.5, "pool_swap": 0.2, "pool_damage": 0.1,
     "pool_damage_kinds": ("disc", "jitter"), "pool_shortest": 2, "pool_longest": 3,
     "pool_every": True, "pool_settle": 0.3, "pool_hard": True, "smoothing": 0.2, "places": 0.1,
     "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8, "beta2": 0.95,
@@ -102,6 +102,7 @@ BAD: dict[str, list[Any]] = {
     "net": [None, 3],
     "pool_fresh": [1.5],
     "pool_stay": [-0.5],
+    "pool_swap": [7],
     "places": [2],
     "data_seed": [-1],
 }
