@@ -55,3 +55,8 @@ class FeedForward(PaperNet):
     def recurrent(self) -> list[nn.Parameter]:
         """Nothing is repeated, so nothing is throttled."""
         return []
+
+    @property
+    def between(self) -> list[nn.Parameter]:
+        """The kernels from features to features, which Muon moves as matrices."""
+        return super().recurrent + list(self.blocks.parameters())

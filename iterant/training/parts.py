@@ -44,6 +44,7 @@ def pool(recipe: Recipe) -> Objective:
         slots=recipe.pool_slots,
         fresh=recipe.pool_fresh,
         stay=recipe.pool_stay,
+        swap=recipe.pool_swap,
         damage=recipe.pool_damage,
         kinds=recipe.pool_damage_kinds,
         shake=recipe.pool_shake,
@@ -154,8 +155,8 @@ def muon(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimi
 def optimizer_of(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     """The optimiser that the recipe names; recurrent parameters are a group of their own."""
     shared: Any = getattr(net, "recurrent", [])
-    matrices = frozenset(id(weight) for weight in shared)
-    recurrent = matrices if recipe.throttle else frozenset()
+    matrices = frozenset(id(weight) for weight in getattr(net, "between", shared))
+    recurrent = {id(weight) for weight in shared} if recipe.throttle else set()
     weights = list(net.parameters())
     groups = [
         {"params": [w for w in weights if id(w) not in recurrent], "share": 1.0},

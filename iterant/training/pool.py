@@ -51,6 +51,8 @@ class ReplayPool:
     """Share of a batch that is replaced by new problems, begun at the projection"""
     stay: float = 1.0
     """Share of those that stay in the pool; the others' slots get back what they held"""
+    swap: float = 0.0
+    """Share of the new problems that begin with the state another problem left in their slot"""
     damage: float = 0.3
     """Share of the old states that are damaged"""
     kinds: tuple[str, ...] = ("zeros", "noise", "another")
@@ -73,7 +75,7 @@ class ReplayPool:
 
     def __post_init__(self) -> None:
         """Refuse shares that are none and stretches that end before they begin."""
-        for name in ("fresh", "stay", "damage"):
+        for name in ("fresh", "stay", "swap", "damage"):
             if not 0 <= getattr(self, name) <= 1:
                 raise RecipeError(f"pool {name} is a share from 0 to 1, got {getattr(self, name)}")
         if self.fresh == 0:
@@ -137,7 +139,8 @@ class ReplayPool:
 
     def _renew(self, held: Slots, rows: Tensor, update: Update) -> None:
         """Put new problems into these slots, but for those that keep theirs."""
-        held.filled.index_fill_(0, rows, False)
+        # Those that stay come first, and begin at the beginning as long as any does.
+        held.filled.index_fill_(0, rows[: round(len(rows) * (1 - self.swap))], False)
         if held.solved is not None:
             # Written without asking which: a question to the device would wait for the answer.
             new = held.solved[rows]

@@ -73,6 +73,8 @@ class Recipe:
     """Share of a batch that is new problems"""
     pool_stay: float = 1.0
     """Share of the new problems that stay in the pool, rather than be thought about once"""
+    pool_swap: float = 0.0
+    """Share of the new problems that begin with the state another problem left behind"""
     pool_damage: float = 0.3
     """Share of the states that are damaged"""
     pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
@@ -177,7 +179,7 @@ _WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every
           "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
           "pool_shortest": 1, "data_seed": 0, "hidden": 1, "warmup_updates": 0}  # fmt: skip
 _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
-           "pool_stay": (0, 1), "places": (0, 1),
+           "pool_stay": (0, 1), "pool_swap": (0, 1), "places": (0, 1),
            "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
            "beta2": (0, 0.99999)}  # fmt: skip
 

@@ -96,17 +96,15 @@ def learner_of(**changes: Any) -> Learner:
     return Learner(net, chosen, CPU)
 
 
-def test_what_repeats_is_orthogonalised_and_nothing_else() -> None:
-    learner = learner_of()
+@pytest.mark.parametrize("net", ["dt", "dt-recall", "ff", "ff-recall"])
+def test_kernels_between_features_are_orthogonalised_and_nothing_else(net: str) -> None:
+    learner = learner_of(net=net)
     batch = iterant.task("mazes").sample(2, size=5)
     learner.update(batch.inputs, batch.targets, Moment(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in learner.optimizer.state.items()}
-    shared: Any = learner.module
-    recurrent = {id(weight) for weight in shared.recurrent}
-    for weight in learner.module.parameters():
-        wanted = {"first"} if id(weight) in recurrent else {"first", "second", "step"}
-        assert kept[id(weight)] == wanted
-    assert recurrent
+    for name, weight in learner.module.named_parameters():
+        ends = name.startswith(("projection", "head"))
+        assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
 
 
 @pytest.mark.parametrize("throttle", [False, True])

@@ -53,6 +53,20 @@ class TestSlots:
             assert torch.equal(after.features[rows[:1]], ends[:1])
             assert torch.equal(after.features[rows[4:]], ends[4:])
 
+    def test_swapped_problems_begin_with_the_state_of_another(self) -> None:
+        pool = small(fresh=0.5, stay=0.25, swap=0.5, damage=0.0)
+        swapped = 0
+        for update, rows, before, asked, _ in updates(pool, hands_of(), 12):
+            assert torch.equal(asked.inputs[:4], update.inputs)
+            assert bool(asked.restart[:2].all())
+            if before is None:
+                continue
+            assert torch.equal(asked.restart[2:], ~before.filled[rows[2:]])
+            assert asked.state is not None
+            assert torch.equal(asked.state.features[2:4], before.features[rows[2:4]])
+            swapped += int(before.filled[rows[2:4]].sum())
+        assert swapped
+
     def test_at_least_one_problem_is_fresh(self) -> None:
         assert ReplayPool(10, 10, fresh=0.01).takes(10) == 1
 
