@@ -21,12 +21,13 @@ OTHER: dict[str, Any] = {
     "validation": 0.1, "data_seed": 3, "mirror": True, "objective": "pool", "iterations": 12,
     "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_stay": 0.5, "pool_swap": 0.2,
     "pool_damage": 0.1, "pool_damage_kinds": ("disc", "jitter"), "pool_shake": 0.1,
-    "pool_shortest": 2, "pool_longest": 3, "pool_every": True, "pool_settle": 0.3, "pool_hard": True,
-    "smoothing": 0.2, "places": 0.1, "optimizer": "sgd", "rate": 0.5, "throttle": True, "momentum": 0.8,
-    "beta2": 0.95, "weight_decay": 0.0, "clip": 2.0, "average": 0.99, "batch": 20, "epochs": 3,
-    "warmup": 1, "warmup_updates": 7, "schedule": "cosine", "hold": 0.5, "milestones": (2,),
-    "decay": 0.5, "validate_every": 2, "choose": "watch", "watch_every": 0, "watch_count": 7,
-    "checkpoint_every": 4, "precision": "bf16", "notes": ("why",),
+    "pool_shortest": 2, "pool_longest": 3, "pool_every": True, "pool_settle": 0.3,
+    "pool_hard": True, "smoothing": 0.2, "places": 0.1, "optimizer": "sgd", "rate": 0.5,
+    "throttle": True, "momentum": 0.8, "beta2": 0.95, "weight_decay": 0.0, "clip": 2.0,
+    "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1, "warmup_updates": 7,
+    "schedule": "cosine", "hold": 0.5, "milestones": (2,), "decay": 0.5, "validate_every": 2,
+    "choose": "watch", "watch_every": 0, "watch_count": 7, "checkpoint_every": 4,
+    "precision": "bf16", "notes": ("why",),
 }  # fmt: skip
 """Another value for every field."""
 
