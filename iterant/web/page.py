@@ -95,7 +95,7 @@ def build_page(
     listed = []
     for name, source in sources.items():
         export_onnx(source, folder / "networks" / name)
-        listed.append({"task": source.task, "name": name, "parameters": source.parameters})
+        listed.append(_listed(name, source, folder / "networks" / name))
     write_json(folder / "networks" / "index.json", listed)
     write_json(
         folder / _MARK,
@@ -106,6 +106,18 @@ def build_page(
         },
     )
     return open_page(folder)
+
+
+def _listed(name: str, source: Source, folder: Path) -> dict[str, Any]:
+    """What the page knows of a network before it is fetched, which may be megabytes."""
+    card = source.about.get("card")
+    return {
+        "task": source.task,
+        "name": name,
+        "parameters": source.parameters,
+        "bytes": sum(file.stat().st_size for file in folder.iterdir()),
+        "trained_on": card.get("trained_on") if isinstance(card, dict) else None,
+    }
 
 
 def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:

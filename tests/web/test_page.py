@@ -15,6 +15,7 @@ from iterant.cli.main import run
 from iterant.errors import DataError, UsageError
 from iterant.export.source import Source, open_source
 from iterant.web import build_page, find_page, page, page_server, runtime
+from iterant.zoo import loading
 from web.written import untrained_chess, written_mazes, written_sums
 
 STATIC = page.STATIC
@@ -53,6 +54,31 @@ def test_a_page_holds_our_files_and_a_network_a_task(tmp_path: Path) -> None:
     assert (made.folder / "networks" / "c" / "network.json").is_file()
     with pytest.raises(UsageError, match="is there already"):
         build_page(tmp_path / "page", networks=nets)
+
+
+@pytest.mark.usefixtures("light")
+def test_a_network_for_chess_is_on_the_page_as_soon_as_it_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
+    written_mazes(tmp_path / "weights" / "mazes")
+    assert build_page(tmp_path / "before").networks == ("mazes",)
+    untrained_chess(tmp_path / "weights" / "chess")
+    made = build_page(tmp_path / "after")
+    assert made.networks == ("mazes", "chess")
+    listed = json.loads((made.folder / "networks" / "index.json").read_text())
+    assert [each["task"] for each in listed] == ["mazes", "chess"]
+    assert all(each["bytes"] > 0 for each in listed)
+
+
+@pytest.mark.usefixtures("light")
+def test_what_a_network_was_trained_on_is_listed(tmp_path: Path) -> None:
+    known = open_source(written_mazes(tmp_path / "m"))
+    card = {"card": {"trained_on": "mazes of 9×9"}}
+    both = [replace(known, about=card), replace(known, name="other")]
+    made = build_page(tmp_path / "page", networks=both)
+    listed = json.loads((made.folder / "networks" / "index.json").read_text())
+    assert [each["trained_on"] for each in listed] == ["mazes of 9×9", None]
 
 
 @pytest.mark.usefixtures("light")

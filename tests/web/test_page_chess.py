@@ -1,50 +1,147 @@
-"""Chess on the page: positions as the package reads them, the same two squares."""
+"""Chess on the page: positions as the package reads them, the same squares, the move in words."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import chess
 import pytest
 import torch
 
 import iterant
+from iterant.errors import TaskError
+from iterant.tasks.chess_answers import tell_move
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
 
 CHESS = "chess"
-FENS = (
-    "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1",
-    "r1bqkb1r/pp3ppp/2n5/3p4/8/5N2/PP3PPP/R2QKB1R b KQkq -",
-)
+WHITE = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+BLACK = "r1bqkb1r/pp3ppp/2n5/3p4/8/5N2/PP3PPP/R2QKB1R b KQkq -"
 
 
-@pytest.mark.parametrize("fen", FENS, ids=["white", "black"])
+def paste(visit: Visit, fen: str) -> None:
+    """Set a position as a hand does; one that is accepted is waited for."""
+    visit.panel(CHESS, "panel.before = thinker.inputs")
+    visit.page.fill("[data-is=fen]", fen)
+    visit.page.press("[data-is=fen]", "Enter")
+    if visit.page.get_attribute("[data-is=fen]", "aria-invalid") is None:
+        visit.wait("iterant.panels.chess.thinker.inputs !== iterant.panels.chess.before")
+
+
+@pytest.mark.parametrize("fen", [WHITE, BLACK], ids=["white", "black"])
 def test_a_pasted_position_is_answered_as_by_the_package(
     visit: Visit, networks: dict[str, Path], fen: str
 ) -> None:
     visit.show(CHESS)
-    visit.page.fill("[data-is=fen]", fen)
-    visit.page.press("[data-is=fen]", "Enter")
+    paste(visit, fen)
     visit.settle(CHESS)
     batch = iterant.task(CHESS).encode(fen)
     planes = torch.tensor(visit.panel(CHESS, "[...thinker.inputs.data]"))
     assert torch.equal(planes.view(batch.inputs.shape), batch.inputs)
     steps = visit.panel(CHESS, "thinker.step")
+    best = visit.panel(CHESS, "panel.best")
+    looks = {at: visit.panel(CHESS, f"panel.growth.of({at})") for at in best}
+    assert looks[best[0]][0]["step"] == 0
+    assert looks[best[0]][-1]["step"] == steps
     with torch.no_grad():
         net = iterant.load(networks[CHESS])
+        likely = {
+            thought.step: thought.logits.softmax(dim=1)[0, 1].flatten()
+            for thought in iterant.think(net, batch.inputs, steps=steps)
+        }
         own = iterant.last(iterant.think(net, batch.inputs, steps=steps)).prediction
     said = visit.panel(CHESS, "[...thinker.prediction]")
     assert torch.equal(torch.tensor(said).view(1, 8, 8), own)
-    assert "Its two squares are" in visit.words
+    # The curves are the package's own scores, at every iteration that was looked at.
+    for at, curve in looks.items():
+        for look in curve[1:]:
+            assert look["value"] == pytest.approx(float(likely[look["step"]][at]), abs=1e-3)
+    told = tell_move(batch, 0, own)
+    words = visit.page.inner_text("[data-is=move]")
+    assert words in visit.words
+    assert ("no move" in told) == ("no move" in words)
+    assert all(name in words for name in (told[:2], told[2:4]) if "no move" not in told)
     assert visit.page.locator(".score").count() == 2
 
 
+POSITIONS = (
+    WHITE,
+    BLACK,
+    chess.STARTING_FEN,
+    "r3k2r/pppq1ppp/2n2n2/8/1b1PP3/2N2N2/PPP2PPP/R3K2R w KQkq - 0 1",  # castling, a pin
+    "r3k2r/8/8/8/8/8/6q1/R3K2R w KQkq - 0 1",  # castling through an attack
+    "8/8/8/K2pP2q/8/8/8/7k w - d6 0 1",  # en passant that would open the king
+    "8/8/8/K2pP3/8/8/8/7k w - d6 0 1",  # en passant that does not
+    "8/P6k/8/8/8/8/7p/K7 b - - 0 1",  # a pawn about to reach the end
+    "4k3/8/8/8/7b/8/3P4/4K3 w - - 0 1",
+)
+
+
+def test_the_page_knows_the_legal_moves(visit: Visit) -> None:
+    visit.show(CHESS)
+    for fen in POSITIONS:
+        found = {tuple(move) for move in visit.page.evaluate(LEGAL, fen)}
+        # The page counts from a8, python-chess from a1.
+        moves = chess.Board(fen).legal_moves
+        wanted = {(move.from_square ^ 56, move.to_square ^ 56) for move in moves}
+        assert found == wanted, fen
+
+
+LEGAL = """async (fen) => {
+  const { Position } = await import("./js/chess/position.js");
+  const { legal } = await import("./js/chess/rules.js");
+  const position = Position.read(fen);
+  const places = [...Array(64).keys()];
+  const all = places.flatMap((from) => places.map((to) => [from, to]));
+  return all.filter(([from, to]) => legal(position, from, to));
+}"""
+"""Every move of a position that the page allows, as places of its board."""
+
+
+MOVES = (
+    (WHITE, "d1d8", "rook d1 to d8"),
+    ("3rk3/8/8/8/8/8/8/K2R4 w - -", "d1d8", "rook d1 takes rook d8"),
+    ("r3k2r/8/8/8/8/8/8/4K3 b kq -", "e8g8", "king e8 castles to g8"),
+    ("8/P6k/8/8/8/8/7p/K7 b - -", "h2h1", "pawn h2 to h1 and becomes another piece"),
+    (WHITE, "g8f7", None),
+    (WHITE, "d1a1", None),
+)
+
+
+def test_a_move_is_said_in_words(visit: Visit) -> None:
+    visit.show(CHESS)
+    for fen, move, words in MOVES:
+        assert visit.page.evaluate(IN_WORDS, [fen, move]) == {"words": words, "legal": bool(words)}
+
+
+IN_WORDS = """async ([fen, move]) => {
+  const { Position, placeOf } = await import("./js/chess/position.js");
+  const position = Position.read(fen);
+  const names = [move.slice(2), move.slice(0, 2)];
+  return position.move(names.map((name) => position.place(placeOf(name))));
+}"""
+
+
 BAD = (
+    ("", "Paste a position"),
+    ("hello", "8 ranks"),
     ("8/8/8 w", "8 ranks"),
     ("9/8/8/8/8/8/8/8 w", "Rank 8"),
+    ("7/8/8/8/8/8/8/8 w", "7 squares"),
     ("8/8/8/8/8/8/8/8 w", "one king"),
+    ("6k1/8/8/8/8/8/8/K6K w", "White has 2"),
     ("6k1/8/8/8/8/8/8/K7", "who moves"),
+    ("6k1/8/8/8/8/8/8/K7 white", "who moves"),
+    ("6k1/8/8/8/8/8/8/K6P w", "No pawn"),
+    ("6k1/8/8/8/8/8/8/K5R1 w - -", "Black is in check"),
+    ("6k1/8/8/8/8/8/PP6/K3r3 w - -", "checkmated"),
+    ("k7/8/1Q6/8/8/8/8/K7 b - -", "stalemated"),
+    ("6k1/8/8/8/8/8/8/K7 w KQ -", "Castling"),
+    ("6k1/8/8/8/8/8/8/K7 w X -", "Castling"),
+    ("6k1/8/8/8/8/8/8/K7 w - e4", "rank 6"),
+    ("6k1/8/8/8/8/8/8/K7 w - - 0 1 2", "6 fields"),
 )
 
 
@@ -52,13 +149,55 @@ def test_a_bad_position_is_said_and_changes_nothing(visit: Visit) -> None:
     visit.show(CHESS)
     before = visit.panel(CHESS, "panel.position.board.join()")
     for fen, said in BAD:
-        visit.page.fill("[data-is=fen]", fen)
-        visit.page.click("[data-is=set] button")
-        assert said in visit.words
+        paste(visit, fen)
+        assert said in visit.words, fen
         assert visit.panel(CHESS, "panel.position.board.join()") == before
+        with pytest.raises(TaskError):
+            iterant.task(CHESS).encode(fen)
+    assert visit.page.get_attribute("[data-is=fen]", "aria-invalid") == "true"
+    paste(visit, WHITE)
+    assert visit.page.get_attribute("[data-is=fen]", "aria-invalid") is None
+    assert "White to move" in visit.words
 
 
-def test_the_shipped_positions_can_occur(visit: Visit) -> None:
+def board(visit: Visit) -> list[dict[str, Any]]:
+    """The squares as they are shown, row by row."""
+    squares: list[dict[str, Any]] = visit.page.locator(".square").evaluate_all(
+        "squares => squares.map((each) => ({ sign: each.textContent, names: { ...each.dataset },"
+        " dark: each.classList.contains('dark'), black: each.classList.contains('black') }))"
+    )
+    return squares
+
+
+def test_the_mover_sits_at_the_bottom_of_a_board_that_players_know(visit: Visit) -> None:
+    visit.show(CHESS)
+    for fen, corner, last in ((WHITE, "a1", "h"), (BLACK, "h8", "a")):
+        paste(visit, fen)
+        visit.wait(f"iterant.panels.chess.fen.value === '{fen.strip()}'")
+        visit.wait("iterant.panels.chess.thinker.step > 0")
+        squares = board(visit)
+        assert squares[56]["names"] == {"file": corner[0], "rank": corner[1]}
+        assert squares[63]["names"]["file"] == last
+        assert squares[56]["dark"], "a1 and h8 are dark"
+        assert not squares[63]["dark"], "h1 and a8 are light"
+        at = chess.Board(fen).piece_at(chess.parse_square(corner))
+        assert bool(squares[56]["sign"]) == (at is not None)
+        assert squares[56]["black"] == (at is not None and not at.color)
+
+
+def test_the_puzzles_move_is_shown_on_demand(visit: Visit) -> None:
+    visit.show(CHESS)
+    visit.page.select_option("[data-is=choice]", "1")
+    visit.wait("iterant.panels.chess.move === 'h5h7'")
+    visit.page.check("#panel-chess [data-is=truth]")
+    assert "The puzzle's move is queen h5 takes pawn h7" in visit.words
+    assert visit.page.locator(".square.wanted").count() == 2
+    paste(visit, WHITE)
+    visit.wait("iterant.panels.chess.move === null")
+    assert visit.page.locator(".square.wanted").count() == 0
+
+
+def test_the_shipped_positions_can_occur_and_their_moves_are_legal(visit: Visit) -> None:
     visit.show(CHESS)
     positions = visit.page.evaluate(
         "async () => (await import('./js/chess/positions.js')).POSITIONS"
@@ -66,4 +205,5 @@ def test_the_shipped_positions_can_occur(visit: Visit) -> None:
     assert len(positions) >= 10
     for position in positions:
         iterant.task(CHESS).encode(position["fen"])
+        assert chess.Move.from_uci(position["move"]) in chess.Board(position["fen"]).legal_moves
     assert visit.page.locator("[data-is=choice] option").count() == len(positions)

@@ -17,12 +17,13 @@ Tanh of 20 is 1 in single precision, so features are exact.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from iterant.nets import LocalRuleConfig
+from iterant.nets import DeepThinking, LocalRuleConfig, build, paper_net
 from iterant.runs import save_weights
 
 _LOUD = 20.0
@@ -80,12 +81,16 @@ def written_sums(folder: Path) -> Path:
 
 
 def untrained_chess(folder: Path) -> Path:
-    """A small local rule for chess that never learned anything."""
-    from iterant.nets import LocalRule, build
+    """The paper's network for chess, narrow, that never learned anything.
 
-    config = LocalRuleConfig(dims=2, channels=12, width=8, hidden=16, readout="two-best")
+    It has enough parameters to be computed in a worker, as the wide one is.
+    """
+    config = replace(paper_net("chess"), width=48)
     net = build(config.kind, config.described(), seed=3)
-    assert isinstance(net, LocalRule)
+    assert isinstance(net, DeepThinking)
+    with torch.no_grad():  # louder than networks are born, so that its scores move
+        for weights in net.head.parameters():
+            weights.mul_(3)
     described = {"kind": config.kind, "config": config.described(), "task": "chess"}
     return save_weights(folder, described, net.state_dict())
 

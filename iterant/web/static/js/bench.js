@@ -8,7 +8,8 @@ import { Curve } from "./curve.js";
 import { capital, count } from "./words.js";
 
 const SOONER = 1e6; // iterations a second: more than there is time for
-const EVENTS = ["begun", "thought", "phase", "settled", "disturbed"];
+const EVENTS = ["begun", "thought", "phase", "settled", "disturbed", "failed"];
+const LOOKS = [100, 300, 1_000, 3_000, 10_000, 30_000]; // iterations after which the time is told
 
 export class Bench {
   constructor(root, words) {
@@ -36,14 +37,19 @@ export class Bench {
     this.#setSpeed();
   }
 
+  // What leaves the front rests, and goes on when it comes back.
+  rest() {
+    if (!this.thinker) return;
+    this.panel.resumes = this.thinker.phase === "thinking";
+    this.thinker.pause();
+    this.#listening.abort();
+    this.panel = this.thinker = null;
+    this.#show("idle", 0); // until the next one is there
+  }
+
   attach(panel) {
     if (panel === this.panel) return;
-    // What leaves the front rests, and goes on when it comes back.
-    if (this.thinker) {
-      this.panel.resumes = this.thinker.phase === "thinking";
-      this.thinker.pause();
-    }
-    this.#listening?.abort();
+    this.rest();
     this.#listening = new AbortController();
     this.panel = panel;
     this.thinker = panel.thinker;
@@ -52,6 +58,7 @@ export class Bench {
       this.thinker.addEventListener(event, () => this.#on(event), { signal: this.#listening.signal });
     }
     if (panel.resumes) this.thinker.play();
+    if (this.thinker.answered) this.words.say(this.#standing());
     this.draw();
   }
 
@@ -74,11 +81,10 @@ export class Bench {
     if (!this.thinker) return;
     if (this.thinker.phase === "thinking") {
       this.thinker.pause();
-      this.words.say(`Paused at iteration ${this.thinker.step}.`);
     } else {
       this.thinker.play();
-      this.words.say(`Thinking on from iteration ${this.thinker.step}.`);
     }
+    this.words.say(this.#standing());
   }
 
   restart() {
@@ -93,14 +99,44 @@ export class Bench {
       this.words.say(this.#settled());
     } else if (event === "disturbed") {
       this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it thinks on${thinker.waits}.`);
+    } else if (event === "failed") {
+      this.words.say(`It stopped, because computing failed: ${thinker.error.message}. Start again, or load the page anew.`);
     }
+    if (event === "begun" || event === "disturbed") this.panel.told = 0;
+    if (event === "thought") this.#meanwhile();
     this.draw();
+  }
+
+  // What is true so far is said as it is seen, and never promised: some networks do not recover.
+  #meanwhile() {
+    const { thinker, panel } = this;
+    const due = LOOKS.findLast((look) => look <= thinker.since) ?? 0;
+    if (thinker.phase !== "thinking" || due <= (panel.told ?? 0)) return;
+    panel.told = due;
+    const { right } = panel.verdict();
+    const since = count(thinker.since, "iteration");
+    const when = thinker.disturbed ? `${since} after ${thinker.disturbed}` : `after ${since}`;
+    const still = thinker.disturbed ? "It has not recovered" : "It has not found the answer";
+    const words = {
+      true: `Its answer is right ${when}, and is not at rest yet.`,
+      false: `${still} ${when}; it thinks on.`,
+      null: `It has not come to rest ${when}; it thinks on.`,
+    }[right];
+    this.words.say(words);
+  }
+
+  // How things stand, for who comes back to them.
+  #standing() {
+    const { phase, step } = this.thinker;
+    if (phase === "settled") return this.#settled();
+    return phase === "thinking" ? `Thinking on from iteration ${step}.` : `Paused at iteration ${step}.`;
   }
 
   #settled() {
     const { thinker } = this;
     const { right, words } = this.panel.verdict();
-    const found = count(Math.max(0, thinker.found), "iteration");
+    const about = thinker.roughly ? "about " : "";
+    const found = `${about}${count(Math.max(0, thinker.found), "iteration")}`;
     if (!thinker.disturbed) return `It settled: its answer came to rest after ${found}. ${words}`;
     const when = `its answer came to rest ${found} after ${thinker.disturbed}.`;
     if (right === false) return `It did not recover: ${when} ${words} Start again, and it begins anew.`;
@@ -110,18 +146,19 @@ export class Bench {
   draw() {
     const { thinker } = this;
     if (!thinker?.answered) return;
-    const thinking = thinker.phase === "thinking";
-    this.play.textContent = thinking ? "Pause" : "Play";
-    this.play.setAttribute("aria-pressed", String(thinking));
-    this.counter.textContent = thinker.step.toLocaleString("en");
-    this.state.textContent = thinker.phase;
-    this.state.dataset.phase = thinker.phase;
+    this.#show(thinker.phase, thinker.step);
     this.curve.draw(thinker);
     this.channels.draw(thinker);
   }
 
+  #show(phase, step) {
+    this.play.textContent = phase === "thinking" ? "Pause" : "Play";
+    this.counter.textContent = step.toLocaleString("en");
+    this.state.textContent = this.state.dataset.phase = phase;
+  }
+
   #key(event) {
-    const writing = event.target.closest?.("input:not([type=checkbox]), textarea, select");
+    const writing = event.target.closest?.("input[type=text], textarea, select");
     if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
       p: () => this.toggle(),

@@ -27,10 +27,12 @@ export class Channels {
     const { context, width: all, height } = fit(this.canvas);
     context.clearRect(0, 0, all, height);
     context.imageSmoothingEnabled = false;
+    // Bounded features fill the scale as they are; others are shown by their largest.
+    const floor = Math.min(1, greatest(features.data)) || 1;
     const ramps = ["--below", "--above"].map((name) => ramp(rgb("--paper"), rgb(name)));
     for (let channel = 0; channel < shown; channel += 1) {
       const values = features.data.subarray(channel * high * wide, (channel + 1) * high * wide);
-      this.#paint(values, wide, high, ramps);
+      this.#paint(values, wide, high, ramps, Math.max(floor, greatest(values)));
       const [x, y] = [(channel % columns) * (side + GAP), Math.floor(channel / columns) * (tall + GAP)];
       context.drawImage(this.pixels, x, y, side, tall);
       context.strokeStyle = ink("--line");
@@ -40,14 +42,17 @@ export class Channels {
     this.caption.textContent = `Features: ${part}${count(width, "channel")}`;
   }
 
-  #paint(values, wide, high, [below, above]) {
-    // Bounded features fill the scale as they are; others are shown by their largest.
-    let largest = 1;
-    for (const value of values) largest = Math.max(largest, Math.abs(value));
+  #paint(values, wide, high, [below, above], largest) {
     paint(this.pixels, wide, high, (at) => {
       const value = values[at];
       const shade = Math.min(255, Math.round((Math.abs(value) / largest) * 255)) || 0;
       return (value < 0 ? below : above)[shade];
     });
   }
+}
+
+function greatest(values) {
+  let largest = 0;
+  for (const value of values) largest = Math.max(largest, Math.abs(value));
+  return largest;
 }

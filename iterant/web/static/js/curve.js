@@ -52,7 +52,7 @@ export class Curve {
   }
 }
 
-function line(context, points) {
+export function line(context, points) {
   context.beginPath();
   points.forEach(([x, y], index) => (index ? context.lineTo(x, y) : context.moveTo(x, y)));
   context.stroke();

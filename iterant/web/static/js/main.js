@@ -2,18 +2,20 @@
 
 import { Bench } from "./bench.js";
 import { ChessPanel } from "./chess/panel.js";
+import { fetchedJson } from "./fetching.js";
+import { Loading } from "./loading.js";
 import { MazePanel } from "./mazes/panel.js";
 import { Network } from "./network.js";
-import { openRuntime, Trouble } from "./runtime.js";
+import { Runtimes, Trouble } from "./runtime.js";
 import { SumsPanel } from "./sums/panel.js";
 import { Tabs } from "./tabs.js";
 import { Thinker } from "./thinker.js";
 import { count, Words } from "./words.js";
 
 const PANELS = { mazes: MazePanel, "prefix-sums": SumsPanel, chess: ChessPanel };
-const HEAVY = 1_000_000; // parameters from which threads pay
 
 const words = new Words(document.getElementById("words"));
+const loading = new Loading(document.getElementById("loading"), words);
 const choice = document.getElementById("networks");
 const panels = {}; // by task, once they were in front
 const opening = {}; // promises of them, from the first click on
@@ -31,43 +33,57 @@ function trouble(error) {
 
 async function open() {
   document.getElementById("trouble").classList.remove("waiting");
-  const response = await fetch("networks/index.json");
-  if (!response.ok) {
-    throw new Trouble("This page holds no networks: build it with scripts/build-page or iterant demo --build.");
-  }
-  const listed = (await response.json()).filter(({ task }) => task in PANELS);
+  const listed = (await listOfNetworks()).filter(({ task }) => task in PANELS);
   if (!listed.length) throw new Trouble("This page holds no network that it could show.");
-  const wanted = new URLSearchParams(location.search).get("backend") ?? "auto";
-  const heavy = listed.some(({ parameters }) => parameters > HEAVY);
+  const runtimes = new Runtimes(new URLSearchParams(location.search).get("backend") ?? "auto");
   document.getElementById("page").hidden = false;
-  words.say("Loading the runtime…");
-  const runtime = await openRuntime({ wanted, heavy });
   const bench = new Bench(document, words);
   const there = Object.keys(PANELS).filter((task) => listed.some((each) => each.task === task));
   for (const task of there) document.getElementById(`tab-${task}`).hidden = false;
   const tabs = new Tabs(document.getElementById("tabs"), (task) =>
-    front(task, listed, runtime, bench).catch(trouble),
+    front(task, listed, runtimes, bench).catch((error) => unopened(task, error)),
   );
-  choice.addEventListener("change", () => exchange(choice.value, runtime, bench).catch(trouble));
+  choice.addEventListener("change", () => exchange(choice.value, listed, runtimes, bench));
   const asked = there.find((task) => location.hash === `#${task}`) ?? there[0];
   tabs.show(document.getElementById(`tab-${asked}`));
 }
 
-// Each once, however often and quickly it is asked for.
-function load(name, runtime) {
-  networks[name] ??= Network.open(`networks/${name}/`, runtime);
+async function listOfNetworks() {
+  try {
+    return await fetchedJson("networks/index.json");
+  } catch {
+    throw new Trouble("This page holds no networks: build it with scripts/build-page or iterant demo --build.");
+  }
+}
+
+// A task that cannot be shown leaves the others alone; without any other there is no page.
+function unopened(task, error) {
+  loading.end();
+  delete opening[task]; // asked for again, it is tried again
+  if (!Object.keys(panels).length) return trouble(error);
+  if (location.hash === `#${task}`) words.say(`${error.message} Choose its tab again to try again.`);
+}
+
+// Each once, however often and quickly it is asked for; one that failed may be tried again.
+function load({ name, bytes }, runtimes) {
+  networks[name] ??= loading
+    .during(name, bytes, (progress) => Network.open(`networks/${name}/`, runtimes, progress))
+    .catch((error) => {
+      delete networks[name];
+      throw error;
+    });
   return networks[name];
 }
 
 // Bring a task's panel to the front; its first network is loaded the first time.
-async function front(task, listed, runtime, bench) {
+async function front(task, listed, runtimes, bench) {
   history.replaceState(null, "", `#${task}`);
   const own = listed.filter((each) => each.task === task);
   choice.replaceChildren(
     ...own.map(({ name, parameters }) => new Option(`${name}, ${count(parameters, "parameter")}`, name)),
   );
-  if (!opening[task]) words.say("Loading the network…");
-  opening[task] ??= begin(task, own[0].name, runtime);
+  bench.rest();
+  opening[task] ??= begin(task, own[0], runtimes);
   const panel = await opening[task];
   if (location.hash !== `#${task}`) return; // another came to the front meanwhile
   bench.attach(panel);
@@ -79,39 +95,58 @@ async function front(task, listed, runtime, bench) {
   panel.ready = true;
 }
 
-async function begin(task, name, runtime) {
-  const thinker = new Thinker(await load(name, runtime));
+async function begin(task, about, runtimes) {
+  const thinker = new Thinker(await load(about, runtimes));
   // Who asked for less motion sees it think when they press Play.
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) thinker.phase = "paused";
   const panel = new PANELS[task](document.getElementById(`panel-${task}`), thinker, words);
-  panel.network = name;
+  follow(panel, about);
   panels[task] = panel;
   return panel;
 }
 
 // Another network for the problem in front; it begins from the start.
-async function exchange(name, runtime, bench) {
+async function exchange(name, listed, runtimes, bench) {
   const { panel } = bench;
-  words.say("Loading the network…");
-  const network = await load(name, runtime);
-  panel.network = name;
+  if (!panel) return; // the panel is still being opened
+  const about = listed.find((each) => each.name === name);
+  let network;
+  try {
+    network = await load(about, runtimes);
+  } catch (error) {
+    choice.value = panel.network;
+    words.say(`${error.message} ${panel.network} thinks on.`);
+    return;
+  }
   await panel.thinker.use(network);
+  follow(panel, about);
+  if (bench.panel !== panel) return; // another came to the front meanwhile
   tellNetwork(panel);
   words.say(`${name} thinks about the same problem, from the start${panel.thinker.waits}.`);
 }
 
-function tellNetwork({ network, thinker }) {
-  choice.value = network;
-  document.getElementById("computed").textContent = computed(thinker.network);
+// Remember what a panel thinks with, and say so when that has to change.
+function follow(panel, about) {
+  Object.assign(panel, { network: about.name, trainedOn: about.trained_on });
+  panel.thinker.network.addEventListener("fellback", () => {
+    tellNetwork(panel);
+    words.say("WebGPU stopped computing; WebAssembly took over, and it thinks on.");
+  });
 }
 
-function computed({ about, runtime, fellBack }) {
-  const where = {
-    webgpu: "WebGPU",
-    wasm: runtime.threads > 1 ? `WebAssembly, ${runtime.threads} threads` : "WebAssembly, one thread",
-  }[runtime.provider];
-  const why = fellBack ? " (WebGPU was tried and did not compute rightly)" : "";
-  return `This network has ${count(about.parameters, "parameter")}. Computed in your browser by ${where}${why}.`;
+function tellNetwork({ network, thinker, trainedOn }) {
+  choice.value = network;
+  const told = document.getElementById("computed");
+  told.textContent = computed(thinker.network, trainedOn);
+  told.title = thinker.network.fellBack?.reason ?? "";
+}
+
+function computed({ about, runtime, fellBack }, trainedOn) {
+  const threads = runtime.threads > 1 ? `${runtime.threads} threads` : "one thread";
+  const where = { webgpu: "WebGPU", wasm: `WebAssembly, ${threads}` }[runtime.provider];
+  const why = fellBack ? ` (WebGPU is there, but ${fellBack.words})` : "";
+  const learned = trainedOn ? ` and was trained on ${trainedOn}` : "";
+  return `This network has ${count(about.parameters, "parameter")}${learned}. Computed in your browser by ${where}${why}.`;
 }
 
 open().catch(trouble);

@@ -9,7 +9,7 @@
 // It is settled when its answer has stayed the same for 30 iterations and its features are at rest
 // too: a wave that has not yet arrived changes no answer. Features that never rest settle when the
 // answer has stood for 300 iterations. It then waits until something is done to it.
-// Events: begun, thought, phase, settled, disturbed.
+// Events: begun, thought, phase, settled, disturbed, failed.
 
 import { likelihood, predict } from "./readout.js";
 import { freshSeed, seeded } from "./random.js";
@@ -39,11 +39,15 @@ export class Thinker extends EventTarget {
   since = 0; // iterations since something was done to it
   disturbed = null; // what was done last, in words
   found = 0; // when settled: after how many iterations since then the answer stood still
+  roughly = false; // whether that is known only to a few iterations, at high speed
+  error = null; // why it stopped, where computing failed
   history = []; // { step, change }: how much each iteration changed the features
   marks = []; // { step, words }: when something was done
   #tail = Promise.resolve();
   #unchanged = 0; // iterations for which the answer has stayed the same
   #unseen = 0; // iterations since it was decoded
+  #closely = 0; // iterations in a row that were each looked at, and left the answer the same
+  #blur = 0; // iterations that passed unseen before the answer was last seen to change
   #looping = false;
 
   constructor(network) {
@@ -62,16 +66,22 @@ export class Thinker extends EventTarget {
 
   // One thing at a time: an iteration, or something done between two iterations.
   #serial(work) {
-    this.#tail = this.#tail.then(work, work);
+    this.#tail = this.#tail.then(work).catch((error) => this.#fail(error));
     return this.#tail;
+  }
+
+  #fail(error) {
+    this.error = error;
+    this.#enter("paused");
+    this.#tell("failed");
   }
 
   begin(inputs) {
     return this.#serial(async () => {
       const { features, memory } = await this.network.read(inputs);
       Object.assign(this, { inputs, features, memory, step: 0, since: 0, disturbed: null });
-      Object.assign(this, { history: [], marks: [] });
-      [this.#unchanged, this.#unseen] = [0, 0];
+      Object.assign(this, { history: [], marks: [], error: null });
+      [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
       await this.#decode();
       this.#wake();
       this.#tell("begun");
@@ -121,7 +131,7 @@ export class Thinker extends EventTarget {
       else this.marks.push({ step: this.step, words });
       this.since = 0;
       this.disturbed = words;
-      [this.#unchanged, this.#unseen] = [0, 0];
+      [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
       await this.#decode();
       this.#wake();
       this.#tell("disturbed");
@@ -164,7 +174,9 @@ export class Thinker extends EventTarget {
       const now = await new Promise(requestAnimationFrame);
       credit = Math.min(credit + ((now - before) / 1000) * this.speed, this.speed);
       before = now;
-      const hurried = this.speed > HURRY;
+      // Before restless features are believed to have an answer, each iteration is looked at: one
+      // that comes and goes with every other iteration looks steady from frame to frame.
+      const hurried = this.speed > HURRY && this.#unchanged < MORE_PATIENCE;
       const until = performance.now() + (hurried ? HURRIED_BUDGET : FRAME_BUDGET);
       let pending = 0;
       while (credit >= 1 && this.phase === "thinking" && performance.now() < until) {
@@ -198,11 +210,15 @@ export class Thinker extends EventTarget {
     const previous = this.prediction;
     await this.#decode();
     const same = previous.every((value, at) => value === this.prediction[at]);
+    if (!same) this.#blur = this.#unseen;
     this.#unchanged = same ? this.#unchanged + this.#unseen : 0;
+    this.#closely = same && this.#unseen === 1 ? this.#closely + 1 : 0;
     this.#unseen = 0;
     const resting = this.history.at(-1)?.change < REST;
-    if (this.#unchanged >= (resting ? PATIENCE : MORE_PATIENCE) && this.phase === "thinking") {
+    const stood = this.#unchanged >= MORE_PATIENCE && this.#closely >= PATIENCE;
+    if ((resting ? this.#unchanged >= PATIENCE : stood) && this.phase === "thinking") {
       this.found = this.since - this.#unchanged;
+      this.roughly = this.#blur > 1;
       this.#enter("settled");
       this.#tell("settled");
     }

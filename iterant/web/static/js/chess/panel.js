@@ -1,10 +1,14 @@
-// Chess: a position, and how the scores of the move's two squares grow.
+// Chess: a position, the move that the network sees in it, and how sure of it it becomes.
 
+import { capital } from "../words.js";
 import { positionsOf, twoBest } from "../readout.js";
-import { Position } from "./position.js";
+import { Growth } from "./growth.js";
+import { placeOf, Position } from "./position.js";
 import { POSITIONS } from "./positions.js";
 
-const PIECES = { k: "♚", q: "♛", b: "♝", n: "♞", r: "♜", p: "♟" };
+const SIGNS = { k: "♚", q: "♛", b: "♝", n: "♞", r: "♜", p: "♟" };
+const AS_TEXT = "\ufe0e"; // or some phones draw a pawn as a coloured picture
+const INKS = ["--accent", "--end"]; // of the best square and the second
 
 export class ChessPanel {
   constructor(element, thinker, words) {
@@ -12,103 +16,142 @@ export class ChessPanel {
     const find = (name) => element.querySelector(`[data-is=${name}]`);
     this.board = find("board");
     this.scores = find("scores");
+    this.said = find("move");
     this.fen = find("fen");
     this.choice = find("choice");
     this.truth = find("truth");
+    this.growth = new Growth(find("growth"));
     this.choice.append(
       ...POSITIONS.map(({ rating }, at) => new Option(`Puzzle ${at + 1}, rated ${rating}`, at)),
     );
     this.choice.addEventListener("change", () => this.generate(Number(this.choice.value)));
-    this.truth.addEventListener("change", () => this.draw());
+    this.truth.addEventListener("change", () => this.#tellTruth());
     find("swap").addEventListener("click", () => this.swap());
     find("set").addEventListener("submit", (event) => {
       event.preventDefault();
       this.set(this.fen.value);
     });
+    this.fen.addEventListener("input", () => this.fen.removeAttribute("aria-invalid"));
     this.squares = Array.from({ length: 64 }, () => document.createElement("span"));
     this.board.replaceChildren(...this.squares);
-    thinker.addEventListener("thought", () => this.draw());
+    thinker.addEventListener("begun", () => this.growth.clear());
+    thinker.addEventListener("thought", () => {
+      this.growth.take(thinker.step, thinker.likelihood);
+      this.draw();
+    });
   }
 
   generate(at = Number(this.choice.value)) {
-    this.move = POSITIONS[at].move;
-    return this.begin(POSITIONS[at].fen);
+    return this.begin(Position.read(POSITIONS[at].fen), POSITIONS[at]);
   }
 
+  // A position of the reader's own, or null where it is none.
   set(fen) {
     try {
-      Position.read(fen);
+      const position = Position.read(fen);
+      this.choice.selectedIndex = -1;
+      return this.begin(position, { fen: fen.trim() });
     } catch (error) {
+      this.fen.setAttribute("aria-invalid", "true");
       this.words.say(error.message);
       return null;
     }
-    this.move = null;
-    return this.begin(fen);
   }
 
-  begin(fen) {
-    this.position = Position.read(fen);
-    this.fen.value = fen;
-    this.words.say(`A new position, ${this.mover} to move. It begins from the start${this.thinker.waits}.`);
-    return this.thinker.begin(this.position.planes());
+  begin(position, { fen, move = null }) {
+    this.#show(position, fen, move);
+    const { mover } = position;
+    this.words.say(`A new position, ${mover} to move. It begins from the start${this.thinker.waits}.`);
+    return this.thinker.begin(position.planes());
   }
 
   swap() {
-    const at = (Number(this.choice.value) + 1) % POSITIONS.length;
+    const at = (Math.max(0, this.choice.selectedIndex) + 1) % POSITIONS.length;
     this.choice.value = at;
-    this.move = POSITIONS[at].move;
-    this.position = Position.read(POSITIONS[at].fen);
-    this.fen.value = POSITIONS[at].fen;
+    this.#show(Position.read(POSITIONS[at].fen), POSITIONS[at].fen, POSITIONS[at].move);
     return this.thinker.change(this.position.planes(), "the position was swapped for another");
   }
 
-  get mover() {
-    return this.position.black ? "Black" : "White";
+  #show(position, fen, move) {
+    Object.assign(this, { position, move });
+    this.fen.value = fen;
+    this.fen.removeAttribute("aria-invalid");
   }
 
   get best() {
     return twoBest(this.thinker.logits, positionsOf(this.thinker.logits));
   }
 
+  // The places of the puzzle's move in the planes, where there is one.
+  get wanted() {
+    if (!this.move) return [];
+    return [this.move.slice(0, 2), this.move.slice(2, 4)].map((name) => this.position.place(placeOf(name)));
+  }
+
+  #tellTruth() {
+    this.draw();
+    if (!this.truth.checked) return;
+    if (!this.move) return this.words.say("Nobody knows the best move of a position of your own.");
+    const [from, to] = this.wanted.map((at) => this.position.place(at));
+    this.words.say(`The puzzle's move is ${this.position.words(from, to)}; its squares are dotted.`);
+  }
+
   draw() {
     const { position, thinker } = this;
     if (!position || thinker.inputs?.dims[1] !== 12) return;
     const [likely, best] = [thinker.likelihood, this.best];
-    const wanted = this.truth.checked && this.move ? [this.move.slice(0, 2), this.move.slice(2, 4)] : [];
-    this.squares.forEach((square, at) => {
-      const [row, column] = [Math.floor(at / 8), at % 8];
-      const sign = position.board[position.place(row, column)];
-      square.textContent = PIECES[sign.toLowerCase()] ?? "";
-      square.className = `square ${(row + column) % 2 ? "dark" : "light"}`;
+    const wanted = this.truth.checked ? this.wanted : [];
+    this.squares.forEach((square, shown) => {
+      // The mover sits at the bottom: for Black the board is turned, files and ranks.
+      const place = position.black ? 63 - shown : shown;
+      const [at, sign] = [position.place(place), position.board[place]];
+      const name = position.name(at);
+      square.textContent = sign ? SIGNS[sign.toLowerCase()] + AS_TEXT : "";
+      square.className = `square ${(Math.floor(place / 8) + place) % 2 ? "dark" : "light"}`;
       square.classList.toggle("black", sign !== "" && sign === sign.toLowerCase());
-      square.classList.toggle("best", best.includes(at));
-      square.classList.toggle("wanted", wanted.includes(position.name(at)));
+      square.classList.toggle("first", best[0] === at);
+      square.classList.toggle("second", best[1] === at);
+      square.classList.toggle("wanted", wanted.includes(at));
       square.style.setProperty("--score", likely[at].toFixed(3));
+      square.dataset.file = shown >= 56 ? name[0] : "";
+      square.dataset.rank = shown % 8 === 0 ? name[1] : "";
     });
-    this.#bars(best, likely);
+    this.#tell(best, likely);
+    this.growth.draw(thinker.marks, [
+      ...wanted.map((at) => ({ at, name: position.name(at), ink: "--truth", dashed: true })),
+      ...best.map((at, index) => ({ at, name: position.name(at), ink: INKS[index] })),
+    ]);
   }
 
-  #bars(best, likely) {
-    const rows = best.map((at) => {
+  #tell(best, likely) {
+    const rows = best.map((at, index) => {
       const row = document.createElement("div");
       row.className = "score";
-      const [name, bar, number] = ["span", "meter", "span"].map((tag) => document.createElement(tag));
+      row.style.setProperty("--ink", `var(${INKS[index]})`);
+      row.style.setProperty("--share", likely[at].toFixed(4));
+      const [name, bar, number] = ["span", "i", "span"].map((tag) => document.createElement(tag));
       name.textContent = this.position.name(at);
-      bar.value = likely[at];
-      number.textContent = likely[at].toFixed(3);
+      number.textContent = `${(100 * likely[at]).toFixed(1)} %`;
       row.append(name, bar, number);
       return row;
     });
     this.scores.replaceChildren(...rows);
-    const squares = best.map((at) => this.position.name(at)).join(" and ");
-    this.board.setAttribute("aria-label", `Chess board, ${this.mover} to move; best squares ${squares}`);
+    this.said.textContent = this.#sentence();
+    this.board.setAttribute("aria-label", `Chess board, ${this.position.mover} to move. ${this.#sentence()}`);
+  }
+
+  // The two squares as a move, in words.
+  #sentence() {
+    const { words, legal } = this.position.move(this.best);
+    if (words) return `${capital(words)}${legal ? "" : ", which the rules do not allow"}.`;
+    const names = this.best.map((at) => this.position.name(at)).join(" and ");
+    return `Its two squares are ${names}, which is no move.`;
   }
 
   verdict() {
-    const squares = this.best.map((at) => this.position.name(at));
-    const said = `Its two squares are ${squares.join(" and ")}.`;
+    const said = this.#sentence();
     if (!this.move) return { right: null, words: said };
-    const right = [this.move.slice(0, 2), this.move.slice(2, 4)].every((name) => squares.includes(name));
+    const right = this.wanted.every((at) => this.best.includes(at));
     return { right, words: `${said} ${right ? "That is the puzzle's move." : "The puzzle's move is another."}` };
   }
 }

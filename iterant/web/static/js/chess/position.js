@@ -1,57 +1,137 @@
-// A chess position: read from a FEN, and as the twelve planes that the network reads.
+// A chess position: read from a FEN, as the twelve planes that the network reads, and in words.
 //
 //     const position = Position.read("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1");
 //     position.planes();              // the mover's K Q B N R P, then the other side's
+//     position.move([3, 59]);         // what two places of the planes are as a move, in words
 //
 // Row 7 of the planes is the mover's own back rank, for either colour; columns are files a to h.
 
+import { hasMove, inCheck, isOf, legal } from "./rules.js";
+
 const ORDER = "KQBNRP";
+const PIECES = { k: "king", q: "queen", b: "bishop", n: "knight", r: "rook", p: "pawn" };
+const EXAMPLE = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1";
 
 export class Position {
-  constructor(board, black) {
-    Object.assign(this, { board, black }); // board: 64 signs, a8 first, "" for empty
+  // board: 64 signs, a8 first, "" for empty; castling: some of KQkq; passing: a place or null.
+  constructor(board, black, castling = "", passing = null) {
+    Object.assign(this, { board, black, castling, passing });
   }
 
   static read(fen) {
-    const [placement = "", side] = fen.trim().split(/\s+/);
-    const ranks = placement.split("/");
-    if (ranks.length !== 8) throw new Error(`A board has 8 ranks separated by /, got ${ranks.length}.`);
-    const board = ranks.flatMap((rank, index) => {
-      const squares = [...rank].flatMap((sign) => {
-        if (/[1-8]/.test(sign)) return Array(Number(sign)).fill("");
-        if (/[KQBNRPkqbnrp]/.test(sign)) return [sign];
-        throw new Error(`Rank ${8 - index} holds "${sign}"; pieces are KQBNRP and kqbnrp.`);
-      });
-      if (squares.length !== 8) throw new Error(`Rank ${8 - index} has ${squares.length} squares, not 8.`);
-      return squares;
-    });
-    for (const king of "Kk") {
-      const kings = board.filter((sign) => sign === king).length;
-      if (kings !== 1) throw new Error(`Each side has one king; ${king} is there ${kings} times.`);
+    const [placement, side, ...rest] = fen.trim().split(/\s+/);
+    if (!placement) throw new Error(`Paste a position as a FEN, such as ${EXAMPLE}`);
+    if (rest.length > 4) throw new Error(`A FEN has at most 6 fields, this one has ${rest.length + 2}.`);
+    const board = readBoard(placement);
+    if (side !== "w" && side !== "b") {
+      throw new Error(`After the board comes who moves, w or b; here ${side ? `"${side}"` : "nothing"} does.`);
     }
-    if (side !== "w" && side !== "b") throw new Error("After the board comes who moves: w or b.");
-    return new Position(board, side === "b");
+    const [castling = "-", passing = "-"] = rest;
+    const position = new Position(board, side === "b", rights(castling, board), passed(passing, side));
+    const { mover, other } = position;
+    if (inCheck(board, !position.black)) {
+      throw new Error(`${other} is in check although ${mover} is to move, which cannot occur.`);
+    }
+    if (!hasMove(position)) {
+      const end = inCheck(board, position.black) ? "checkmated" : "stalemated";
+      throw new Error(`${mover} is ${end}: there is no move to find.`);
+    }
+    return position;
   }
 
-  // The place in `board` behind a row and column of the planes.
-  place(row, column) {
-    return (this.black ? 7 - row : row) * 8 + column;
+  get mover() {
+    return this.black ? "Black" : "White";
+  }
+
+  get other() {
+    return this.black ? "White" : "Black";
+  }
+
+  // From a place of the planes to one of the board, and back: the same both ways.
+  place(at) {
+    return this.black ? 56 - 8 * Math.floor(at / 8) + (at % 8) : at;
   }
 
   // The square as people call it, from a place in the planes.
   name(at) {
-    const place = this.place(Math.floor(at / 8), at % 8);
-    return "abcdefgh"[place % 8] + (8 - Math.floor(place / 8));
+    return squareName(this.place(at));
   }
 
   planes() {
     const data = new Float32Array(12 * 64);
     for (let at = 0; at < 64; at += 1) {
-      const sign = this.board[this.place(Math.floor(at / 8), at % 8)];
+      const sign = this.board[this.place(at)];
       if (!sign) continue;
-      const mine = (sign === sign.toLowerCase()) === this.black;
+      const mine = isOf(sign, this.black);
       data[(ORDER.indexOf(sign.toUpperCase()) + (mine ? 0 : 6)) * 64 + at] = 1;
     }
     return { data, dims: [1, 12, 8, 8] };
   }
+
+  // Two places of the planes as a move: { words, legal }; words are null where they are none.
+  move(two) {
+    const places = two.map((at) => this.place(at));
+    const own = places.filter((place) => isOf(this.board[place], this.black));
+    if (own.length !== 1) return { words: null, legal: false };
+    const [from] = own;
+    const to = places.find((place) => place !== from);
+    return { words: this.words(from, to), legal: legal(this, from, to) };
+  }
+
+  // "queen h5 takes pawn h7": places of the board.
+  words(from, to) {
+    const piece = (place) => PIECES[this.board[place].toLowerCase()];
+    const [start, end] = [from, to].map(squareName);
+    if (piece(from) === "king" && Math.abs(to - from) === 2) return `king ${start} castles to ${end}`;
+    const doing = this.board[to] ? `takes ${piece(to)} ${end}` : `to ${end}`;
+    const reached = piece(from) === "pawn" && (to < 8 || to >= 56) ? " and becomes another piece" : "";
+    return `${piece(from)} ${start} ${doing}${reached}`;
+  }
+}
+
+// A place of the board by its name: e4.
+export const placeOf = (name) => (8 - Number(name[1])) * 8 + "abcdefgh".indexOf(name[0]);
+
+const HOMES = { K: [60, 63], Q: [60, 56], k: [4, 7], q: [4, 0] }; // of king and rook
+
+function rights(text, board) {
+  if (text === "-") return "";
+  if (!/^[KQkq]{1,4}$/.test(text)) throw new Error(`Castling is - or some of KQkq, not "${text}".`);
+  for (const right of text) {
+    const [king, rook] = right === right.toUpperCase() ? "KR" : "kr";
+    const [at, corner] = HOMES[right];
+    if (board[at] === king && board[corner] === rook) continue;
+    throw new Error(`Castling ${right} needs a king and a rook that have not moved; write - instead.`);
+  }
+  return text;
+}
+
+function passed(text, side) {
+  if (text === "-") return null;
+  const rank = side === "b" ? "3" : "6";
+  if (/^[a-h]$/.test(text[0]) && text.slice(1) === rank) return placeOf(text);
+  throw new Error(`The fourth field is - or a square on rank ${rank} that a pawn passed, not "${text}".`);
+}
+
+const squareName = (place) => "abcdefgh"[place % 8] + (8 - Math.floor(place / 8));
+
+function readBoard(placement) {
+  const ranks = placement.split("/");
+  if (ranks.length !== 8) throw new Error(`A board has 8 ranks separated by /, got ${ranks.length}.`);
+  const board = ranks.flatMap((rank, index) => {
+    const squares = [...rank].flatMap((sign) => {
+      if (/[1-8]/.test(sign)) return Array(Number(sign)).fill("");
+      if (/[KQBNRPkqbnrp]/.test(sign)) return [sign];
+      throw new Error(`Rank ${8 - index} holds "${sign}"; pieces are KQBNRP and kqbnrp.`);
+    });
+    if (squares.length !== 8) throw new Error(`Rank ${8 - index} has ${squares.length} squares, not 8.`);
+    return squares;
+  });
+  for (const [king, side] of [["K", "White"], ["k", "Black"]]) {
+    const kings = board.filter((sign) => sign === king).length;
+    if (kings !== 1) throw new Error(`Each side has one king; ${side} has ${kings || "none"}.`);
+  }
+  const ends = [...board.slice(0, 8), ...board.slice(56)];
+  if (ends.some((sign) => sign.toLowerCase() === "p")) throw new Error("No pawn can stand on rank 1 or 8.");
+  return board;
 }

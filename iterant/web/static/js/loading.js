@@ -1,0 +1,35 @@
+// How far a network has come, in words and as a bar.
+//
+//     await loading.during("chess", 14_800_000, (progress) => Network.open(…, progress));
+
+const MEGABYTE = 1e6;
+
+export class Loading {
+  #words;
+  #bar;
+
+  constructor(bar, words) {
+    this.#bar = bar;
+    this.#words = words;
+  }
+
+  async during(name, bytes, work) {
+    const size = bytes >= MEGABYTE ? ` (${(bytes / MEGABYTE).toFixed(1)} MB)` : "";
+    this.#words.say(`Loading the network ${name}${size}, and what computes it…`);
+    this.#bar.removeAttribute("value"); // nobody knows yet how far it is
+    this.#bar.hidden = false;
+    try {
+      return await work((done, all) => {
+        // The bar stays a little short of its end: opening what was fetched takes time too.
+        this.#bar.max = all * 1.05;
+        this.#bar.value = done;
+      });
+    } finally {
+      this.end();
+    }
+  }
+
+  end() {
+    this.#bar.hidden = true;
+  }
+}
