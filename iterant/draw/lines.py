@@ -61,6 +61,8 @@ class Line:
     stroke: int = 0
     marker: str = ""
     """A sign at every point instead of a line: matplotlib's ``x``, ``o`` …"""
+    spread: Sequence[float] = ()
+    """How far the numbers may be off, a number a point; drawn as a band"""
 
 
 def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None) -> Figure:
@@ -98,6 +100,11 @@ def panels_figure(
 
 def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> None:
     for line in lines:
+        if line.spread:
+            pairs = list(zip(line.trace.y, line.spread, strict=True))
+            axes.fill_between(line.trace.x, [y - off for y, off in pairs],
+                              [y + off for y, off in pairs], alpha=0.18, linewidth=0,
+                              color=_COLOURS[line.colour % len(_COLOURS)])  # fmt: skip
         first = line.label not in axes.get_legend_handles_labels()[1]
         axes.plot(
             line.trace.x,

@@ -2,7 +2,8 @@
 
 >>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
 
-A line is the mean over all finished seeds, none left out; crosses are the paper's peaks.
+A line is the mean over all finished seeds, none left out, with a band of one standard error where
+there are several; crosses are the paper's peaks.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.records import Records
-from iterant.experiments.statistics import Value
+from iterant.experiments.statistics import Value, summary
+from iterant.nets.catalogue import paper_net
 from iterant.runs import write_atomic
 from iterant.runs.files import PathLike, make_folder
 
 REGIME = 30
 """Iterations in training, in all of the paper's figures."""
+
+ENOUGH_RECOVER = 5.0
+"""Per cent of flipped bits from which a mean over those recovered from is drawn."""
 
 _FAMILIES = ("DT", "DT-Recall", "FF", "ours")
 _ALPHAS: tuple[float | None, ...] = (1.0, 0.0, 0.01, 0.5)
@@ -76,9 +81,16 @@ def _lines(panel: Panel, records: Records) -> list[Line]:
         if confident:
             measure = Peaks(measure.size, confident=True)
         curves: list[list[float]] = measure.curves(records.of(key))
-        steps, means = _mean(curves)
-        if not all(map(math.isnan, means)):
-            lines.append(Line(Trace(steps, means), _label(key, confident), **_looks(key)))
+        steps, means, errors = _mean(curves)
+        label, shown = _label(key, confident), not all(map(math.isnan, means))
+        if isinstance(measure, Indices):
+            share = measure.recovered(records.of(key))
+            shown = share is not None and share.mean >= ENOUGH_RECOVER
+            label += "" if share is None else f" ({share.mean:.0f} % recovered)"
+        if shown:
+            # A band on a logarithmic axis would reach below nothing.
+            spread = () if isinstance(measure, Changes) else errors
+            lines.append(Line(Trace(steps, means), label, **_looks(key), spread=spread))
         value = PEAKS.get(measure.size, {}).get(key) if isinstance(measure, Peaks) else None
         if curves and value is not None and value.step is not None:
             point = Trace([value.step], [value.mean])
@@ -89,20 +101,23 @@ def _lines(panel: Panel, records: Records) -> list[Line]:
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     """Peaks against a field of the recipe, and the paper's where it gives any."""
     found: list[tuple[float, float]] = []
+    spread: list[tuple[float, float]] = []
     theirs: list[tuple[float, Value]] = []
     for key in panel.models:
         model = MODELS[key]
         recipe = model.recipe()
-        place = getattr(recipe, panel.grid) or 400
+        field = getattr(recipe, panel.grid)
+        place = paper_net(model.task).width if field is None else field
         cell = panel.measure.of(records.of(key))
         if cell.every is not None:
             found.append((place, cell.every.mean))
+            spread.append((place, cell.every.error or 0.0))
         if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
             theirs.append((place, PEAKS[panel.measure.size][key]))
     if not found:
         return []
-    lines = [Line(_points(found), "ours", colour=1), Line(_points(found), "seeds' mean", colour=1,
-                                                          marker="o")]  # fmt: skip
+    lines = [Line(_points(found), "mean over seeds", colour=1, spread=_points(spread).y),
+             Line(_points(found), "measured at", colour=1, marker="o")]  # fmt: skip
     if theirs:
         points = _points([(place, value.mean) for place, value in theirs])
         lines.append(Line(points, "the paper's peak", colour=6, marker="x"))
@@ -114,13 +129,18 @@ def _points(pairs: Sequence[tuple[float, float]]) -> Trace:
     return Trace([x for x, _ in ordered], [y for _, y in ordered])
 
 
-def _mean(curves: list[list[float]]) -> tuple[list[float], list[float]]:
-    """Steps from 1 (indices from 0 look the same) and the mean, gaps left out seed by seed."""
-    means = []
+def _mean(curves: list[list[float]]) -> tuple[list[float], list[float], list[float]]:
+    """Steps from 1 (indices from 0 look the same), the mean and its standard error.
+
+    Gaps are left out seed by seed; one seed has no error.
+    """
+    means, errors = [], []
     for column in zip(*curves, strict=False):
-        there = [value for value in column if not math.isnan(value)]
-        means.append(math.fsum(there) / len(there) if there else float("nan"))
-    return [float(step) for step in range(1, len(means) + 1)], means
+        found = summary([value for value in column if not math.isnan(value)])
+        means.append(float("nan") if found is None else found.mean)
+        errors.append(0.0 if found is None or found.error is None else found.error)
+    steps = [float(step) for step in range(1, len(means) + 1)]
+    return steps, means, errors if any(errors) else []
 
 
 def _label(key: str, confident: bool) -> str:

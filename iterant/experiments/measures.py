@@ -9,7 +9,7 @@ Every measure gives a `Cell`: the mean over seeds, filtered as in the paper and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from iterant.experiments.records import Record
@@ -29,7 +29,9 @@ class Cell:
     step: int | None = None
     """The iteration of the peak, over all seeds"""
     text: str = ""
-    """What stands before the number: mean iterations to solution"""
+    """What stands beside the number: mean iterations to solution, the share that recovered"""
+    seeds: int = 0
+    """How many were measured, where none of them gives a number"""
 
 
 class Measure(Protocol):
@@ -197,10 +199,19 @@ class Indices:
             if _BY_INDEX in study
         ]
 
+    def recovered(self, records: Sequence[Record]) -> Summary | None:
+        """Per cent of all flips that were recovered from."""
+        found = [record.studies.get("bit-flip", {}).get("recovered") for record in records]
+        return summary([100 * share for share in found if share is not None])
+
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean over all indices."""
-        return _both(records, lambda record: record.studies.get("bit-flip", {}).get(
+        """The mean over all indices, of those recovered from; their share in front."""
+        found = _both(records, lambda record: record.studies.get("bit-flip", {}).get(
             "mean iterations"), scale=1.0)  # fmt: skip
+        share = self.recovered(records)
+        if share is None:
+            return found
+        return replace(found, text=f"{share.mean:.1f} % recovered", seeds=share.seeds)
 
 
 _BY_INDEX = "mean iterations by index"

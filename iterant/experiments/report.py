@@ -40,6 +40,7 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   errors); otherwise no difference is shown. One seed says nothing.
 - Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48, 1,000 mazes
   of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
+- Lines of figures are means over all seeds, bands one standard error, crosses the paper's peaks.
 - A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
   nothing later could replace it.
 """
@@ -52,7 +53,7 @@ def rows_of(experiment: Experiment, records: Records) -> list[list[str]]:
 
 def _cells(row: Row, records: Sequence[Record]) -> list[str]:
     model, cell = MODELS[row.model], row.measure.of(records)
-    done = 0 if cell.every is None else cell.every.seeds
+    done = cell.seeds if cell.every is None else cell.every.seeds
     fit = sum(record.converged for record in records)
     return [
         model.label,
@@ -70,13 +71,15 @@ def _cells(row: Row, records: Sequence[Record]) -> list[str]:
 
 def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
     if value is None:
-        return "–" if cell.every is not None else ""
+        return f"– ({cell.text})" if cell.seeds else "–" if cell.every is not None else ""
     if isinstance(row.measure, Changes):
         return f"{value.mean:.2g}"
     unit = "" if isinstance(row.measure, Indices) else " %"
     number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + unit
     if isinstance(row.measure, Recovered):
         return f"{cell.text} ({number})"
+    if isinstance(row.measure, Indices):
+        return f"{number} ({cell.text})"
     return number + (f" at {step}" if step is not None and value.mean > 0 else "")
 
 

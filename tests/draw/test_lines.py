@@ -74,3 +74,12 @@ def test_the_regime_ends_where_training_did(begun: int, width: float | None) -> 
         assert axes.transData.inverted().transform_bbox(patch.get_window_extent()).width == (
             pytest.approx(width)
         )
+
+
+def test_a_spread_is_a_band_around_the_line() -> None:
+    shown = Line(Trace([1, 2], [10.0, 20.0]), "a", spread=[1.0, 2.0])
+    (axes,) = lines_figure(PLOT, [shown]).axes
+    (band,) = axes.collections
+    edges = {(float(x), float(y)) for x, y in np.asarray(band.get_paths()[0].vertices)}
+    assert {(1, 9), (1, 11), (2, 18), (2, 22)} <= edges
+    assert not lines_figure(PLOT, [line("a")]).axes[0].collections

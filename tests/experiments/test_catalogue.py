@@ -103,7 +103,7 @@ def test_every_number_of_the_paper_is_shown() -> None:
 )
 def test_every_model_can_be_trained(model: Model) -> None:
     recipe = model.recipe()
-    assert plan(task(model.task), recipe.changed(width=4)).updates > 0
+    assert plan(task(model.task), recipe.changed(width=24)).updates > 0
     if model.alpha is not None:
         assert recipe.alpha == model.alpha
 
