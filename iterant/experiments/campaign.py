@@ -39,6 +39,9 @@ from iterant.zoo.loading import load
 DECIDED = "a perfect validation"
 """What ends a run whose tested weights cannot change any more."""
 
+EXACT = "fp32"
+"""The precision in which nothing is begun anew."""
+
 AT_ONCE = 4
 """Units that share a GPU."""
 
@@ -107,11 +110,10 @@ class Setup:
                 torch.cuda.synchronize(self.device)
         return self.problems[key]
 
-    def recipe(self, model: Model) -> Recipe:
-        """A model's recipe as it is carried out here."""
-        return model.recipe(
-            **({"precision": self.precision} if self.precision else {}), **self.smaller(model)
-        )
+    def recipe(self, model: Model, precision: str | None = None) -> Recipe:
+        """A model's recipe as it is carried out here, or in another precision."""
+        chosen = precision or self.precision
+        return model.recipe(**({"precision": chosen} if chosen else {}), **self.smaller(model))
 
 
 class _Deciding(Silent):
@@ -135,17 +137,25 @@ class _Deciding(Silent):
         self.say(f"{self.unit.name}: {text}")
 
 
-def carried_out(unit: Unit, setup: Setup, share: float | None) -> Generator[None, None, None]:
-    """One unit: yields after every update, then tests and records."""
-    model = setup.models[unit.model]
-    task, recipe = setup.task(model.task), setup.recipe(model)
+def carried_out(
+    unit: Unit, setup: Setup, share: float | None, precision: str | None = None
+) -> Generator[None, None, None]:
+    """One unit: yields after every update, then tests and records.
+
+    What breaks down in half precision begins anew in float32, which the paper's runs are in:
+    features beyond float16 say nothing about the recipe.
+    """
+    model, again = setup.models[unit.model], setup.runs / f"{unit.name}-{EXACT}"
+    if precision is None and again.exists():
+        precision = EXACT
+    task, recipe = setup.task(model.task), setup.recipe(model, precision)
     problems = setup.set_of(model.task, recipe)
     signals = Signals()  # not entered: only the reporter raises it
     limit = setup.left if share is None else min(share, setup.left)
     clock = Clock(None if limit == float("inf") else max(limit, 1e-3))
     reporter = _Deciding(unit, recipe, signals, setup.say)
     setting = Setting(setup.device, Crew(), Keeping(), reporter, clock, signals)
-    folder = setup.runs / unit.name
+    folder = setup.runs / unit.name if precision is None else again
     try:
         if not (folder / "config.json").exists():
             run = yield from begun(model.task, task, recipe, unit.seed, folder, setting, problems)
@@ -155,10 +165,14 @@ def carried_out(unit: Unit, setup: Setup, share: float | None) -> Generator[None
                 run = yield from resumed(model.task, folder, setting, setup.data, problems)
     except TrainingStopped as failure:
         setup.say(f"{unit.name}: {failure}")
-        _write(unit, setup, {"training": {"ended": str(failure)}, "tests": {}, "studies": {}}, True)
+        if recipe.precision != EXACT:
+            yield from carried_out(unit, setup, share, EXACT)
+            return
+        figures = {"training": {"ended": str(failure)}, "tests": {}, "studies": {}}
+        _write(unit, setup, figures, True, recipe.precision)
         return
     if _over(run) or setup.unfinished:
-        _test(unit, setup, run, task, problems, _over(run))
+        _test(unit, setup, run, task, problems, _over(run), recipe.precision)
 
 
 def _over(run: RunFolder) -> bool:
@@ -167,7 +181,13 @@ def _over(run: RunFolder) -> bool:
 
 
 def _test(
-    unit: Unit, setup: Setup, run: RunFolder, task: Task, problems: Problems, finished: bool
+    unit: Unit,
+    setup: Setup,
+    run: RunFolder,
+    task: Task,
+    problems: Problems,
+    finished: bool,
+    precision: str,
 ) -> None:
     net = load(run.path, setup.device)
     figures = measure(
@@ -175,16 +195,18 @@ def _test(
         share=setup.share, say=setup.say,
     )  # fmt: skip
     figures["training"]["seconds since the campaign began"] = round(setup.clock.elapsed, 1)
-    _write(unit, setup, figures, finished)
+    _write(unit, setup, figures, finished, precision)
 
 
-def _write(unit: Unit, setup: Setup, figures: dict[str, Any], finished: bool) -> None:
+def _write(
+    unit: Unit, setup: Setup, figures: dict[str, Any], finished: bool, precision: str
+) -> None:
     about = {
         "model": unit.model,
         "seed": unit.seed,
         "reduced": setup.made_smaller(setup.models[unit.model]),
         "finished": finished,
-        "precision": setup.precision,
+        "precision": precision,
     }
     keep_record(setup.out, unit.name, {**about, **figures}, unit.seed)
     setup.say(f"{unit.name}: recorded after {setup.clock.elapsed:.0f} s")

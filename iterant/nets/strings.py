@@ -24,7 +24,7 @@ from iterant.nets.base import PaperNet
 from iterant.nets.fused import Fused, Layer, can_fuse
 from iterant.nets.row_layers import RowLayer, RowTape
 from iterant.nets.row_programs import RowProgram, can_tile, prepare
-from iterant.nets.rows import Rows, has_kernels
+from iterant.nets.rows import Rows, aligned, has_kernels
 
 _WIDE = 128
 """Networks from this width on fill the tiles of the matrix products."""
@@ -127,6 +127,8 @@ def can_string(net: PaperNet) -> bool:
     """Whether `FusedStrings` is the faster one."""
     config = net.config
     wide = config.dims == 1 and config.width >= _WIDE and not config.bounded
+    # Features lie in rows of their width, which the GPU's copy engine takes in whole pieces.
+    wide = wide and aligned(config.width) == config.width
     return wide and has_kernels(net.projection.weight)
 
 

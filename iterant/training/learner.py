@@ -121,6 +121,8 @@ class Learner:
         loss = self.objective.run(
             self.hands, Update(inputs.to(self.dtype), targets, moment, self.crew)
         )
+        if self.scaling is not None:
+            self.scaling.see(loss)
         for group in self.optimizer.param_groups:
             rate = self.recipe.rate * group["share"] * factor
             if isinstance(group["lr"], Tensor):

@@ -137,6 +137,29 @@ def test_a_failure_is_recorded_and_stops_nobody(
     assert one.tests
 
 
+def test_what_breaks_down_in_half_precision_begins_anew_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Loop._one_update
+
+    def failing(loop: Loop) -> None:
+        if loop.recipe.precision != "fp32":
+            raise TrainingStopped("the loss became nan")
+        update(loop)
+
+    monkeypatch.setattr(Loop, "_one_update", failing)
+    begin(tmp_path, [Unit("tiny", 0)], precision="bf16")
+    (found,) = read_records(tmp_path / "kept" / "all.jsonl").of("tiny")
+    assert found.figures["precision"] == found.figures["training"]["recipe"]["precision"] == "fp32"
+    assert len(found.tests["8"]["solved"]) == 4
+    assert RunFolder.open(tmp_path / "runs" / "tiny-s0").state == "failed"
+    # Recorded no earlier, it is only tested: neither precision is trained in again.
+    monkeypatch.setattr(Loop, "_one_update", lambda loop: pytest.fail("trained again"))
+    (tmp_path / "kept" / "all.jsonl").unlink()
+    begin(tmp_path, [Unit("tiny", 0)], precision="bf16")
+    assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s0"}
+
+
 def test_a_process_a_unit(tmp_path: Path) -> None:
     # A model that the child knows too; nothing that was patched here reaches it.
     wanted = [Unit("sums-n0", 0), Unit("tiny", 0), Unit("sums-n0", 1)]

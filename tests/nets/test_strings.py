@@ -163,6 +163,15 @@ def test_the_form_follows_from_network_and_machine() -> None:
     assert fused(build("deep-thinking", normed)) is None
 
 
+@pytest.mark.parametrize(("width", "kind"), [(120, Fused), (300, Fused), (304, FusedStrings)])
+def test_rows_are_whole_pieces(
+    monkeypatch: pytest.MonkeyPatch, width: int, kind: type[Fused]
+) -> None:
+    monkeypatch.setattr("iterant.nets.strings.has_kernels", lambda tensor: True)
+    net = build("deep-thinking", {"dims": 1, "channels": 1, "width": width})
+    assert type(fused(net)) is kind
+
+
 def test_the_kernels_compute_what_plain_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":

@@ -71,6 +71,32 @@ def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
     assert scaling.scale.item() == 2.0**16
 
 
+def test_a_loss_that_is_no_number_is_no_fault_of_the_scale() -> None:
+    scaling, broken = Scaling(CPU), [torch.tensor([float("nan")])]
+    for _ in range(200):
+        scaling.see(torch.tensor(float("nan")))
+        scaling.unscale([gradient.clone() for gradient in broken])
+        assert scaling.overflow.item() == 1, "the update is left out"
+    assert scaling.scale.item() == 2.0**16
+    for _ in range(200):  # as many real overflows do not bring it down to nothing
+        scaling.see(torch.tensor(1.0))
+        scaling.unscale([gradient.clone() for gradient in broken])
+    assert scaling.scale.item() == 1
+
+
+def test_features_beyond_float16_move_no_weight() -> None:
+    made = learner("fp16")
+    updates(made, 1)
+    with torch.no_grad():
+        for weight in made.module.parameters():
+            weight.mul_(1e4)
+    made._follow()
+    before = weights(made)
+    losses = updates(made, 60)
+    assert not any(loss == loss for loss in losses)
+    assert torch.equal(weights(made), before)
+
+
 def test_the_scale_belongs_to_the_checkpoint() -> None:
     whole, first, second = learner("fp16"), learner("fp16"), learner("fp16")
     updates(whole, 6)
