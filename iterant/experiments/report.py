@@ -150,17 +150,20 @@ def results_page(results: PathLike) -> str:
 
 def _unfinished(records: Sequence[Record]) -> str:
     """Runs that count nowhere above, with what they reached."""
-    head = ["run", "updates", "validation", "peaks by size"]
-    lines = ["## Runs that were cut off", "",
-             "Their time ended before their recipe did; they count nowhere above.", "",
-             _line(head), _line(["---"] * len(head))]  # fmt: skip
+    head = ["run", "updates", "validation", "peaks by size", "how it ended"]
+    about = (
+        "Their time ended before their recipe did, or they broke down in half precision and wait "
+        "to be done again in float32; they count nowhere above."
+    )
+    lines = ["## Runs that were cut off", "", about, "", _line(head), _line(["---"] * len(head))]
     for record in records:
         training = record.figures["training"]
         peaks = [f"{size}: {cell.every.mean:.1f} % at {cell.step}" for size in record.tests
                  if (cell := Peaks(size).of([record])).every is not None]  # fmt: skip
         held = record.accuracy("validation")
-        lines.append(_line([f"{record.model}-s{record.seed}",
-                            f"{training.get('updates')} of {training.get('of')}",
+        done = f"{training['updates']} of {training['of']}" if "updates" in training else ""
+        ended = str(training.get("ended", "")).partition(" (")[0].partition(";")[0]
+        lines.append(_line([f"{record.model}-s{record.seed}", done,
                             "" if held is None else f"{100 * held:.2f} %",
-                            "; ".join(peaks)]))  # fmt: skip
+                            "; ".join(peaks), ended]))  # fmt: skip
     return "\n".join([*lines, ""])

@@ -60,7 +60,11 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     records = read_records(tmp_path / "runs")
     assert cells(records.whole, "compare-n-zero", "DT-Recall", "1")["seeds"] == "not run"
     page = results_page(tmp_path)
-    assert "| sums-recall-a1-s0 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 |" in page
+    assert "| sums-recall-a1-s0 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 | finished |" in page
+    ended = {"ended": "the loss became nan at update 7 (recent: 1: 2); begin anew"}
+    keep(tmp_path / "runs", "sums-n0", 0, [], finished=False, tests={}, training=ended)
+    page = results_page(tmp_path)
+    assert "| sums-n0-s0 |  |  |  | the loss became nan at update 7 |" in page
     assert "sums-recall-a1-s1" not in page
     assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
 
