@@ -5,17 +5,16 @@ iterant train prefix-sums --net gated_network:Gated --out runs/gated    # from t
 """
 
 import torch
-from torch import nn
 
 import iterant
 
 
-class Gated(nn.Module):
+class Gated(torch.nn.Module):
     """A convolution that says what to write into the features, and one that says where."""
 
     def __init__(self, dims, channels, width=32):
         super().__init__()
-        conv, self.width = {1: nn.Conv1d, 2: nn.Conv2d}[dims], width
+        conv, self.width = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d}[dims], width
         self.look = conv(width + channels, 2 * width, 3, padding=1)
         self.head = conv(width, 2, 1)
 
