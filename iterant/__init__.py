@@ -1,8 +1,14 @@
 """Logical extrapolation: learn an algorithm on easy problems, solve far harder ones.
 
     >>> import iterant
-    >>> task = iterant.task("mazes")
-    >>> batch = task.sample(100, size=59, seed=1)
+    >>> task, net = iterant.task("mazes"), iterant.load("mazes")
+    >>> batch = task.sample(3, size=13, seed=1)          # larger than any that it was trained on
+    >>> answer = iterant.solve(net, batch.inputs)        # thinks until nothing moves any more
+    >>> task.solved(answer.prediction, batch)
+    tensor([True, True, True])
+
+Beside these: ``think`` yields one thought an iteration, ``evaluate`` counts who is right after
+each, ``train`` makes a network of your own, ``analyze`` meddles with it. ``docs/`` tells of each.
 
 Names are loaded when they are first used, so that importing this package, and with it
 ``iterant --help``, costs nothing.

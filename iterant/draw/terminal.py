@@ -35,6 +35,8 @@ def terminal(
 ) -> Text:
     """The description as a terminal shows it; its plain text where that cannot be shown.
 
+        >>> rich.print(terminal(task.describe(batch), lines=20))
+
     With ``lines``, what is wider than the terminal or takes more lines than that is drawn in dots
     or made smaller; without, it is given as text where it is too wide.
     """

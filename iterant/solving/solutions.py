@@ -126,6 +126,9 @@ def solutions(
 ) -> Iterator[Solution]:
     """Think about every problem and give the solutions in their order.
 
+        >>> found = gather(task, "maze.txt").problems
+        >>> [solution.answer for solution in solutions(net, task, found)]
+
     Small problems of one shape are thought about together, unless somebody watches.
     ``max_steps=None`` allows 1,000 iterations, or one for each square of a larger problem; the
     default rule stops when the features rest (`Resting`). ``restrict`` also chooses the best

@@ -89,7 +89,10 @@ def holds_sets(folder: Path) -> bool:
 
 
 def read_easy_to_hard(path: str | Path) -> Batch:
-    """All problems of one folder of the benchmark, whatever the task."""
+    """All problems of one folder of the benchmark, whatever the task.
+
+    >>> read_easy_to_hard("data/maze_data_test_13").inputs.shape
+    """
     folder = Path(path)
     if not holds_set(folder):
         raise DataError(
@@ -101,7 +104,10 @@ def read_easy_to_hard(path: str | Path) -> Batch:
 
 
 def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
-    """Write problems in the benchmark's layout: the authors' code reads the folder as its own."""
+    """Write problems in the benchmark's layout: the authors' code reads the folder as its own.
+
+    >>> save_easy_to_hard(task.sample(100, size=13, seed=1), "data/maze_data_test_13")
+    """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     channels, length = batch.inputs.shape[1], batch.inputs.shape[-1]

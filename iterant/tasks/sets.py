@@ -67,7 +67,14 @@ def _rises(wanted: Tensor) -> bool:
 def dataset(
     task: Task, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
 ) -> Problems:
-    """Problems ``first … first + count - 1`` that size and seed name, as a PyTorch data set."""
+    """Problems ``first … first + count - 1`` that size and seed name, as a PyTorch data set.
+
+    >>> from torch.utils.data import DataLoader
+    >>> loader = DataLoader(dataset(iterant.task("mazes"), 100, size=9), batch_size=50)
+    >>> inputs, targets = next(iter(loader))
+    >>> inputs.shape, targets.shape
+    (torch.Size([50, 3, 24, 24]), torch.Size([50, 24, 24]))
+    """
     return Problems(
         task,
         check_count(count),

@@ -33,7 +33,10 @@ _FEW = 3
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the weights that ship with this version."""
+    """The names of the weights that ship with this version.
+
+    >>> [card(name).parameters for name in shipped()]
+    """
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
 
 

@@ -24,6 +24,7 @@ MODULES = [
 ]
 FUNCTIONS = ["analyze", "evaluate", "last", "load", "solve", "task", "think", "train"]
 TRUE = [
+    "iterant",
     "iterant.tasks.own",
     "iterant.tasks.prefix_sums",
     "iterant.tasks.protocol",
