@@ -118,9 +118,9 @@ _BEST: dict[str, Fields] = {
         "pool_damage": 0.0, "pool_shake": 0.25, "pool_shortest": 12, "pool_longest": 12,
         "pool_every": True, "pool_hard": True,
         "smoothing": 0.2, "optimizer": "adamw", "rate": 8e-3, "beta2": 0.95, "weight_decay": 1e-2,
-        "clip": 1.0, "average": 0.995, "batch": 64, "epochs": 1, "warmup": 0,
+        "clip": 1.0, "average": 0.995, "batch": 64, "epochs": 2, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6,
-        "watch_every": 1, "watch_count": 200, "checkpoint_every": 1,
+        "validate_every": 2, "watch_every": 2, "watch_count": 200, "checkpoint_every": 1,
     },
     "chess": {
         "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,
