@@ -40,6 +40,8 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   errors); otherwise no difference is shown. One seed says nothing.
 - Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48, 1,000 mazes
   of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
+- A row with fewer seeds than planned is no fair sample of them: what validates perfectly early is
+  recorded first, what has trouble comes later. Which seeds are missing stands at the end.
 - Lines of figures are means over all seeds, bands one standard error, crosses the paper's peaks.
 - A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
   nothing later could replace it.
@@ -145,7 +147,17 @@ def results_page(results: PathLike) -> str:
     parts += [text for text in (singles_section(results),) if text]
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
-    return "\n".join(parts)
+    return "\n".join([*parts, _missing(records)])
+
+
+def _missing(records: Records) -> str:
+    """Planned seeds that are not recorded, a line a model."""
+    lines = ["## Seeds that are missing", ""]
+    for model in MODELS.values():
+        left = [seed for seed in range(model.seeds) if f"{model.key}-s{seed}" not in records.names]
+        if left:
+            lines.append(f"- {model.key}: seed {', '.join(map(str, left))}; planned {model.seeds}")
+    return "\n".join([*lines, ""])
 
 
 def _unfinished(records: Sequence[Record]) -> str:

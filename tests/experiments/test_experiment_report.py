@@ -66,6 +66,9 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     page = results_page(tmp_path)
     assert "| sums-n0-s0 |  |  |  | the loss became nan at update 7 |" in page
     assert "sums-recall-a1-s1" not in page
+    assert "- sums-recall-a1: seed 0, 1, 2, 3, 4; planned 5\n" in page
+    keep(tmp_path / "runs", "sums-n0", 1, [50])
+    assert "- sums-n0: seed 0, 2; planned 3\n" in results_page(tmp_path)
     assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
 
 
