@@ -160,8 +160,16 @@ def test_the_best_recipe_trains_a_small_local_rule(problem: str, count: int) -> 
     assert parameter_count(other) == ARCHITECTURES[problem][2]
 
 
+def test_the_best_recipe_for_chess_trains_the_papers_network_at_half_its_width() -> None:
+    made = recipe("best", "chess")
+    assert (made.name, made.net, made.objective) == ("best", "dt-recall", "pool")
+    net, _ = network_of(made, iterant.task("chess").spec, 0)
+    assert parameter_count(net) == 3_080_592
+    assert "scripts/train-chess" in made.notes[0]
+
+
 def test_where_no_recipe_is_better_best_says_so() -> None:
-    best, quick = recipe("best", "chess"), recipe("quick", "chess")
+    best, quick = recipe("best", "knots"), recipe("quick", "knots")
     assert best.changed(name="quick", notes=()) == quick.changed(notes=())
     assert "quick" in best.notes[0]
 
