@@ -23,7 +23,7 @@ from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net, readout_of
 from iterant.tasks.protocol import Batch, Task
 
-SQUARES_AT_ONCE = 1 << 20
+SQUARES_AT_ONCE = 1 << 22
 """Of a portion: what the recall of all its squares takes decides the memory."""
 
 _NAMED = 20
