@@ -57,6 +57,10 @@ def train(
     resume: Annotated[
         Path | None, Parameter(help="go on with this run (with --seeds: with RESUME-s0 …)")
     ] = None,
+    start: Annotated[
+        Path | None,
+        Parameter(help="begin the new run with the last weights and moments of this one"),
+    ] = None,
     time_limit: Annotated[
         str | None, Parameter(help="stop in time with a checkpoint: 9m, 90s, 1h30m")
     ] = None,
@@ -92,7 +96,8 @@ def train(
     if json and not show:
         raise UsageError("--json says how --show prints; give both")
     if resume is not None:
-        given = {"--recipe": recipe, "--recipe-file": recipe_file, "--out": out, "--seed": seed}
+        given = {"--recipe": recipe, "--recipe-file": recipe_file, "--out": out, "--seed": seed,
+                 "--start": start}  # fmt: skip
         refused = [flag for flag, value in given.items() if value is not None]
         refused += [f"--{name.replace('_', '-')}" for name in changes]
         refused += ["--show"] if show else []
@@ -116,10 +121,13 @@ def train(
             return
         place = out or free_folder(made, chosen, seed, many=seeds is not None)
         where = {"task": task, "recipe": chosen, "out": place}
+        where |= {} if start is None else {"start": start}
     how = {"data": data, "device": device, "time_limit": time_limit, "shard_mb": shard_mb,
            "drop_pool": drop_pool}  # fmt: skip
     if seeds is None:
         _one({**where, **how}, seed or 0, tensorboard)
+    elif start is not None:
+        raise UsageError("--start is for one run; begin each seed's branch by itself with --seed")
     elif seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     else:
