@@ -151,21 +151,22 @@ class _Page:
     def enter(self, glance: Glance, begun: float) -> None:
         """One iteration: who is right at it, and how those fared who leave."""
         book, step = self.book, glance.thought.step
-        any_leaves = bool(glance.leaving.any())
-        if step not in book.places and not any_leaves:
+        if step not in book.places and not glance.any_leaving:
             return
         if len(glance.rows) != len(self.rows):
             self.rows = glance.rows.cpu()
             self.here = self.part[self.rows]
-        finite = is_finite(glance.thought.features).cpu()
-        right = self.task.solved(glance.answer()[0], self.here).cpu() & finite
+        sound = is_finite(glance.thought.features)
+        solved = self.task.solved(glance.answer()[0], self.here).to(sound.device)
+        # One question a look: on a GPU that others share, every answer is waited for.
+        finite, right = torch.stack([sound, solved & sound]).cpu()
         rows = self.rows + self.first
         book.broken[rows] |= ~finite
         if step in book.places:
             book.solved[book.places[step]] += self.kept + int(right.sum())
             book.seconds[book.places[step]] += time.perf_counter() - begun
             self.next = book.places[step] + 1
-        if any_leaves:
+        if glance.any_leaving:
             leaving = glance.leaving.cpu()
             gone = rows[leaving]
             book.right[gone] = right[leaving]
@@ -213,6 +214,9 @@ def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...
 def is_finite(features: Tensor) -> Tensor:
     """(B,) bool: samples whose features are all finite numbers."""
     flat = features.flatten(1)
+    if flat.is_cuda:  # in one pass, and nothing is waited for
+        largest: Tensor = torch.linalg.vector_norm(flat, ord=torch.inf, dim=1)
+        return largest.isfinite()
     wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
     # One sum a sample finds nearly all in one pass; only where it is in doubt we look closer.
     fine: Tensor = flat.sum(dim=1, dtype=wide).isfinite()

@@ -106,7 +106,7 @@ def solve(
         if onlooker is not None:
             onlooker(glance)
         leaving = glance.leaving
-        if bool(leaving.any()):
+        if glance.any_leaving:
             prediction, answered_at = glance.answer()
             gathered.put(
                 glance.rows[leaving],
@@ -135,6 +135,8 @@ class Glance:
     """(b,) bool: for which the rule is met now"""
     leaving: Tensor
     """(b,) bool: those, or all when the budget is spent"""
+    any_leaving: bool
+    """Whether there are any: asked once, because a GPU has to be waited for"""
     watch: Watch
 
     def answer(self) -> tuple[Tensor, Tensor]:
@@ -159,10 +161,11 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             done = watch.see(thought)
             over = thought.step >= budget
             leaving = torch.ones_like(done) if over else done
-            yield Glance(thought, before, rows, done, leaving, watch)
+            any_leaving = over or bool(done.any())
+            yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
             if over:
                 return
-            if bool(done.any()):
+            if any_leaving:
                 break
             before = thought.features
         else:
