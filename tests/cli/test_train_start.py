@@ -35,7 +35,7 @@ def test_a_branch(
     [
         ("prefix-sums --start nowhere --seeds 0-1", "--start is for one run"),
         ("--resume nowhere --start elsewhere", "leave out --start"),
-        ("prefix-sums --start nowhere", "nowhere does not exist"),
+        ("prefix-sums --start nowhere", "run folder 'nowhere' does not exist"),
     ],
 )
 def test_a_mistake_is_one_line(
