@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ PLAIN = PaperConfig(
     dims=2, channels=3, width=8, recall=False, group_norm=True, readout="argmax-open"
 )
 RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")
+MESSAGES = replace(RULE, messages=True, width=12, hidden=10)
 
 
 def source_of(config: PaperConfig | LocalRuleConfig, task: str | None = None) -> Source:
@@ -51,8 +53,13 @@ PARTS = ("read", "step", "answer")
 
 @pytest.mark.parametrize(
     ("config", "task", "size"),
-    [(SUMS, "prefix-sums", 101), (PLAIN, "mazes", 15), (RULE, "mazes", 21)],
-    ids=["recall 1D", "no recall 2D", "local rule"],
+    [
+        (SUMS, "prefix-sums", 101),
+        (PLAIN, "mazes", 15),
+        (RULE, "mazes", 21),
+        (MESSAGES, "mazes", 21),
+    ],
+    ids=["recall 1D", "no recall 2D", "local rule", "messages"],
 )
 def test_the_graphs_answer_as_the_network(
     tmp_path: Path, config: PaperConfig | LocalRuleConfig, task: str, size: int
