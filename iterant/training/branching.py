@@ -34,8 +34,6 @@ def take_over(learner: Learner, path: Path) -> None:
     slots = learner.objective.slots if isinstance(learner.objective, ReplayPool) else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: held for name, held in tensors.items() if not name.startswith("pool.")}
-    weights = [(name, held) for name, held in tensors.items() if name.startswith("net.")]
-    tensors = {name.replace("net", "average", 1): held for name, held in weights} | tensors
     try:
         learner.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
