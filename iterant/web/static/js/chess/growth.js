@@ -34,8 +34,18 @@ export class Growth {
     return this.#looks.map(({ step, likely }) => ({ step, value: likely[at] }));
   }
 
-  #now(at) {
-    return this.#looks.at(-1)?.likely[at] ?? 0;
+  // The names at the ends of their curves, one below the other where the ends are near.
+  #name(context, drawn, height, most) {
+    const ends = drawn.map(({ name, ink: colour, points }) => ({ name, colour, end: points.at(-1) }));
+    ends.sort((one, other) => one.end[1] - other.end[1]);
+    let above = 0;
+    for (const each of ends) above = each.y = Math.max(each.end[1] + 4, above + LINE);
+    const over = Math.max(0, above - height + 3);
+    context.textAlign = "left";
+    for (const { name, colour, end, y } of ends) {
+      context.fillStyle = ink(colour);
+      context.fillText(name, Math.min(end[0], most) + 4, y - over);
+    }
   }
 
   draw(marks, squares) {
@@ -51,20 +61,17 @@ export class Growth {
     for (const mark of marks.filter(({ step }) => step >= first)) {
       line(context, [[across(mark.step), TOP], [across(mark.step), height - BOTTOM]]);
     }
-    let free = height; // names are written from below, each above the one before it
-    const ordered = [...squares].sort((one, other) => this.#now(one.at) - this.#now(other.at));
-    for (const { at, name, ink: colour, dashed } of ordered) {
-      const points = this.of(at).filter(({ step }) => step >= first);
-      if (!points.length) continue;
+    const drawn = squares.map((square) => {
+      const points = this.of(square.at).filter(({ step }) => step >= first);
+      return { ...square, points: points.map(({ step, value }) => [across(step), up(value)]) };
+    });
+    for (const { points, ink: colour, dashed } of drawn) {
       context.setLineDash(dashed ? [2, 3] : []);
-      context.strokeStyle = context.fillStyle = ink(colour);
+      context.strokeStyle = ink(colour);
       context.lineWidth = 2;
-      line(context, points.map(({ step, value }) => [across(step), up(value)]));
-      context.textAlign = "left";
-      const { step, value } = points.at(-1);
-      free = Math.min(up(value) + 4, free - LINE);
-      context.fillText(name, Math.min(across(step) + 4, width - RIGHT + 4), free);
+      line(context, points);
     }
+    this.#name(context, drawn.filter(({ points }) => points.length), height, width - RIGHT);
     context.setLineDash([]);
   }
 
