@@ -72,12 +72,17 @@ def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | 
             return page
         return open_page(Path(shutil.copytree(page.folder, new_folder(out), dirs_exist_ok=True)))
     if out is not None:
-        return build_page(out, networks=net, runtime=runtime)
+        return build_page(out, networks=net, runtime=runtime, tell=_tell)
     target = cached_page()
     # Built beside the old one, which is there until the new one is whole.
     fresh = target.with_name(f"{target.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    build_page(fresh, networks=net, runtime=runtime)
+    build_page(fresh, networks=net, runtime=runtime, tell=_tell)
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
     return open_page(target)
+
+
+def _tell(words: str) -> None:
+    """Building takes a minute: say what it is about."""
+    console().print(words, soft_wrap=True)

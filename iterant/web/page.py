@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,12 +76,16 @@ def build_page(
     *,
     networks: Iterable[str | os.PathLike[str] | Source] | None = None,
     runtime: Path | None = None,
+    tell: Callable[[str], object] = lambda words: None,
 ) -> Page:
     """Put the page together in a new or empty folder.
 
+        >>> build_page("page", networks=["runs/m0"], tell=print)
+
     ``networks`` are names, runs or folders of weights; None takes all that ship. Of several for a
     task the page shows the first at first, and the one that is called like the task before it.
-    ``runtime`` is the archive that npm would fetch, for machines without npm.
+    ``runtime`` is the archive that npm would fetch, for machines without npm. It takes a minute or
+    so; ``tell`` hears what is being done.
     """
     folder = new_folder(out)
     sources = _by_name(shipped() if networks is None else networks)
@@ -89,11 +93,13 @@ def build_page(
         raise UsageError("no network ships with this version; name one with --net RUN")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
+        tell(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
         archive = fetch_runtime(Path(scratch)) if runtime is None else runtime
         unpack_runtime(archive, folder / "runtime")
     shutil.copytree(STATIC, folder, dirs_exist_ok=True)
     listed = []
-    for name, source in sources.items():
+    for number, (name, source) in enumerate(sources.items(), start=1):
+        tell(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
         export_onnx(source, folder / "networks" / name)
         listed.append(_listed(name, source, folder / "networks" / name))
     write_json(folder / "networks" / "index.json", listed)

@@ -104,6 +104,7 @@ def test_the_command_builds_keeps_and_copies(
     code, output, errors = command("--net", str(net), "--out", str(nothing_built / "out"))
     assert (code, errors) == (0, "")
     assert "any web server" in output
+    assert "exporting m (1 of 1)" in output
     assert find_fails()
     page.build_page(page.cached_page(), networks=[net])
     assert find_page().networks == ("m",)
