@@ -224,9 +224,12 @@ def hopper() -> bool:
 
 
 @pytest.mark.skipif(not hopper(), reason="the program is for Hopper GPUs")
+@pytest.mark.parametrize("recall", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_program_computes_what_single_kernels_compute(dtype: torch.dtype) -> None:
-    config = PaperConfig(dims=1, channels=1, width=160, recall_relu=True, head=(160, 80))
+def test_a_program_computes_what_single_kernels_compute(dtype: torch.dtype, recall: bool) -> None:
+    config = PaperConfig(
+        dims=1, channels=1, width=160, recall=recall, recall_relu=recall, head=(160, 80)
+    )
     net = build(config.kind, config, seed=5)
     assert isinstance(net, DeepThinking)
     fast = FusedStrings(net.to("cuda", dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -88,3 +90,35 @@ def test_the_form_follows_from_network_and_machine() -> None:
     assert fastest(network(recall=True)) is None
     recurrent = build("deep-thinking", {"dims": 1, "channels": 3, "width": 16})
     assert type(fastest(recurrent)) is Fused
+
+
+def hopper() -> bool:
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+
+
+@pytest.mark.skipif(not hopper(), reason="the kernels are for Hopper GPUs")
+def test_the_kernels_give_the_gradients_of_plain_float32() -> None:
+    config = FeedForwardConfig(dims=1, channels=1, width=160, recall=False, head=(160, 80), depth=3)
+    net = build(config.kind, config, seed=5)
+    assert isinstance(net, FeedForward)
+    x = random(8, 1, 32).sign().float().to("cuda")
+    found = []
+    for dtype in (torch.float32, torch.float16):
+        it = copy.deepcopy(net).to("cuda", dtype)
+        fast = fastest(it)
+        assert (type(fast) is FusedTower) == (dtype == torch.float16)
+        start = it.start(x.to(dtype)).detach().requires_grad_()
+        if isinstance(fast, FusedTower):
+            fast.pin()
+            end = fast.stretch(start, None, 3)[-1]
+        else:
+            end = it.step(it.step(it.step(start, None, 0), None, 1), None, 2)
+        torch.autograd.backward(end.float().square().sum())
+        if fast is not None:
+            fast.flush()
+        assert start.grad is not None
+        found.append({**gradients(it), "start": start.grad})
+    assert found[0].keys() == found[1].keys()
+    for name, wanted in found[0].items():
+        got = found[1][name].double()
+        assert (got - wanted.double()).norm() <= 0.01 * wanted.double().norm(), name
