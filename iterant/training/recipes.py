@@ -100,9 +100,13 @@ _QUICK: dict[str, Fields] = {
         "watch_count": 50,
     },
     "chess": {
-        "width": 32, "objective": "pool", "pool_slots": 512, "batch": 50, "epochs": 2,
-        "optimizer": "adam", "rate": 2e-3, "warmup": 0, "schedule": "cosine",
-        "weight_decay": 0.0, "clip": 1.0, "average": 0.99, "watch_every": 1, "watch_count": 50,
+        "width": 32, "bounded": True, "validation": 0.02, "mirror": True, "objective": "pool",
+        "pool_slots": 256, "pool_fresh": 0.85, "pool_stay": 0.06, "pool_swap": 0.25,
+        "pool_damage": 0.0, "pool_shortest": 5, "pool_longest": 5, "pool_every": True,
+        "places": 0.06, "batch": 64, "epochs": 1, "optimizer": "muon", "rate": 4e-3,
+        "momentum": 0.95, "beta2": 0.95, "weight_decay": 0.0, "clip": 1.0, "warmup": 0,
+        "warmup_updates": 60, "schedule": "hold", "hold": 0.3, "average": 0.99,
+        "watch_every": 1, "watch_count": 50,
     },
 }  # fmt: skip
 
