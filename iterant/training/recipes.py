@@ -114,8 +114,8 @@ _BEST: dict[str, Fields] = {
     "prefix-sums": {
         "net": "local-rule", "width": 16, "hidden": 64, "isotropic": False,
         "objective": "pool", "iterations": 40, "pool_slots": 1024, "pool_fresh": 0.25,
-        "pool_damage": 0.4, "pool_damage_kinds": ("jitter", "disc"), "pool_shortest": 12,
-        "pool_longest": 12, "pool_every": True, "pool_settle": 0.3, "pool_hard": True,
+        "pool_damage": 0.4, "pool_damage_kinds": ("jitter", "disc"), "pool_shake": 0.1,
+        "pool_shortest": 12, "pool_longest": 12, "pool_every": True, "pool_settle": 0.3, "pool_hard": True,
         "smoothing": 0.2, "optimizer": "adamw", "rate": 4e-3, "beta2": 0.95, "weight_decay": 1e-2,
         "clip": 1.0, "average": 0.99, "batch": 100, "epochs": 5, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6,
