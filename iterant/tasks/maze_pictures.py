@@ -189,7 +189,8 @@ def _grid(kinds: Pixels, *, to_the_pixel: bool) -> tuple[Lines, _Shares]:
         shares = _shares(kinds, lines)
         plain = np.maximum(shares.dark, 1 - shares.dark)
         of_one_colour = (plain < 0.7).mean() <= _MIXED and plain.mean() >= _PLAIN
-        explained = of_one_colour and _explained(kinds, lines, shares.dark > 0.5)
+        is_wall = shares.dark > 0.5
+        explained = of_one_colour and _explained(kinds, lines, is_wall) and _roomy(is_wall, lines)
         if explained and not any(_too_fine(share) for share in shares.spots.values()):
             return lines, shares
     raise TaskError(
@@ -205,11 +206,23 @@ def _too_fine(share: NDArray[np.float64]) -> bool:
     return bool((around & has[1:-1, 1:-1]).any())
 
 
+def _narrow(lines: Lines) -> list[NDArray[np.bool_]]:
+    """Which rows and which columns are those of thin walls."""
+    widths = [np.diff(places) for places in (lines.rows, lines.columns)]
+    return [each < 0.7 * each.max() for each in widths]
+
+
+def _roomy(is_wall: NDArray[np.bool_], lines: Lines) -> bool:
+    """Whether rooms between thin walls are open; closed ones are thick walls with blurred rims."""
+    rows, columns = _narrow(lines)
+    if not (rows.any() and columns.any()):
+        return True
+    return bool(is_wall[np.outer(~rows, ~columns)].mean() <= _MIXED)
+
+
 def _with_posts(is_wall: NDArray[np.bool_], lines: Lines) -> NDArray[np.bool_]:
     """Where thin walls cross, a wall that ends there makes the crossing one, round as it is."""
-    narrow = [
-        np.diff(places) < 0.7 * np.diff(places).max() for places in (lines.rows, lines.columns)
-    ]
+    narrow = _narrow(lines)
     rimmed = np.pad(is_wall, 1)
     beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
     return is_wall | (np.outer(narrow[0], narrow[1]) & beside)

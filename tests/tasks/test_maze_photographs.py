@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter
 
 import iterant
 from iterant.errors import TaskError
@@ -58,6 +58,16 @@ def test_one_side_may_be_darker(axis: int, darkest: float) -> None:
         light = np.linspace(darkest, 1, picture.shape[axis])
         shaded = picture * (light[:, None, None] if axis == 0 else light[None, :, None])
         assert np.array_equal(read(Image.fromarray(shaded.astype(np.uint8))), squares)
+
+
+@pytest.mark.parametrize("scale", [9, 15])
+def test_noise_and_blur_make_no_thin_walls_of_thick_ones(scale: int) -> None:
+    for seed in range(6):
+        squares = maze(13, seed)
+        colours = on_paper(squares, scale).astype(float)
+        noise = np.random.default_rng(seed).normal(0, 18, colours.shape)
+        noisy = Image.fromarray((colours + noise).clip(0, 255).astype(np.uint8))
+        assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), squares)
 
 
 @pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])
