@@ -9,7 +9,8 @@ from playwright.sync_api import Browser, Page
 _HARMLESS = ("No available adapters",)
 """What a browser without a graphics card remarks when it is asked for one."""
 
-LIMIT = 60_000
+LIMIT = 180_000
+"""Milliseconds to wait for anything: a busy machine that computes WebGPU in software is slow."""
 
 
 class Visit:
