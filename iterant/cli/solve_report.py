@@ -195,6 +195,9 @@ def _ending(solution: Solution) -> str:
     held = f"the answer is the same since {about}iteration {since:,}"
     if since == solution.steps > 1:
         held = "the answer was still changing"
+        if solution.settled:  # features rest, so it has stopped; the film saw it change late
+            late = "iteration" if solution.film.every == 1 else f"{solution.film.every} iterations"
+            held = f"the answer last changed in the last {late}"
     if solution.settled:
         return f"after {solution.steps:,} iterations; {held}"
     if solution.answered_at < solution.steps:

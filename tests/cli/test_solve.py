@@ -68,6 +68,15 @@ def test_an_answer_that_changed_at_the_last_iteration_is_not_said_to_stand(
     assert facts(output)["stopped"].startswith(stopped)
 
 
+def test_an_answer_that_came_to_rest_between_two_looks_is_not_said_to_change_still(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iterant.solving.film._MOST", 16)  # so that most looks are dropped
+    _, output, _ = solve(capsys, "prefix-sums", "1" * 300, "--max-steps", "400")
+    said = facts(output)["settled"]
+    assert said == "after 301 iterations; the answer last changed in the last 32 iterations"
+
+
 def test_a_string_from_a_stream(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
