@@ -33,6 +33,7 @@ from iterant.errors import MissingExtra, NetError
 from iterant.export.checking import Checked, check, example
 from iterant.export.source import Source, new_folder, open_source
 from iterant.nets import LocalRule, depth_of
+from iterant.nets.grouped import Grouped, fits
 from iterant.runs import write_atomic, write_json
 
 FORMAT = 1
@@ -143,7 +144,9 @@ def _manifest(
 def _graphs(source: Source) -> dict[str, tuple[bytes, dict[str, list[str]]]]:
     """The graphs by name, with the names of what goes in and comes out."""
     net, config = source.net, source.config
-    if isinstance(net, LocalRule):
+    if fits(net):
+        net = Grouped(net)
+    elif isinstance(net, LocalRule):
         net = net.written_out()  # shared weights are for learning; graphs hold them ready
     try:
         space = _TRACED[config["dims"]]

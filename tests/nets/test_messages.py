@@ -14,6 +14,7 @@ from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.active import Active
+from iterant.nets.grouped import Grouped
 from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, Shares, patterns
 from iterant.tasks.mazes import Mazes
 
@@ -139,6 +140,18 @@ def test_written_out_it_is_the_same(dims: int, isotropic: bool) -> None:
     thinking = Active(net, inputs, tolerance=0.0)
     thinking.go_on(12)
     assert (thinking.features - thought(net, inputs, 12)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_in_groups_it_is_the_same(dims: int) -> None:
+    size = {"width": 12, "hidden": 15} if dims == 1 else {}
+    net = rule(dims=dims, channels=1, stem=1, masked=False, readout="argmax", **size)
+    inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
+    light = Grouped(net)
+    difference = thought(net, inputs, 12) - last(think(light, inputs, steps=12)).features
+    assert difference.abs().max() < 1e-12
+    with pytest.raises(NetError, match="only a rule with messages and sides alike"):
+        Grouped(rule(isotropic=False))
 
 
 def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> None:
