@@ -44,7 +44,7 @@ def evaluate(
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
 
-        >>> curve = evaluate(net, task, size=13, count=20, seed=1, max_steps=60)
+        >>> curve = evaluate(net, task, size=13, count=20, seed=1, max_steps=120)
         >>> curve.peak[1], curve.lost
         (1.0, 0.0)
 
