@@ -172,6 +172,13 @@ def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> 
         assert torch.allclose(free.grad, wanted)
 
 
+def test_the_answer_is_read_from_what_a_square_holds_of_its_own() -> None:
+    net = rule()
+    own = Shares.of(net.config.width, 4, OWN_WIDTH).own
+    assert not net.head.weight[:, own:].any()
+    assert net.head.weight[:, :own].unique().numel() == 2 * own
+
+
 def test_weights_survive_their_file_and_numbers_that_do_not_divide_are_refused() -> None:
     net, other = rule(1), rule(2)
     other.load_state_dict(net.state_dict())
