@@ -8,7 +8,10 @@ best only after the rate has fallen. So the fall is a run of its own, begun at t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from torch import Tensor
 
 from iterant.errors import RunError
 from iterant.runs import RunFolder
@@ -19,7 +22,8 @@ from iterant.training.pool import ReplayPool
 def take_over(learner: Learner, path: Path) -> None:
     """Give a learner the last weights, moments, average and pool of a run; it begins at update 0.
 
-    A pool of another size than the learner's is left out, and begins anew.
+    A pool of another size than the learner's is left out, and begins anew; so does an average that
+    the run did not keep.
     """
     folder = RunFolder.open(path)
     if not folder.has("last"):
@@ -34,6 +38,8 @@ def take_over(learner: Learner, path: Path) -> None:
     slots = learner.objective.slots if isinstance(learner.objective, ReplayPool) else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: held for name, held in tensors.items() if not name.startswith("pool.")}
+    if not any(name.startswith("average.") for name in tensors):
+        tensors = average_anew(tensors)
     try:
         learner.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -42,3 +48,10 @@ def take_over(learner: Learner, path: Path) -> None:
             f"the last checkpoint of {path} does not fit this recipe ({first}); a branch needs "
             "the network of the run that it begins with"
         ) from error
+
+
+def average_anew(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A checkpoint whose average begins at its weights."""
+    begun = {f"average.{name.removeprefix('net.')}": held for name, held in tensors.items()
+             if name.startswith("net.")}  # fmt: skip
+    return {**tensors, **begun}

@@ -221,7 +221,7 @@ class Learner:
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         _lay_out_like_weights(self.optimizer)
         for name, weight in (self.average or {}).items():
-            weight.copy_(parts["average"].get(name, parts["net"][name]))  # none: it begins anew
+            weight.copy_(parts["average"][name])
         if self.scaling is not None:
             self.scaling.restore(parts["scaling"])
         if isinstance(self.objective, ReplayPool):
