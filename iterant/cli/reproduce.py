@@ -8,6 +8,7 @@ iterant reproduce --all --write RESULTS.md
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from iterant.experiments.catalogue import Experiment
     from iterant.experiments.records import Records
+    from iterant.experiments.timed import Timed
+
+BY_TIME = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
 
 
 def reproduce(
@@ -52,8 +56,9 @@ def reproduce(
 ) -> None:
     """Make a table or figure of the paper, ours beside theirs."""
     from iterant.experiments.catalogue import experiment
-    from iterant.experiments.drawing import save_figure
+    from iterant.experiments.drawing import save_by_time, save_figure
     from iterant.experiments.records import read_records
+    from iterant.experiments.timed import read_timed
 
     screen = console()
     if sum((name is not None, list_, all_)) != 1:
@@ -78,8 +83,10 @@ def reproduce(
     place = results / ("reduced" if small else "runs")
     found = read_records(place)
     records = found.taken_as_they_are if small else found.whole
-    _show(chosen, records, screen)
-    for path in save_figure(chosen, records, (place if small else results) / "figures"):
+    timed = () if small else read_timed(results)
+    _show(chosen, records, screen, timed)
+    figures = (place if small else results) / "figures"
+    for path in save_figure(chosen, records, figures) + save_by_time(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)
 
 
@@ -111,36 +118,41 @@ def _list(records: Records, screen: Console) -> None:
 
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
     from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.drawing import save_figure
+    from iterant.experiments.drawing import save_by_time, save_figure
     from iterant.experiments.reference import Reference
     from iterant.experiments.report import results_page
+    from iterant.experiments.timed import read_timed
     from iterant.runs import write_atomic
 
-    drawn = [
-        p for one in EXPERIMENTS.values() for p in save_figure(one, records, results / "figures")
-    ]
+    figures, timed = results / "figures", read_timed(results)
+    drawn = []
+    for one in EXPERIMENTS.values():
+        drawn += save_figure(one, records, figures) + save_by_time(one, timed, figures)
     reference = Reference.read(results)
     if reference is not None:
-        drawn += reference.save(records, results / "figures")
+        drawn += reference.save(records, figures)
     if write is None:
         for one in EXPERIMENTS.values():
-            _show(one, records, screen)
+            _show(one, records, screen, timed)
     else:
         write_atomic(write, results_page(results).encode("utf-8"))
         screen.print(f"written to {write}", soft_wrap=True)
-    screen.print(f"{len(drawn)} pictures in {results / 'figures'}", soft_wrap=True)
+    screen.print(f"{len(drawn)} pictures in {figures}", soft_wrap=True)
 
 
-def _show(one: Experiment, records: Records, screen: Console) -> None:
+def _show(one: Experiment, records: Records, screen: Console, timed: Sequence[Timed] = ()) -> None:
     from rich.table import Table
 
     from iterant.experiments.report import rows_of
+    from iterant.experiments.timed import timed_rows
 
-    head, *rows = rows_of(one, records)
-    table = Table(*head, title=f"{one.title} ({one.place})", title_justify="left", box=None)
-    for cells in rows:
-        table.add_row(*cells)
-    screen.print(table)
+    title = f"{one.title} ({one.place})"
+    for name, rows in ((title, rows_of(one, records)), (BY_TIME, timed_rows(one, timed))):
+        if rows:
+            table = Table(*rows[0], title=name, title_justify="left", box=None)
+            for cells in rows[1:]:
+                table.add_row(*cells)
+            screen.print(table)
     if one.note:
         screen.print(one.note, soft_wrap=True)
 

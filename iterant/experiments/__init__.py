@@ -12,6 +12,7 @@ measures.py     what a cell of a table is, taken from records
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours
 singles.py      single runs that are no records
+timed.py        networks that had a time each instead of the paper's epochs
 report.py       RESULTS.md
 reproducing.py  what is missing, how long it takes, what a small machine leaves out
 """

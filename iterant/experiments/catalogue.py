@@ -109,8 +109,10 @@ def _fitted() -> tuple[Row, ...]:
     return tuple(
         Row(model, Accuracy(which), value)
         for models in (SUMS, MAZES, CHESS)
-        for model in models
-        for which, value in zip(("train", "validation"), FITTED[model], strict=True)
+        for model in _with_ours(models)
+        for which, value in zip(
+            ("train", "validation"), FITTED.get(model, (None, None)), strict=True
+        )
     )
 
 
@@ -147,13 +149,15 @@ _ALL = (
                (_curves("48 bits", "48", SUMS), _curves("13×13", "13", MAZES))),
     Experiment("fig-overthinking", "Flipped bits, swapped features, and whether features rest",
                "Figure 7",
-               (*(Row(model, Indices()) for model in SUMS[:4]),
-                *(Row(model, Recovered("swap")) for model in MAZES[:4]),
-                *(Row(model, Changes("problems")) for model in MAZES[:4])),
-               (Panel("48 bits, one flipped after 50 iterations", Indices(), SUMS[:4]),
+               (*(Row(model, Indices()) for model in _with_ours(SUMS[:4])),
+                *(Row(model, Recovered("swap")) for model in _with_ours(MAZES[:4])),
+                *(Row(model, Changes("problems")) for model in _with_ours(MAZES[:4]))),
+               (Panel("48 bits, one flipped after 50 iterations", Indices(),
+                      _with_ours(SUMS[:4])),
                 Panel("13×13, features swapped after 50 iterations", Recovered("swap"),
-                      MAZES[:4]),
-                Panel("13×13, change of the features", Changes("problems"), MAZES[:4])),
+                      _with_ours(MAZES[:4])),
+                Panel("13×13, change of the features", Changes("problems"),
+                      _with_ours(MAZES[:4]))),
                PICTURE + " Networks that recover from fewer than one flip in twenty have no line."),
     Experiment("table-prefix-peaks", "Peaks on prefix sums", "Table of peaks, prefix sums",
                _peaks(SUMS, "48", "512")),

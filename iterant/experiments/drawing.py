@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.records import Records
 from iterant.experiments.statistics import Value, summary
+from iterant.experiments.timed import Timed
 from iterant.nets.catalogue import paper_net
 from iterant.runs import write_atomic
 from iterant.runs.files import PathLike, make_folder
@@ -30,28 +32,57 @@ REGIME = 30
 ENOUGH_RECOVER = 5.0
 """Per cent of flipped bits from which a mean over those recovered from is drawn."""
 
+BY_TIME = "by-time"
+"""How names of pictures end that show networks which had a time each."""
+
 _FAMILIES = ("DT", "DT-Recall", "FF", "ours")
 _ALPHAS: tuple[float | None, ...] = (1.0, 0.0, 0.01, 0.5)
 """Those with a stroke of their own; the progressive loss is drawn solid where it is full."""
+
+_OTHER = 4
+"""The stroke of those that are not the main ones."""
 
 
 def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
     """Write the figure as PNG and SVG; nothing where no panel has a line."""
     panels = [(panel, _lines(panel, records)) for panel in experiment.panels]
+    return _saved(panels, experiment.name, folder)
+
+
+def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLike) -> list[Path]:
+    """The same of networks that had a time each, in a picture of its own."""
+    panels = []
+    for panel in experiment.panels:
+        sets = [_lines(panel, group.records, group.told) for group in groups]
+        first, *others = [lines for lines in sets if lines] or [[]]
+        # As far as the networks with the least time go; the others are strokes of another kind.
+        reach = max((line.trace.x[-1] for line in first), default=0.0)
+        more = [replace(_until(line, reach), stroke=_OTHER) for lines in others for line in lines]
+        panels.append((replace(panel, title=f"{panel.title}, trained for a time"), first + more))
+    return _saved(panels, f"{experiment.name}-{BY_TIME}", folder)
+
+
+def _until(line: Line, reach: float) -> Line:
+    kept = sum(x <= reach for x in line.trace.x)
+    trace = Trace(line.trace.x[:kept], line.trace.y[:kept])
+    return replace(line, trace=trace, spread=line.spread[:kept])
+
+
+def _saved(panels: list[tuple[Panel, list[Line]]], name: str, folder: PathLike) -> list[Path]:
     drawn = [(_plot(panel), lines) for panel, lines in panels if lines]
     if not drawn:
         return []
     figure = panels_figure(drawn, regime=REGIME)
     target, made = make_folder(folder), []
     for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
-        write_atomic(target / f"{experiment.name}{ending}", content)
-        made.append(target / f"{experiment.name}{ending}")
+        write_atomic(target / f"{name}{ending}", content)
+        made.append(target / f"{name}{ending}")
     return made
 
 
-def has_figure(experiment: Experiment, records: Records) -> bool:
-    """Whether there is something to draw."""
-    return any(_lines(panel, records) for panel in experiment.panels)
+def has_figure(experiment: Experiment, *records: Records) -> bool:
+    """Whether there is something to draw of any of these."""
+    return any(_lines(panel, some) for panel in experiment.panels for some in records)
 
 
 def _plot(panel: Panel) -> Plot:
@@ -71,7 +102,7 @@ def _plot(panel: Panel) -> Plot:
     return Plot(panel.title, label, "problems solved (%)", share=True, begun=begun)
 
 
-def _lines(panel: Panel, records: Records) -> list[Line]:
+def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
     if panel.grid:
         return _grid_lines(panel, records)
     lines = []
@@ -83,6 +114,7 @@ def _lines(panel: Panel, records: Records) -> list[Line]:
         curves: list[list[float]] = measure.curves(records.of(key))
         steps, means, errors = _mean(curves)
         label, shown = _label(key, confident), not all(map(math.isnan, means))
+        label += f", {trained}" if trained else ""
         if isinstance(measure, Indices):
             share = measure.recovered(records.of(key))
             shown = share is not None and share.mean >= ENOUGH_RECOVER
@@ -94,7 +126,8 @@ def _lines(panel: Panel, records: Records) -> list[Line]:
         value = PEAKS.get(measure.size, {}).get(key) if isinstance(measure, Peaks) else None
         if curves and value is not None and value.step is not None:
             point = Trace([value.step], [value.mean])
-            lines.append(Line(point, "the paper's peak", marker="x", **_looks(key)))
+            theirs = "the paper's peak" + (" (its recipe, its puzzles)" if trained else "")
+            lines.append(Line(point, theirs, marker="x", **_looks(key)))
     return lines
 
 

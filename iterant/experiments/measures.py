@@ -65,7 +65,8 @@ class Peaks:
     @property
     def title(self) -> str:
         """As a heading."""
-        return f"size {self.size}" + (", most confident iteration" if self.confident else "")
+        sort = "puzzles" if ":" in self.size else "size"
+        return f"{sort} {self.size}" + (", most confident iteration" if self.confident else "")
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """Per cent solved by iteration, a curve a seed."""

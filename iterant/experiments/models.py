@@ -185,6 +185,8 @@ def _ours() -> Iterator[Model]:
                 looks=_SUMS_LOOKS, look_size=48, pace=4.0)  # fmt: skip
     yield Model("mazes-ours", "mazes", "", "ours", word=OURS, tests=(*_IMAGES[:-1], *_FAR),
                 looks=_MAZE_LOOKS, look_size=13, seeds=3, pace=4.0)  # fmt: skip
+    yield Model("chess-ours", "chess", "", "ours", word=OURS, tests=_PUZZLES, seeds=1,
+                pace=6.0)  # fmt: skip
 
 
 MODELS: dict[str, Model] = {

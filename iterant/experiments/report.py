@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
-from iterant.experiments.drawing import has_figure
+from iterant.experiments.drawing import BY_TIME, has_figure
 from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import SEEDS
@@ -17,6 +17,7 @@ from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
 from iterant.experiments.singles import singles_section
 from iterant.experiments.statistics import Summary, Value, verdict
+from iterant.experiments.timed import ABOUT, Timed, read_timed, timed_rows
 from iterant.runs.files import PathLike
 
 FIGURES = "results/figures"
@@ -88,10 +89,7 @@ def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
 def _theirs(value: Value | None, said: str) -> str:
     if value is None:
         return "–"
-    number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + " %"
-    if said:
-        return f"{said} ({value.mean:g} %)"
-    return number + (f" at {value.step}" if value.step is not None else "")
+    return f"{said} ({value.mean:g} %)" if said else value.told
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
@@ -101,7 +99,7 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     return done, sum(model.seeds for model in models)
 
 
-def section(experiment: Experiment, records: Records) -> str:
+def section(experiment: Experiment, records: Records, timed: Sequence[Timed] = ()) -> str:
     """One experiment as Markdown."""
     done, wanted = state_of(experiment, records)
     theirs = "; ".join(dict.fromkeys(SEEDS[model.task] for model in experiment.models))
@@ -124,11 +122,25 @@ def section(experiment: Experiment, records: Records) -> str:
         files = ", ".join(f"[{name}](results/{name}.json)" for name in experiment.see)
         lines += [f"See also: {files}.", ""]
     if has_figure(experiment, records):
-        picture = f"{FIGURES}/{experiment.name}"
-        lines += [f"[![{experiment.title}]({picture}.png)]({picture}.svg)", ""]
-    head, *rows = rows_of(experiment, records)
-    lines += [_line(head), _line(["---"] * len(head)), *map(_line, rows), ""]
+        lines += _picture(experiment.title, experiment.name)
+    lines += _table(rows_of(experiment, records))
+    if by_time := timed_rows(experiment, timed):
+        lines += [ABOUT, ""]
+        if has_figure(experiment, *(group.records for group in timed)):
+            lines += _picture(
+                f"{experiment.title}, trained for a time", f"{experiment.name}-{BY_TIME}"
+            )
+        lines += _table(by_time)
     return "\n".join(lines)
+
+
+def _picture(title: str, name: str) -> list[str]:
+    return [f"[![{title}]({FIGURES}/{name}.png)]({FIGURES}/{name}.svg)", ""]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    head, *rest = rows
+    return [_line(head), _line(["---"] * len(head)), *map(_line, rest), ""]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -141,7 +153,8 @@ def results_page(results: PathLike) -> str:
     Runs that were made smaller are no part of it.
     """
     records, reference = read_records(Path(results) / "runs").whole, Reference.read(results)
-    parts = [_INTRODUCTION, *(section(one, records) for one in EXPERIMENTS.values())]
+    timed = read_timed(results)
+    parts = [_INTRODUCTION, *(section(one, records, timed) for one in EXPERIMENTS.values())]
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [text for text in (singles_section(results),) if text]

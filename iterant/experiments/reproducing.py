@@ -14,7 +14,7 @@ from iterant import names
 from iterant.experiments.campaign import campaign
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.measuring import Say
-from iterant.experiments.models import MODELS, OURS, Model, Unit, usual_seconds
+from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes
 from iterant.experiments.records import Records
 from iterant.nets.catalogue import paper_net
@@ -35,16 +35,19 @@ SMALLER_TESTS = 0.05
 PROCESSES = 2
 """Units that share a GPU."""
 
+_SMALL = 4
+"""A recipe whose network is so many times narrower than the paper's is small already."""
+
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
 
 
 def smaller(model: Model) -> dict[str, Any]:
     """A model's fields for a small machine; what a grid varies shrinks in proportion."""
-    if model.word == OURS:  # small already
-        return {"watch_every": 0}
     made = dict(SMALLER[model.task])
     own = names.recipe(model.word, model.task, model.net or None)
+    if own.width is not None and _SMALL * own.width <= paper_net(model.task).width:
+        return {"watch_every": 0}
     usual = {"width": paper_net(model.task).width, "iterations": own.iterations}
     for name in made.keys() & model.changes.keys() & usual.keys():
         made[name] = max(2, round(made[name] * model.changes[name] / usual[name]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,5 +95,4 @@ def _paper(recipe: Mapping[str, Any], size: str) -> str:
         same = sorted(values.values(), key=lambda value: -value.mean)
     if not same:
         return "–"
-    error = "" if same[0].error is None else f" ± {same[0].error:.2f}"
-    return f"{same[0].mean:.2f}{error} %"
+    return replace(same[0], step=None).told

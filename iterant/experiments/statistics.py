@@ -70,6 +70,12 @@ class Value:
     """At which iteration"""
 
     @property
+    def told(self) -> str:
+        """As tables have it: ``97.12 ± 1.88 % at 237``."""
+        error = "" if self.error is None else f" ± {self.error:.2f}"
+        return f"{self.mean:.2f}{error} %" + ("" if self.step is None else f" at {self.step}")
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Within 1.96 standard errors; the paper does not say how many seeds."""
         if self.error is None:

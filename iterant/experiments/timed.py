@@ -1,0 +1,174 @@
+"""Networks that were trained for a time instead of the paper's epochs, in tables of their own.
+
+    >>> [group.told for group in read_timed("results")]
+    ['75 s', '416 s']
+
+What a machine lent for minutes allows on chess: the same seconds for every network, by our
+optimiser, on puzzles that are not the paper's. They are measured like the rest, but they are no
+reproduction of its recipe: they count in no table of records, and nothing is said of a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from iterant.errors import RunError
+from iterant.evaluation.curve import wilson
+from iterant.experiments.catalogue import Experiment, Row
+from iterant.experiments.measures import Accuracy, Peaks
+from iterant.experiments.models import MODELS
+from iterant.experiments.records import Record, Records
+from iterant.runs import read_result
+from iterant.runs.files import PathLike, shown
+
+COMPARED, SHIPPED = "compare-chess", "chess-best"
+"""How the names of results begin: of many networks with a time each, and of our own alone."""
+
+NETWORKS = {
+    "dt": "chess-dt-a0",
+    "dt-progressive": "chess-dt-a0.5",
+    "recall": "chess-recall-a0",
+    "recall-progressive": "chess-recall-a0.5",
+    "ff": "chess-ff",
+    "recall-pool": "chess-ours",
+}
+"""What those results call the models."""
+
+HEAD = ["model", "α", "measured", "trained for", "solved", "95 % over puzzles", "at the end",
+        "seeds", "the paper (its recipe, its puzzles)"]  # fmt: skip
+
+ABOUT = (
+    "**Trained for a time, not by the paper's recipe.** Every network had the seconds given here, "
+    "of one H200, instead of 120 epochs: half of the paper's width, our optimiser and loss, "
+    "bounded features unless it says otherwise, and puzzles that are not the paper's "
+    "([chess](docs/chess.md)). The paper's values stand beside so that they need not be looked "
+    "up; a difference from them says nothing. What can be compared are rows of one time."
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Networks that had the same time."""
+
+    told: str
+    """``75 s``, ``75 s, unbounded features``"""
+    records: Records
+
+
+def read_timed(results: PathLike) -> tuple[Timed, ...]:
+    """All of a folder of results, the shortest time first."""
+    found: dict[tuple[int, str], dict[tuple[str, int], Record]] = {}
+    for file in sorted(Path(results).glob("*.json")):
+        if not file.name.startswith((COMPARED, SHIPPED)):
+            continue
+        for seconds, kind, record in _records(file):
+            group = found.setdefault((seconds, kind), {})
+            same = (record.model, record.seed)
+            if same in group:
+                raise RunError(
+                    f"{record.model} with seed {record.seed} in {seconds} s is there twice, in "
+                    f"{shown(group[same].file)} and in {shown(file)}; remove one of them"
+                )
+            group[same] = record
+    return tuple(
+        Timed(f"{seconds} s{kind}", Records(tuple(group[key] for key in sorted(group))))
+        for (seconds, kind), group in sorted(found.items())
+    )
+
+
+def _records(file: Path) -> Iterator[tuple[int, str, Record]]:
+    """Every network of a result: its seconds, what is unusual, and its record."""
+    result = read_result(file)
+    figures = result["figures"]
+    if file.name.startswith(COMPARED):
+        seconds, parts = figures["seconds each"], figures["models"]
+        networks = {NETWORKS[name]: part for name, part in parts.items() if name in NETWORKS}
+    else:
+        seconds = sum(part["seconds"] for name, part in figures.items() if name.startswith("with "))
+        networks = {NETWORKS["recall-pool"]: figures}
+    for model, part in networks.items():
+        kind = "" if part["recipe"]["bounded"] else ", unbounded features"
+        record = Record(
+            model=model,
+            seed=result["seed"],
+            finished=True,
+            reduced={"seconds": seconds},
+            figures=_figures(part),
+            file=file,
+        )
+        yield round(seconds), kind, record
+
+
+def _figures(part: Mapping[str, Any]) -> dict[str, Any]:
+    """As records have them."""
+    depth = part["recipe"]["iterations"]
+    training = {
+        name: {"solved": part[key]["solved by iteration"][:depth][-1], "of": part[key]["problems"]}
+        for name, key in (("train", "train"), ("validation", "held out"))
+        if key in part
+    }
+    tests = {}
+    for name, test in part.items():
+        size = name.removeprefix("size ")
+        if not size[0].isdecimal():
+            continue
+        tests[size] = {"problems": test["problems"], "solved": test["solved by iteration"]}
+        if (sure := "solved by the most confident") in test:
+            tests[size][sure] = test[sure]
+    return {"training": training, "tests": tests, "studies": {}}
+
+
+def timed_rows(experiment: Experiment, groups: Sequence[Timed]) -> list[list[str]]:
+    """The table of an experiment, its head first; [] where nothing was measured."""
+    rows = [
+        cells
+        for row in experiment.rows
+        for group in groups
+        if (cells := _cells(row, group)) is not None
+    ]
+    return [HEAD, *rows] if rows else []
+
+
+def _cells(row: Row, group: Timed) -> list[str] | None:
+    model, records = MODELS[row.model], group.records.of(row.model)
+    cell = row.measure.of(records)
+    if cell.every is None or not isinstance(row.measure, Peaks | Accuracy):
+        return None
+    error = "" if cell.every.error is None else f" ± {cell.every.error:.2f}"
+    step = "" if cell.step is None else f" at {cell.step}"
+    return [
+        model.label,
+        "" if model.alpha is None or model.label == "FF" else f"{model.alpha:g}",
+        row.measure.title,
+        group.told,
+        f"{cell.every.mean:.2f}{error} %{step}",
+        _interval(cell.every.mean, row.measure, records),
+        _end(row.measure, records),
+        str(cell.every.seeds),
+        "–" if row.paper is None else row.paper.told,
+    ]
+
+
+def _interval(mean: float, measure: Peaks | Accuracy, records: Sequence[Record]) -> str:
+    """What the number of puzzles allows to be said, all seeds together."""
+    if isinstance(measure, Peaks):
+        tests = [record.tests[measure.size] for record in records if measure.size in record.tests]
+        count = sum(test["problems"] for test in tests)
+    else:
+        count = sum(record.figures["training"][measure.which]["of"] for record in records)
+    solved = torch.tensor(mean / 100 * count, dtype=torch.float64)
+    low, high = (100 * wilson(solved, count)).tolist()
+    return f"{low:.1f} to {high:.1f} of {count:,}"
+
+
+def _end(measure: Peaks | Accuracy, records: Sequence[Record]) -> str:
+    if isinstance(measure, Accuracy):
+        return ""
+    curves = measure.curves(records)
+    length = min(map(len, curves))
+    return f"{sum(curve[length - 1] for curve in curves) / len(curves):.2f} % after {length}"
