@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -35,6 +35,14 @@ class Watch(Protocol):
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these samples only: the others have left the batch."""
+
+
+@runtime_checkable
+class Foreseen(Protocol):
+    """A watch that knows, without looking at numbers, when nobody can be done."""
+
+    def none_done(self, step: int) -> bool:
+        """Whether no sample is done after this iteration: a GPU need not be asked."""
 
 
 class Rule(Protocol):
@@ -70,8 +78,11 @@ class _FixedWatch:
         self.rule = rule
 
     def see(self, thought: Thought) -> Tensor:
-        done = self.rule.steps is not None and thought.step >= self.rule.steps
+        done = not self.none_done(thought.step)
         return torch.full((len(thought.features),), done, device=thought.features.device)
+
+    def none_done(self, step: int) -> bool:
+        return self.rule.steps is None or step < self.rule.steps
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return _now(thought)
@@ -251,6 +262,9 @@ class _ConfidentWatch:
                 torch.where(better, steps, when),
             )
         return torch.zeros(len(now), dtype=torch.bool, device=now.device)
+
+    def none_done(self, step: int) -> bool:
+        return True
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return _now(thought) if self.best is None else self.best[1:]

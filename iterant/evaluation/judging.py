@@ -15,6 +15,7 @@ from torch import Tensor
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import Curve
+from iterant.evaluation.moments import moments_of
 from iterant.evaluation.portions import within_memory
 from iterant.halting import Fixed, Rule
 from iterant.nets.fused import can_fuse
@@ -84,12 +85,12 @@ def judge(
     def think(first: int, part: Batch) -> None:
         begun, inputs = time.perf_counter(), like(net, part.inputs)
         # Judged where it was thought: answers of every iteration would be much to move.
-        page = _Page(book, task, part.to(inputs.device), first)
+        page = _Page(book, task, part.to(inputs.device), first, begun)
         for glance in shrinking(fast, inputs, rule or Fixed(), budget):
-            page.enter(glance, begun)
+            page.enter(glance)
             if progress is not None:
                 progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
-        page.close(begun)
+        page.close()
 
     shrunk = within_memory(batch, portion, think, book.copied, book.restore)
     if progress is not None:
@@ -140,15 +141,23 @@ class _Book:
 
 
 class _Page:
-    """The accounts of one portion; problems that left keep the answer they left with."""
+    """The accounts of one portion; problems that left keep the answer they left with.
 
-    def __init__(self, book: _Book, task: Task, part: Batch, first: int) -> None:
+    What an iteration says stays on the device: a GPU, above all one that others share, is asked
+    only when problems leave, and at the end.
+    """
+
+    def __init__(self, book: _Book, task: Task, part: Batch, first: int, begun: float) -> None:
         self.book, self.task, self.part, self.first = book, task, part, first
         self.rows, self.here = torch.arange(len(part)), part
+        device = part.inputs.device
+        self.counts = torch.zeros(len(book.marks), dtype=torch.int64, device=device)
+        self.broken = torch.zeros(len(part), dtype=torch.bool, device=device)
+        self.moments = moments_of(device, begun)
         self.kept = 0
         self.next = 0
 
-    def enter(self, glance: Glance, begun: float) -> None:
+    def enter(self, glance: Glance) -> None:
         """One iteration: who is right at it, and how those fared who leave."""
         book, step = self.book, glance.thought.step
         if step not in book.places and not glance.any_leaving:
@@ -157,30 +166,36 @@ class _Page:
             self.rows = glance.rows.cpu()
             self.here = self.part[self.rows]
         sound = is_finite(glance.thought.features)
-        solved = self.task.solved(glance.answer()[0], self.here).to(sound.device)
-        # One question a look: on a GPU that others share, every answer is waited for.
-        finite, right = torch.stack([sound, solved & sound]).cpu()
-        rows = self.rows + self.first
-        book.broken[rows] |= ~finite
+        right = self.task.solved(glance.answer()[0], self.here).to(sound.device) & sound
+        self.broken[glance.rows] |= ~sound
         if step in book.places:
-            book.solved[book.places[step]] += self.kept + int(right.sum())
-            book.seconds[book.places[step]] += time.perf_counter() - begun
-            self.next = book.places[step] + 1
+            place = book.places[step]
+            self.counts[place] = right.sum() + self.kept
+            self.moments.note()
+            self.next = place + 1
         if glance.any_leaving:
-            leaving = glance.leaving.cpu()
-            gone = rows[leaving]
-            book.right[gone] = right[leaving]
-            book.settled[gone] = glance.done.cpu()[leaving]
-            book.taken[gone] = step
-            book.change[gone] = relative_change(glance.before, glance.thought.features).cpu()[
-                leaving
-            ]
-            self.kept += int(right[leaving].sum())
+            self._leave(glance, right)
 
-    def close(self, begun: float) -> None:
+    def _leave(self, glance: Glance, right: Tensor) -> None:
+        book, change = self.book, relative_change(glance.before, glance.thought.features)
+        leaving, done, right = torch.stack([glance.leaving, glance.done, right]).cpu()
+        gone = self.rows[leaving] + self.first
+        book.right[gone] = right[leaving]
+        book.settled[gone] = done[leaving]
+        book.taken[gone] = glance.thought.step
+        book.change[gone] = change.cpu()[leaving]
+        self.kept += int(right[leaving].sum())
+
+    def close(self) -> None:
         """All have left: what was true then is true at every later iteration."""
-        self.book.solved[self.next :] += self.kept
-        self.book.seconds[self.next :] += time.perf_counter() - begun
+        book, end = self.book, self.first + len(self.part)
+        book.broken[self.first : end] = self.broken.cpu()
+        self.counts[self.next :] = self.kept
+        book.solved += self.counts.cpu()
+        self.moments.note()
+        *seconds, last = self.moments.seconds()
+        seconds += [last] * (len(book.marks) - len(seconds))
+        book.seconds += torch.tensor(seconds, dtype=torch.float64)
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:

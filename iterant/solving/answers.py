@@ -17,7 +17,7 @@ from torch import Tensor
 
 from iterant.engine import Thought, begin, think
 from iterant.errors import NetError
-from iterant.halting import Resting, Rule, Watch
+from iterant.halting import Foreseen, Resting, Rule, Watch
 from iterant.nets.protocol import Net, depth_of
 
 _PATIENCE = 100
@@ -161,7 +161,7 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             done = watch.see(thought)
             over = thought.step >= budget
             leaving = torch.ones_like(done) if over else done
-            any_leaving = over or bool(done.any())
+            any_leaving = over or (not _foreseen(watch, thought.step) and bool(done.any()))
             yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
             if over:
                 return
@@ -173,3 +173,8 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
         staying = ~done
         watch.keep(staying)
         rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
+
+
+def _foreseen(watch: Watch, step: int) -> bool:
+    """Whether it is known without asking that no sample is done."""
+    return isinstance(watch, Foreseen) and watch.none_done(step)

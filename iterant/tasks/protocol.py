@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -82,9 +83,9 @@ class Batch:
         """The same problems on another device."""
         return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
 
-    @property
+    @cached_property
     def labelled(self) -> bool:
-        """Whether every answer is known."""
+        """Whether every answer is known; looked up once, because a GPU has to be waited for."""
         return bool((self.targets >= 0).all())
 
 

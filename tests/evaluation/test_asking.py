@@ -1,0 +1,90 @@
+"""A GPU is waited for when problems leave and at the end, not at every iteration."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from exact import exact_prefix_sums
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from iterant.evaluation import judge, judging
+from iterant.evaluation.moments import OfCard, moments_of
+from iterant.halting import Fixed, MostConfident, Rule
+from iterant.tasks.prefix_sums import PrefixSums
+
+TASK = PrefixSums()
+
+
+class Questions(TorchFunctionMode):
+    """Counts what a program waits for a GPU for: numbers that it wants to see."""
+
+    ASKING = frozenset(
+        {Tensor.cpu, Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.nonzero,
+         Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func in self.ASKING
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
+def test_a_device_is_not_asked_at_every_iteration(
+    rule: Rule | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a CPU it is asked whether all is finite, where a GPU is not.
+    monkeypatch.setattr(judging, "is_finite", lambda f: f.flatten(1).isfinite().all(dim=1))
+    batch, asked = TASK.sample(40, size=10, seed=1), []
+    for steps in (51, 60, 200):
+        with Questions() as questions:
+            judge(exact_prefix_sums(), TASK, batch, steps=steps, rule=rule)
+        asked.append(questions.count)
+    assert 0 < asked[0] < 30
+    assert asked[1] == asked[2] <= asked[0]
+
+
+class Ticking:
+    """An event of a card that comes to one every quarter of a second."""
+
+    made = 0
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+        self.at: int | None = None
+        self.waited = False
+
+    def record(self, stream: object) -> None:
+        assert stream == "the stream"
+        self.at = Ticking.made
+        Ticking.made += 1
+
+    def synchronize(self) -> None:
+        self.waited = True
+
+    def elapsed_time(self, other: Ticking) -> float:
+        assert self.at is not None
+        assert other.at is not None
+        return 250.0 * (other.at - self.at)
+
+
+def test_moments_of_a_card_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Ticking)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
+    moments = moments_of(torch.device("cuda"), time.perf_counter() - 10)
+    assert isinstance(moments, OfCard)
+    assert moments.seconds() == []
+    for _ in range(3):
+        moments.note()
+    found = moments.seconds()
+    assert found == pytest.approx([10.25, 10.5, 10.75], abs=0.2)
+    assert found[2] - found[0] == pytest.approx(0.5)
+    events: Any = moments.noted
+    assert [event.waited for event in events] == [False, False, True], "only for the last"
