@@ -8,6 +8,7 @@ buffers, so an update is: copy the batch in, replay, read the loss when somebody
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class CapturedHands:
         """Work on ``net``, whose parameters are those of ``module``."""
         self.net, self.scale = net, scale
         self.criterion = Criterion(smoothing, places)
+        self.preparing = 0.0
+        """Seconds that went into capturing so far"""
         # Steps of the paper's recurrent networks are all alike; others may ask for their number,
         # and then every number is a graph of its own.
         self._counts = depth_of(net) is not None or not isinstance(net, Fused | DeepThinking)
@@ -173,7 +176,11 @@ class CapturedHands:
 
     def _replay(self, key: object, kind: object, work: _Work) -> _Captured:
         if key not in self._graphs:
+            _CUDA.synchronize()
+            begun = time.monotonic()
             self._graphs[key] = self._capture(kind, work)
+            _CUDA.synchronize()
+            self.preparing += time.monotonic() - begun
         captured = self._graphs[key]
         captured.graph.replay()
         return captured
