@@ -48,8 +48,9 @@ def check_animation(path: PathLike) -> Path:
         raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
     if target.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
         raise UsageError(
-            f"writing {shown(path)} needs the program ffmpeg, which is not on the PATH; "
-            f"install it, or save {shown(target.with_suffix('.gif'))} instead"
+            f"writing {shown(path)} needs the program ffmpeg, which is not on the PATH; install it "
+            "(apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), "
+            f"or save {shown(target.with_suffix('.gif'))} instead"
         )
     return target
 
@@ -123,11 +124,12 @@ def _mp4(frames: Sequence[Pixels], milliseconds: int, hold: int, target: Path) -
     if program is None:
         raise UsageError("the program ffmpeg is not on the PATH; install it or save a .gif")
     tall, wide = frames[0].shape[:2]
+    # Named as a file, because ffmpeg takes what stands before a colon for a protocol.
     film = target.with_name(f".{target.name}.tmp.mp4")
     words = [
         program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
         "-s", f"{wide}x{tall}", "-r", f"{1000 / milliseconds:g}", "-i", "-", "-an",
-        "-pix_fmt", "yuv420p", "-r", str(_PER_SECOND), "-movflags", "+faststart", str(film),
+        "-pix_fmt", "yuv420p", "-r", str(_PER_SECOND), "-movflags", "+faststart", f"file:{film}",
     ]  # fmt: skip
     raw = b"".join([*(frame.tobytes() for frame in frames[:-1]),
                     frames[-1].tobytes() * max(1, round(hold / milliseconds))])  # fmt: skip

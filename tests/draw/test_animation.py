@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +96,7 @@ def fake(folder: Path, body: str) -> None:
 def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "$last"')
+    fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "${last#file:}"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     frames = [bar(0, 41), bar(5, 41)]
     path = save_animation(frames, tmp_path / "bar.mp4", milliseconds=100, hold=300)
@@ -105,6 +107,22 @@ def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
         assert np.array_equal(last[:41], frames[1])
     assert "-s 60x42 -r 10 " in (tmp_path / "ffmpeg.words").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bar.mp4", "ffmpeg", "ffmpeg.words"]
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg: apt install ffmpeg")
+def test_a_film_shows_the_frames_for_as_long_as_was_said(tmp_path: Path) -> None:
+    """Read back by ffmpeg: what it loses of the colours is less than an eye sees."""
+    program = shutil.which("ffmpeg")
+    assert program is not None
+    frames = [bar(place, 41) for place in (0, 20, 40)]
+    path = save_animation(frames, tmp_path / "a:b.mp4", milliseconds=200, hold=1000)
+    words = [program, "-loglevel", "error", "-i", f"file:{path}", "-f", "rawvideo"]
+    read = subprocess.run([*words, "-pix_fmt", "rgb24", "-"], capture_output=True, check=True)
+    film = np.frombuffer(read.stdout, dtype=np.uint8).reshape(-1, 42, 60, 3).astype(int)
+    assert len(film) == pytest.approx(1.4 * 25, abs=2)
+    for seconds, frame in ((0.1, frames[0]), (0.3, frames[1]), (0.5, frames[2]), (1.3, frames[2])):
+        assert np.abs(film[round(25 * seconds), :41] - frame).mean() < 4
+    assert [found.name for found in tmp_path.iterdir()] == ["a:b.mp4"]
 
 
 def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
