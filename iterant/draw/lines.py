@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _STROKES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)))
-_INCHES = (7.0, 4.2)
+_INCHES = (7.0, 3.7)
+_SIDE_BY_SIDE = (4.7, 3.4)
+"""A panel of several, so that letters stay legible where the page is narrow"""
+_ENTRY, _ROW, _LETTERS = 0.62, 0.19, 9
+"""Inches of a legend's entry without its words, and of a row; the size of its letters"""
 _DOTS = 130
 
 
@@ -41,6 +45,8 @@ class Plot:
     """The axis that counts iterations, on which the training regime is shaded; "": none"""
     begun: int = 0
     """Iterations that were done where the axis begins to count"""
+    ticks: tuple[str, ...] = ()
+    """Names for 0, 1, 2 … on the x-axis, where its numbers would lie too close"""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,9 @@ class Line:
     marker: str = ""
     """A sign at every point instead of a line: matplotlib's ``x``, ``o`` …"""
     spread: Sequence[float] = ()
-    """How far the numbers may be off, a number a point; drawn as a band"""
+    """How far the numbers may be off, a number a point; drawn as a band, or as bars at signs"""
+    thin: bool = False
+    """What stands behind another line"""
 
 
 def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None) -> Figure:
@@ -73,34 +81,91 @@ def lines_figure(plot: Plot, lines: Sequence[Line], *, regime: int | None = None
 def panels_figure(
     panels: Sequence[tuple[Plot, Sequence[Line]]], *, regime: int | None = None
 ) -> Figure:
-    """Several plots side by side with one legend."""
+    """Several plots side by side with one legend; one that has no lines yet keeps its place."""
     from matplotlib.figure import Figure
 
-    for plot, lines in panels:
-        if not lines:
-            raise UsageError(f"there is no line to draw for {plot.name}; run a study first")
-    width, height = _INCHES
-    size = (width if len(panels) == 1 else 0.75 * width * len(panels), height)
+    if not any(lines for _, lines in panels):
+        named = ", ".join(plot.name for plot, _ in panels)
+        raise UsageError(f"there is no line to draw for {named}; run a study first")
+    width, height = _INCHES if len(panels) == 1 else _SIDE_BY_SIDE
+    size = (width * len(panels), height)
     figure = Figure(figsize=size, dpi=_DOTS, layout="constrained")
     for place, (plot, lines) in enumerate(panels, start=1):
-        _draw(figure.add_subplot(1, len(panels), place), plot, lines, regime)
+        axes = figure.add_subplot(1, len(panels), place)
+        if lines:
+            _draw(axes, plot, lines, regime)
+        else:
+            _leave_empty(axes, plot)
+    _explain(figure, [line for _, lines in panels for line in lines], size[0])
+    return figure
+
+
+def _explain(figure: Figure, lines: Sequence[Line], width: float) -> None:
+    """The legend, below the axes, where it hides no line: lines, then signs, then shades."""
+    from matplotlib.lines import Line2D
+
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    # Below the axes, where it hides no line.
+    signs = {line.label: line.marker for line in lines if line.marker}
+    for label, sign in signs.items():
+        if len({line.colour for line in lines if line.label == label}) > 1:  # any colour's
+            entries[label] = Line2D([], [], linestyle="", marker=sign, color="0.3")
+    known = [line.label for line in lines]
+    ordered = sorted(entries, key=lambda label: (label not in known, label in signs))
+    columns = _columns(ordered, width)
     legend = figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center",
-        ncols=3 if len(panels) == 1 else 5, fontsize=9, frameon=False,
+        [entries[label] for label in ordered], ordered, loc="outside lower center",
+        ncols=columns, fontsize=_LETTERS, frameon=False,
     )  # fmt: skip
+    figure.set_figheight(figure.get_figheight() + _ROW * -(-len(ordered) // columns))
     for text in legend.get_texts():
         text.set_parse_math(False)
-    return figure
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """The most columns that fit so many inches; the first of them are one entry longer."""
+    for columns in range(len(labels), 1, -1):
+        rows, longer = divmod(len(labels), columns)
+        ends = [(place + 1) * rows + min(place + 1, longer) for place in range(columns)]
+        parts = [labels[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        if sum(_ENTRY + max(map(_length, part)) for part in parts) <= width:
+            return columns
+    return 1
+
+
+def _length(label: str) -> float:
+    """Of the words of an entry, in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    font = FontProperties(size=_LETTERS)
+    wide, _, _ = TextToPath().get_text_width_height_descent(label, font, ismath=False)
+    return float(wide) / 72
+
+
+def _leave_empty(axes: Axes, plot: Plot) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, "not measured yet", ha="center", va="center", color="0.45",
+              transform=axes.transAxes)  # fmt: skip
+    _name(axes, plot)
+
+
+def _name(axes: Axes, plot: Plot) -> None:
+    axes.set_xlabel(plot.x_label, parse_math=False)
+    axes.set_ylabel(plot.y_label, parse_math=False)
+    axes.set_title(plot.name, fontsize=11, parse_math=False)
 
 
 def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> None:
     for line in lines:
-        if line.spread:
+        if line.spread and line.marker:
+            axes.errorbar(line.trace.x, line.trace.y, yerr=line.spread, fmt="none", capsize=3,
+                          elinewidth=1.2, alpha=0.85,
+                          ecolor=_COLOURS[line.colour % len(_COLOURS)])  # fmt: skip
+        elif line.spread:
             pairs = list(zip(line.trace.y, line.spread, strict=True))
             axes.fill_between(line.trace.x, [y - off for y, off in pairs],
                               [y + off for y, off in pairs], alpha=0.18, linewidth=0,
@@ -112,7 +177,7 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
             label=line.label if first else None,
             color=_COLOURS[line.colour % len(_COLOURS)],
             linestyle="" if line.marker else _STROKES[line.stroke % len(_STROKES)],
-            linewidth=2,
+            linewidth=1 if line.thin else 2,
             alpha=0.85,
             # A single point would be no line.
             marker=line.marker or ("o" if len(line.trace.x) == 1 else None),
@@ -121,12 +186,12 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
         axes.set_yscale("log", nonpositive="mask")
     if plot.share:
         axes.set_ylim(-2, 102)
+    if plot.ticks:
+        axes.set_xticks(range(len(plot.ticks)), plot.ticks)
     _shade(axes, plot, regime)
-    axes.set_xlabel(plot.x_label, parse_math=False)
-    axes.set_ylabel(plot.y_label, parse_math=False)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.set_title(plot.name, fontsize=11, parse_math=False)
+    _name(axes, plot)
 
 
 def _shade(axes: Axes, plot: Plot, regime: int | None) -> None:

@@ -1,9 +1,9 @@
-"""The figures, from records alone: one colour a model, one stroke an alpha, training shaded.
+"""The figures, from records alone: one colour a model, dashed without the progressive loss.
 
 >>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
 
 A line is the mean over all finished seeds, none left out, with a band of one standard error where
-there are several; crosses are the paper's peaks.
+there are several; crosses are the paper's peaks, with its errors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
 from iterant.experiments.catalogue import Experiment, Panel
-from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
+from iterant.experiments.measures import Changes, Indices, Peaks, Recovered, curves_of_all
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS
-from iterant.experiments.records import Records
+from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Value, summary
 from iterant.experiments.timed import Timed
 from iterant.nets.catalogue import paper_net
@@ -36,9 +36,6 @@ BY_TIME = "by-time"
 """How names of pictures end that show networks which had a time each."""
 
 _FAMILIES = ("DT", "DT-Recall", "FF", "ours")
-_ALPHAS: tuple[float | None, ...] = (1.0, 0.0, 0.01, 0.5)
-"""Those with a stroke of their own; the progressive loss is drawn solid where it is full."""
-
 _OTHER = 4
 """The stroke of those that are not the main ones."""
 
@@ -53,12 +50,13 @@ def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLi
     """The same of networks that had a time each, in a picture of its own."""
     panels = []
     for panel in experiment.panels:
-        sets = [_lines(panel, group.records, group.told) for group in groups]
-        first, *others = [lines for lines in sets if lines] or [[]]
+        sets = [(group.told, _lines(panel, group.records, group.told)) for group in groups]
+        (told, first), *others = [one for one in sets if one[1]] or [("", [])]
         # As far as the networks with the least time go; the others are strokes of another kind.
         reach = max((line.trace.x[-1] for line in first), default=0.0)
-        more = [replace(_until(line, reach), stroke=_OTHER) for lines in others for line in lines]
-        panels.append((replace(panel, title=f"{panel.title}, trained for a time"), first + more))
+        more = [replace(_until(line, reach), stroke=_OTHER) for _, some in others for line in some]
+        least = [replace(line, label=line.label.removesuffix(f", {told}")) for line in first]
+        panels.append((replace(panel, title=f"{panel.title}, {told} of training"), least + more))
     return _saved(panels, f"{experiment.name}-{BY_TIME}", folder)
 
 
@@ -69,10 +67,9 @@ def _until(line: Line, reach: float) -> Line:
 
 
 def _saved(panels: list[tuple[Panel, list[Line]]], name: str, folder: PathLike) -> list[Path]:
-    drawn = [(_plot(panel), lines) for panel, lines in panels if lines]
-    if not drawn:
+    if not any(lines for _, lines in panels):
         return []
-    figure = panels_figure(drawn, regime=REGIME)
+    figure = panels_figure([(_plot(panel), lines) for panel, lines in panels], regime=REGIME)
     target, made = make_folder(folder), []
     for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
         write_atomic(target / f"{name}{ending}", content)
@@ -89,7 +86,8 @@ def _plot(panel: Panel) -> Plot:
     measure = panel.measure
     if panel.grid:
         label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
-        return Plot(panel.title, label, "peak, problems solved (%)", share=True, regime_axis="")
+        return Plot(panel.title, label, "peak, problems solved (%)", share=True, regime_axis="",
+                    ticks=_even(panel))  # fmt: skip
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
     if isinstance(measure, Indices):
@@ -103,32 +101,56 @@ def _plot(panel: Panel) -> Plot:
 
 
 def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
+    """What the models of a panel did, and the paper's peaks of those that have a line."""
     if panel.grid:
         return _grid_lines(panel, records)
     lines = []
     for key in panel.models:
-        measure: Any = panel.measure
-        confident = isinstance(measure, Peaks) and MODELS[key].confident
-        if confident:
-            measure = Peaks(measure.size, confident=True)
-        curves: list[list[float]] = measure.curves(records.of(key))
-        steps, means, errors = _mean(curves)
-        label, shown = _label(key, confident), not all(map(math.isnan, means))
-        label += f", {trained}" if trained else ""
-        if isinstance(measure, Indices):
-            share = measure.recovered(records.of(key))
-            shown = share is not None and share.mean >= ENOUGH_RECOVER
-            label += "" if share is None else f" ({share.mean:.0f} % recovered)"
-        if shown:
-            # A band on a logarithmic axis would reach below nothing.
-            spread = () if isinstance(measure, Changes) else errors
-            lines.append(Line(Trace(steps, means), label, **_looks(key), spread=spread))
-        value = PEAKS.get(measure.size, {}).get(key) if isinstance(measure, Peaks) else None
-        if curves and value is not None and value.step is not None:
-            point = Trace([value.step], [value.mean])
-            theirs = "the paper's peak" + (" (its recipe, its puzzles)" if trained else "")
-            lines.append(Line(point, theirs, marker="x", **_looks(key)))
+        measure, mine = panel.measure, records.of(key)
+        drawn = [_line(key, measure, mine, trained)]
+        if isinstance(measure, Peaks) and MODELS[key].confident:
+            # The paper shows plain DT by its most confident iteration; without it stands behind.
+            sure = _line(key, replace(measure, confident=True), mine, trained)
+            drawn = [sure, *(replace(line, thin=True, spread=()) for line in drawn if line)]
+        lines += [line for line in drawn if line is not None]
+        if isinstance(measure, Peaks) and any(drawn):
+            lines += _their_peak(key, measure.size, trained)
     return lines
+
+
+def _line(key: str, measure: Any, records: Sequence[Record], trained: str) -> Line | None:
+    """The mean of a model's curves; None where there is nothing to show."""
+    xs, means, errors = _mean(curves_of_all(measure, records))
+    if all(map(math.isnan, means)):
+        return None
+    label = _label(key, getattr(measure, "confident", False)) + (f", {trained}" if trained else "")
+    if isinstance(measure, Indices):
+        share = measure.recovered(records)
+        if share is None or share.mean < ENOUGH_RECOVER:
+            return None
+        label += f" ({share.mean:.0f} % recovered)"
+        xs = [x - 1 for x in xs]  # indices begin at 0
+    # A band on a logarithmic axis would reach below nothing.
+    spread = () if isinstance(measure, Changes) else errors
+    return Line(Trace(xs, means), label, **_looks(key), spread=spread)
+
+
+def _their_peak(key: str, size: str, trained: str) -> list[Line]:
+    value, alpha = PEAKS.get(size, {}).get(key), MODELS[key].alpha
+    if value is None or value.step is None:
+        return []
+    sort = "α > 0" if alpha else "α = 0"
+    label = f"the paper's peak, {sort}" + (", on its puzzles" if trained else "")
+    spread = () if value.error is None else (value.error,)
+    point = Trace([value.step], [value.mean])
+    return [Line(point, label, marker="+" if alpha else "x", spread=spread, **_looks(key))]
+
+
+def _even(panel: Panel) -> tuple[str, ...]:
+    """What stands at even distances on the axis of a grid, where some are very close."""
+    if panel.grid != "alpha":
+        return ()
+    return tuple(f"{MODELS[key].alpha:g}" for key in panel.models)
 
 
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
@@ -136,10 +158,10 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     found: list[tuple[float, float]] = []
     spread: list[tuple[float, float]] = []
     theirs: list[tuple[float, Value]] = []
-    for key in panel.models:
+    for number, key in enumerate(panel.models):
         model = MODELS[key]
         recipe = model.recipe()
-        field = getattr(recipe, panel.grid)
+        field = number if _even(panel) else getattr(recipe, panel.grid)
         place = paper_net(model.task).width if field is None else field
         cell = panel.measure.of(records.of(key))
         if cell.every is not None:
@@ -149,11 +171,13 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
             theirs.append((place, PEAKS[panel.measure.size][key]))
     if not found:
         return []
-    lines = [Line(_points(found), "mean over seeds", colour=1, spread=_points(spread).y),
-             Line(_points(found), "measured at", colour=1, marker="o")]  # fmt: skip
+    lines = [Line(_points(found), "mean over seeds", colour=1),
+             Line(_points(found), "measured, ± standard error", colour=1, marker="o",
+                  spread=_points(spread).y)]  # fmt: skip
     if theirs:
         points = _points([(place, value.mean) for place, value in theirs])
-        lines.append(Line(points, "the paper's peak", colour=6, marker="x"))
+        errors = _points([(place, value.error or 0.0) for place, value in theirs])
+        lines.append(Line(points, "the paper's peak", colour=6, marker="x", spread=errors.y))
     return lines
 
 
@@ -163,7 +187,7 @@ def _points(pairs: Sequence[tuple[float, float]]) -> Trace:
 
 
 def _mean(curves: list[list[float]]) -> tuple[list[float], list[float], list[float]]:
-    """Steps from 1 (indices from 0 look the same), the mean and its standard error.
+    """Steps from 1, the mean and its standard error.
 
     Gaps are left out seed by seed; one seed has no error.
     """
@@ -184,6 +208,6 @@ def _label(key: str, confident: bool) -> str:
 
 def _looks(key: str) -> dict[str, Any]:
     model = MODELS[key]
-    known = _ALPHAS.index(model.alpha) if model.alpha in _ALPHAS else 0
     colour = _FAMILIES.index(model.label) if model.label in _FAMILIES else 4
-    return {"colour": colour, "stroke": 0 if model.label == "FF" else min(known, 4)}
+    without = model.alpha == 0 and model.label != "FF"
+    return {"colour": colour, "stroke": int(without)}

@@ -80,9 +80,7 @@ class Peaks:
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The peak of all, and the filtered one's height at its own peak."""
-        return _peaks(
-            self.curves, records, lambda one: one.tests.get(self.size, {}).get("problems")
-        )
+        return _peaks(self, records, lambda one: one.tests.get(self.size, {}).get("problems"))
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class Recovered:
             found: int | None = record.studies.get(self.study, {}).get("samples")
             return found
 
-        return _peaks(self.curves, records, judged, text)
+        return _peaks(self, records, judged, text)
 
 
 @dataclass(frozen=True)
@@ -218,21 +216,24 @@ class Indices:
 _BY_INDEX = "mean iterations by index"
 
 
+def curves_of_all(measure: Any, records: Sequence[Record]) -> list[Curve]:
+    """A curve a run; of an accuracy, one that broke down solves nothing, at any iteration."""
+    found: list[Curve] = measure.curves(records)
+    if not found or not isinstance(measure, Peaks | Recovered):
+        return found
+    return [*found, *([0.0] * len(found[0]) for record in records if record.failed)]
+
+
 def _peaks(
-    curves: Callable[[Sequence[Record]], list[Curve]],
+    measure: Peaks | Recovered,
     records: Sequence[Record],
     problems: Callable[[Record], int | None],
     text: str = "",
 ) -> Cell:
-    """The peak of all, and the height of the filtered ones at their own.
-
-    A run that broke down solves nothing, at any iteration; it is one of all.
-    """
+    """The peak of all, and the height of the filtered ones at their own."""
 
     def over(some: Sequence[Record]) -> Peak | None:
-        found = curves(some)
-        nothing = [[0.0] * len(found[0]) for one in some if one.failed] if found else []
-        return peak([*found, *nothing], sum(problems(one) or 0 for one in some))
+        return peak(curves_of_all(measure, some), sum(problems(one) or 0 for one in some))
 
     every, fit = over(records), over([record for record in records if record.converged])
     if every is None:

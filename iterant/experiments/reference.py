@@ -20,8 +20,13 @@ from iterant.runs.files import PathLike, make_folder
 
 NAME = "reference-maze-run"
 MODEL = "mazes-recall-a0.01"
-_FIRST, _RESUMED = "train-mazes-paper-h200-s0", "train-mazes-paper-h200-s0-resumed"
-"""Our first run in its two legs, seed 0."""
+_THEIRS = 6
+"""The authors' colour: black"""
+_FIRST = "train-mazes-paper-h200-s0-by-epoch"
+"""Our first run, seed 0, epoch by epoch"""
+
+History = list[dict[str, Any]]
+"""An epoch a row: its training loss and, where there was one, its validation"""
 
 
 @dataclass(frozen=True)
@@ -29,37 +34,25 @@ class Reference:
     """What the authors' files say, and our first run."""
 
     theirs: dict[str, Any]
-    first: dict[int, float]
-    """Per cent of validation mazes by epoch of our first run"""
+    first: History
 
     @classmethod
     def read(cls, folder: PathLike) -> Reference | None:
         """From a folder of results; None where the authors' run is not there."""
-        place = Path(folder)
-        if not (place / f"{NAME}.json").exists():
+        theirs, ours = (Path(folder) / f"{name}.json" for name in (NAME, _FIRST))
+        if not theirs.exists():
             return None
-        first: dict[int, float] = {}
-        if (place / f"{_FIRST}.json").exists():
-            figures = read_result(place / f"{_FIRST}.json")["figures"]
-            looks = next(value for name, value in figures.items() if name.startswith("looks"))
-            first = {
-                round(look["epoch"]): 100 * look["validation"]
-                for look in looks
-                if look["kind"] == "validation"
-            }
-        if (place / f"{_RESUMED}.json").exists():
-            best = read_result(place / f"{_RESUMED}.json")["figures"]["best"]
-            first[best["epoch"]] = 100 * best["validation"]
-        return cls(read_result(place / f"{NAME}.json")["figures"], first)
+        first = read_result(ours)["figures"]["history"] if ours.exists() else []
+        return cls(read_result(theirs)["figures"], first)
 
-    def ours(self, records: Records) -> dict[str, dict[int, float]]:
-        """Validation by epoch of every run of ours, by its name."""
-        found = {"ours, seed 0, in two legs": self.first} if self.first else {}
-        for record in records.of(MODEL):
-            history = record.figures["training"].get("history", [])
-            found[f"ours, seed {record.seed}"] = {
-                row["epoch"]: 100 * row["validation"] for row in history if "validation" in row
-            }
+    def ours(self, records: Records) -> dict[str, History]:
+        """Every run of ours by its name."""
+        found = {
+            f"ours, seed {record.seed}": record.figures["training"].get("history", [])
+            for record in records.of(MODEL)
+        }
+        if self.first and "ours, seed 0" not in found:
+            found = {"ours, seed 0, in two legs": self.first, **found}
         return found
 
     def section(self, records: Records, figures: str) -> str:
@@ -78,24 +71,39 @@ class Reference:
             "| theirs | " + ", ".join(f"{e}: {held[e - 1]:.2f}" for e in (10, 20, 30, 40, 50))
             + " |",
         ]  # fmt: skip
-        for name, points in self.ours(records).items():
-            told = ", ".join(f"{epoch}: {value:.2f}" for epoch, value in sorted(points.items()))
+        for name, history in self.ours(records).items():
+            xs, ys = _points(history, "validation", 100.0)
+            told = ", ".join(
+                f"{epoch:.0f}: {value:.2f}" for epoch, value in zip(xs, ys, strict=True)
+            )
             lines.append(f"| {name} | {told} |")
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
-        """Draw it as PNG and SVG."""
-        held = self.theirs["by epoch"]["validation accuracy (%)"]
-        epochs = [float(epoch) for epoch in range(1, len(held) + 1)]
-        lines = [Line(Trace(epochs, held), "the authors' run", colour=6)]
-        for place, (name, points) in enumerate(self.ours(records).items()):
-            there = sorted(points)
-            trace = Trace([float(epoch) for epoch in there], [points[epoch] for epoch in there])
-            lines.append(Line(trace, name, colour=place, marker="o"))
-        plot = Plot("9×9 mazes held out, by epoch of training", "epoch", "problems solved (%)",
-                    share=True, regime_axis="")  # fmt: skip
-        figure, target, made = panels_figure([(plot, lines)]), make_folder(folder), []
+        """Draw it as PNG and SVG: the loss and the validation of every epoch."""
+        theirs = self.theirs["by epoch"]
+        epochs = [float(epoch) for epoch in range(1, len(theirs["loss"]) + 1)]
+        panels = []
+        for key, plot, scale in (
+            ("loss", Plot("loss in training", "epoch", "loss", log=True, regime_axis=""), 1.0),
+            ("validation", Plot("9×9 mazes held out, by epoch", "epoch", "problems solved (%)",
+                                share=True, regime_axis=""), 100.0),
+        ):  # fmt: skip
+            known = theirs["loss" if key == "loss" else "validation accuracy (%)"]
+            lines = [Line(Trace(epochs, known), "the authors' run", colour=_THEIRS)]
+            for place, (name, history) in enumerate(self.ours(records).items()):
+                trace = Trace(*_points(history, key, scale))
+                sign = "o" if key == "validation" else ""
+                lines.append(Line(trace, name, colour=place, marker=sign))
+            panels.append((plot, lines))
+        figure, target, made = panels_figure(panels), make_folder(folder), []
         for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
             write_atomic(target / f"{NAME}{ending}", content)
             made.append(target / f"{NAME}{ending}")
         return made
+
+
+def _points(history: History, key: str, scale: float) -> tuple[list[float], list[float]]:
+    """Epochs and values, where there are any."""
+    rows = [(float(row["epoch"]), scale * row[key]) for row in history if row.get(key) is not None]
+    return [epoch for epoch, _ in rows], [value for _, value in rows]

@@ -100,7 +100,7 @@ def test_every_study_has_a_file_with_its_origin_and_every_number(
 
 def test_pictures_are_pictures(saved: Path) -> None:
     for file in saved.glob("*.png"):
-        assert imread(file).shape == (546, 910, 4)
+        assert imread(file).shape[1:] == (910, 4)
 
 
 def test_failures_are_drawn_a_file_each(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib import _pylab_helpers
+from matplotlib.lines import Line2D
 
-from iterant.draw.lines import Line, Plot, Trace, lines_figure, png
+from iterant.draw.lines import Line, Plot, Trace, lines_figure, panels_figure, png
 from iterant.errors import UsageError
 
 PLOT = Plot("noise", x_label="iterations", y_label="solved (%)", share=True)
@@ -30,6 +31,48 @@ def test_lines_of_one_label_share_an_entry() -> None:
     (legend,) = figure.legends
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["a", "b", "training regime (2 iterations)"]
+
+
+def test_a_panel_without_lines_keeps_its_place_and_one_figure_without_any_is_refused() -> None:
+    first, second = panels_figure([(PLOT, [line("a")]), (PLOT, [])]).axes
+    assert (len(first.lines), len(second.lines)) == (1, 0)
+    assert [text.get_text() for text in second.texts] == ["not measured yet"]
+    with pytest.raises(UsageError, match="no line to draw for noise, noise"):
+        panels_figure([(PLOT, []), (PLOT, [])])
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+@pytest.mark.parametrize("letters", [3, 10, 40])
+def test_the_legend_lies_within_the_picture(panels: int, letters: int) -> None:
+    drawn = [line("mi" * letters + str(number)) for number in range(9)]
+    figure = panels_figure([(PLOT, drawn)] * panels, regime=2)
+    png(figure)
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+    assert figure.axes[0].get_window_extent().height > 300, "however long the legend is"
+
+
+def test_signs_have_bars_and_lines_have_bands() -> None:
+    sign = Line(Trace([1, 2], [40.0, 60.0]), "s", marker="x", spread=(5.0, 0.0))
+    band = Line(Trace([1, 2], [40.0, 60.0]), "b", spread=(5.0, 0.0))
+    (axes,) = lines_figure(PLOT, [sign]).axes
+    assert len(axes.collections) == 1
+    bars = np.asarray(axes.collections[0].get_paths()[0].vertices)
+    assert bars[:, 1].tolist() == [35, 45]
+    (axes,) = lines_figure(PLOT, [band]).axes
+    assert type(axes.collections[0]).__name__ in ("PolyCollection", "FillBetweenPolyCollection")
+
+
+def test_a_sign_of_many_colours_is_grey_in_the_legend() -> None:
+    signs = [Line(Trace([1], [2.0]), "peak", colour=colour, marker="x") for colour in (0, 1)]
+    (legend,) = lines_figure(PLOT, [*signs, line("a")]).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "peak"]
+    grey = legend.legend_handles[1]
+    assert isinstance(grey, Line2D)
+    assert grey.get_color() == "0.3"
 
 
 @pytest.mark.parametrize(("axis", "patches"), [("x", 1), ("y", 1), ("", 0)])

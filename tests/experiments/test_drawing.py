@@ -10,7 +10,7 @@ from made_up import keep
 
 from iterant.draw.lines import Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import _lines, save_figure
+from iterant.experiments.drawing import _lines, _plot, save_figure
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.report import rows_of
 
@@ -29,14 +29,40 @@ def test_a_line_is_the_mean_with_a_band_of_one_standard_error(tmp_path: Path) ->
     assert (list(both.trace.x), list(both.trace.y)) == ([1, 2], [0, 92])
     assert list(both.spread) == pytest.approx([0, 2])
     assert list(one.spread) == [], "one seed has no error"
-    assert list(found["the paper's peak"].trace.x) == [30], "the last of those that have a line"
+    theirs = found["the paper's peak, α > 0"], found["the paper's peak, α = 0"]
+    assert [list(line.trace.x) for line in theirs] == [[237], [30]], "of those that have a line"
+    assert [list(line.spread) for line in theirs] == [[1.88], [0.0]]
+
+
+def test_plain_dt_is_drawn_by_its_most_confident_iteration_and_without(tmp_path: Path) -> None:
+    test = {"problems": 100, "solved": [0, 90, 10], "solved by the most confident": [0, 80, 80]}
+    keep(tmp_path, "sums-dt-a0", 0, [], tests={"512": test})
+    found = lines("fig-arch-loss-ablation", read_records(tmp_path))
+    sure, plain = found["DT, most confident, α = 0"], found["DT, α = 0"]
+    assert (list(sure.trace.y), sure.thin) == ([0, 80, 80], False)
+    assert (list(plain.trace.y), plain.thin) == ([0, 90, 10], True)
+
+
+def test_a_run_that_broke_down_lowers_the_line_as_it_lowers_the_table(tmp_path: Path) -> None:
+    keep(tmp_path, "sums-recall-a1", 0, [0, 90])
+    keep(tmp_path, "sums-recall-a1", 1, [], tests={}, training={"ended": "the loss exploded"})
+    found = lines("fig-arch-loss-ablation", read_records(tmp_path))
+    assert list(found["DT-Recall, α = 1"].trace.y) == [0, 45]
 
 
 def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
     for alpha, height in (("0", 10), ("0.5", 20), ("1", 30)):
         keep(tmp_path, f"sums-recall-a{alpha}", 0, [height])
     (points, _, _) = lines("grid-alpha-prefix", read_records(tmp_path)).values()
-    assert (list(points.trace.x), list(points.trace.y)) == ([0, 0.5, 1], [10, 20, 30])
+    # At even distances: 0, 0.25, 0.5, 0.75 and 1, of which two were not run.
+    assert (list(points.trace.x), list(points.trace.y)) == ([0, 2, 4], [10, 20, 30])
+    assert _plot(EXPERIMENTS["grid-alpha-mazes"].panels[0]).ticks == (
+        "0",
+        "0.01",
+        "0.1",
+        "0.5",
+        "1",
+    )
     keep(tmp_path, "sums-recall-a1-w50", 0, [40])
     (wide, *_) = lines("fig-width", read_records(tmp_path)).values()
     assert (list(wide.trace.x), list(wide.trace.y)) == ([50, 400], [40, 30])
@@ -54,6 +80,7 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
     if drawn:
         (line,) = found.values()
         assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
+        assert list(line.trace.x) == [0, 1], "indices begin at 0"
         assert len(save_figure(EXPERIMENTS["fig-overthinking"], records, tmp_path / "f")) == 2
     (row,) = [row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row[4] == "1"]
     number = "–" if mean is None else "12.00"
