@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -124,25 +125,25 @@ def _mp4(frames: Sequence[Pixels], milliseconds: int, hold: int, target: Path) -
     if program is None:
         raise UsageError("the program ffmpeg is not on the PATH; install it or save a .gif")
     tall, wide = frames[0].shape[:2]
-    # Named as a file, because ffmpeg takes what stands before a colon for a protocol.
-    film = target.with_name(f".{target.name}.tmp.mp4")
-    words = [
-        program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
-        "-s", f"{wide}x{tall}", "-r", f"{1000 / milliseconds:g}", "-i", "-", "-an",
-        "-pix_fmt", "yuv420p", "-r", str(_PER_SECOND), "-movflags", "+faststart", f"file:{film}",
-    ]  # fmt: skip
     raw = b"".join([*(frame.tobytes() for frame in frames[:-1]),
                     frames[-1].tobytes() * max(1, round(hold / milliseconds))])  # fmt: skip
-    try:
-        done = subprocess.run(words, input=raw, capture_output=True, timeout=_SECONDS, check=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        film = Path(scratch) / "film.mp4"
+        words = [
+            program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
+            "-s", f"{wide}x{tall}", "-r", f"{1000 / milliseconds:g}", "-i", "-", "-an",
+            "-pix_fmt", "yuv420p", "-r", str(_PER_SECOND), "-movflags", "+faststart", str(film),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                words, input=raw, capture_output=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise RunError(f"ffmpeg took over {_SECONDS} seconds; save a .gif instead") from None
         if done.returncode or not film.exists():
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise RunError(
-                f"ffmpeg could not write {shown(target)} ({lines[-1] if lines else 'no reason'}); "
+                f"ffmpeg could not make {shown(target)} ({lines[-1] if lines else 'no reason'}); "
                 f"save {shown(target.with_suffix('.gif'))} instead"
             )
         return film.read_bytes()
-    except subprocess.TimeoutExpired:
-        raise RunError(f"ffmpeg took over {_SECONDS} seconds; save a .gif instead") from None
-    finally:
-        film.unlink(missing_ok=True)

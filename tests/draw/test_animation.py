@@ -96,7 +96,7 @@ def fake(folder: Path, body: str) -> None:
 def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "${last#file:}"')
+    fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "$last"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     frames = [bar(0, 41), bar(5, 41)]
     path = save_animation(frames, tmp_path / "bar.mp4", milliseconds=100, hold=300)
