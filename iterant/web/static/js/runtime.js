@@ -1,12 +1,16 @@
 // onnxruntime-web, from our own folder: with WebGPU where the browser has one, else WebAssembly.
 //
 //     const runtimes = new Runtimes("auto");
-//     const runtime = await runtimes.best(heavy);     // { ort, provider, threads, worker }
-//     await runtimes.plain(heavy);                    // WebAssembly, whatever there is beside it
+//     const runtime = await runtimes.best("page");    // { provider, place, threads, open }
+//     await runtimes.plain("worker");                 // WebAssembly, whatever there is beside it
+//     const graphs = await runtime.open({ read, step, answer });
 //
-// Light networks are computed in the page's own thread, where a message to another would take
-// longer than the work; heavy ones in a worker and several threads, so that the page never waits.
-// Each kind is opened when it is first asked for.
+// There are three places to think in: the "page", where a message to another thread would take
+// longer than the work; a "worker", so that the page never waits; and a worker with "threads".
+// Each is opened when it is first asked for. Where there can be no worker, the page thinks.
+
+import { Far } from "./far.js";
+import { Graphs } from "./graphs.js";
 
 const FOLDER = new URL("../runtime/", import.meta.url).href;
 const MOST_THREADS = 4;
@@ -27,6 +31,7 @@ export class Runtimes {
   #opened = {};
   #wanted;
   #adapter = null; // a promise, asked for once
+  #workers = true; // until one could not be opened
 
   // `wanted` is "auto", "webgpu" or "wasm".
   constructor(wanted = "auto") {
@@ -39,19 +44,26 @@ export class Runtimes {
     }
   }
 
-  async best(heavy) {
+  async best(place) {
     if (this.#wanted !== "wasm" && !this.failed && (await (this.#adapter ??= adapter()))) {
       try {
-        return await this.#open("webgpu", false);
+        return await this.#once("webgpu", () => local("webgpu"));
       } catch (error) {
         this.giveUp("it could not be loaded", error);
       }
     }
-    return this.plain(heavy);
+    return this.plain(place);
   }
 
-  plain(heavy) {
-    return this.#open("wasm", heavy);
+  async plain(place) {
+    if (place !== "page" && this.#workers) {
+      try {
+        return await this.#once(place, () => distant(place));
+      } catch {
+        this.#workers = false;
+      }
+    }
+    return this.#once("page", () => local("wasm"));
   }
 
   // WebGPU failed once: nothing asks for it again.
@@ -59,18 +71,18 @@ export class Runtimes {
     this.failed ??= { words, reason: String(reason?.message ?? reason) };
   }
 
-  #open(provider, worker) {
-    // A module of its own for each kind, because a module has one setting for all its networks.
-    const file = FILES[provider] + (worker ? "?worker" : "");
-    this.#opened[file] ??= opened(file, provider, worker).catch((error) => {
-      delete this.#opened[file]; // the next one may try again
+  #once(name, open) {
+    this.#opened[name] ??= open().catch((error) => {
+      delete this.#opened[name]; // the next one may try again
       throw error;
     });
-    return this.#opened[file];
+    return this.#opened[name];
   }
 }
 
-async function opened(file, provider, worker) {
+// In this thread, with the help of others if `several` may be used.
+export async function local(provider, several = false) {
+  const file = FILES[provider];
   let ort;
   try {
     ort = await import(`${FOLDER}${file}`);
@@ -81,11 +93,21 @@ async function opened(file, provider, worker) {
     );
   }
   ort.env.wasm.wasmPaths = FOLDER;
-  ort.env.wasm.proxy = worker;
   // Threads need two headers that many servers do not send; one thread needs none.
   const cores = navigator.hardwareConcurrency || 1;
-  const threads = worker && self.crossOriginIsolated ? Math.min(MOST_THREADS, cores) : 1;
+  const threads = several && self.crossOriginIsolated ? Math.min(MOST_THREADS, cores) : 1;
   ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
-  return { ort, provider, threads, worker };
+  return { provider, place: "page", threads, open: (bytes) => Graphs.open(ort, provider, bytes) };
+}
+
+async function distant(place) {
+  const far = new Far();
+  try {
+    const threads = await far.begin(place === "threads");
+    return { provider: "wasm", place, threads, open: (bytes) => far.open(bytes) };
+  } catch (error) {
+    far.end();
+    throw error;
+  }
 }

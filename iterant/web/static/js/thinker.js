@@ -19,18 +19,8 @@ const MORE_PATIENCE = 300;
 const REST = 1e-5; // of the features' norm: one square of the largest maze moves far more
 const FRAME_BUDGET = 14; // milliseconds of thinking a frame, so that the page stays quick
 const HURRY = 240; // iterations a second from which only the last of a frame is decoded
-const HURRIED_BUDGET = 40; // milliseconds of thinking a frame then: fewer frames, more iterations
+const HURRIED_BUDGET = { page: 40, worker: 100, threads: 100 }; // milliseconds of thinking a frame then
 const KEPT = 4000; // points of the curve
-
-// ‖next − before‖ / ‖next‖, in one pass: mazes have a hundred thousand numbers an iteration.
-function relativeChange(before, next) {
-  let [moved, whole] = [0, 0];
-  for (let at = 0; at < next.length; at += 1) {
-    moved += (next[at] - before[at]) ** 2;
-    whole += next[at] ** 2;
-  }
-  return whole ? Math.sqrt(moved / whole) : Math.sqrt(moved);
-}
 
 export class Thinker extends EventTarget {
   phase = "idle"; // idle, thinking, paused, settled
@@ -43,6 +33,7 @@ export class Thinker extends EventTarget {
   error = null; // why it stopped, where computing failed
   history = []; // { step, change }: how much each iteration changed the features
   marks = []; // { step, words }: when something was done
+  pace = 0; // milliseconds that an iteration took, the last time
   #tail = Promise.resolve();
   #unchanged = 0; // iterations for which the answer has stayed the same
   #unseen = 0; // iterations since it was decoded
@@ -152,7 +143,7 @@ export class Thinker extends EventTarget {
   async once() {
     this.pause();
     if (this.phase === "settled") this.#enter("paused");
-    await this.#serial(() => this.#iterate());
+    await this.#serial(() => this.#advance(1, 0));
     this.#tell("thought");
   }
 
@@ -177,14 +168,14 @@ export class Thinker extends EventTarget {
       // Before restless features are believed to have an answer, each iteration is looked at: one
       // that comes and goes with every other iteration looks steady from frame to frame.
       const hurried = this.speed > HURRY && this.#unchanged < MORE_PATIENCE;
-      const until = performance.now() + (hurried ? HURRIED_BUDGET : FRAME_BUDGET);
+      const until = performance.now() + (hurried ? HURRIED_BUDGET[this.network.runtime.place] : FRAME_BUDGET);
       let pending = 0;
       while (credit >= 1 && this.phase === "thinking" && performance.now() < until) {
-        await this.#serial(() => this.#iterate(!hurried));
-        credit -= 1;
+        const most = hurried ? Math.floor(credit) : 1;
+        const taken = await this.#serial(() => this.#advance(most, until - performance.now()));
+        credit -= taken ?? 1;
         pending += 1;
       }
-      if (hurried && pending) await this.#serial(() => this.#look());
       // What could not be done in time is not owed: the page would stop to catch up.
       credit = Math.min(credit, 1);
       if (pending) this.#tell("thought");
@@ -192,23 +183,29 @@ export class Thinker extends EventTarget {
     this.#looping = false;
   }
 
-  async #iterate(look = true) {
-    if (!this.answered) return;
-    const next = await this.network.step(this.features, this.memory);
-    const change = relativeChange(this.features.data, next.data);
-    this.features = next;
-    this.step += 1;
-    this.since += 1;
-    this.#unseen += 1;
-    this.history.push({ step: this.step, change });
-    if (this.history.length > KEPT) this.history.shift();
-    if (look) await this.#look();
+  // Some iterations, and a look at the answer after the last of them.
+  async #advance(most, milliseconds) {
+    if (!this.answered) return 0;
+    const { network, features, memory } = this;
+    const began = performance.now();
+    const thought = await network.advance(features, memory, most, milliseconds);
+    this.pace = (performance.now() - began) / thought.changes.length;
+    this.features = thought.features;
+    for (const change of thought.changes) {
+      this.step += 1;
+      this.history.push({ step: this.step, change });
+    }
+    this.history.splice(0, this.history.length - KEPT);
+    this.since += thought.changes.length;
+    this.#unseen += thought.changes.length;
+    this.#look(thought.logits);
+    return thought.changes.length;
   }
 
-  // Decode the answer, and settle if it has stood still for long enough.
-  async #look() {
+  // Read the answer, and settle if it has stood still for long enough.
+  #look(logits) {
     const previous = this.prediction;
-    await this.#decode();
+    this.#read(logits);
     const same = previous.every((value, at) => value === this.prediction[at]);
     if (!same) this.#blur = this.#unseen;
     this.#unchanged = same ? this.#unchanged + this.#unseen : 0;
@@ -225,7 +222,11 @@ export class Thinker extends EventTarget {
   }
 
   async #decode() {
-    this.logits = await this.network.answer(this.features);
+    this.#read(await this.network.answer(this.features));
+  }
+
+  #read(logits) {
+    this.logits = logits;
     this.prediction = predict(this.network.about.readout, this.logits, this.inputs);
   }
 

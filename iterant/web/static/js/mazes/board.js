@@ -6,6 +6,7 @@ import { fit, ink, paint, ramp, rgb } from "../canvas.js";
 import { END, FREE, START, WALL } from "./maze.js";
 
 const NAMES = ["wall", "free", "the start", "the end"];
+const DISC = 6; // pixels of radius
 const SMALL = 9; // CSS pixels a square, below which letters cannot be read
 const REACH = 12; // CSS pixels within which a pointer catches the start or the end
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -75,9 +76,10 @@ export class Board {
       const [row, column] = this.#place(square);
       const [x, y] = [(column + 0.5) * side, (row + 0.5) * side];
       if (side < SMALL) {
-        // Too small for letters: discs that can be seen and caught.
+        // Too small for letters: discs that can be seen and caught, whole at the edges too.
+        const inside = (at, squares) => Math.min(Math.max(at, DISC + 1), squares * side - DISC - 1);
         context.beginPath();
-        context.arc(x, y, 6, 0, 7);
+        context.arc(inside(x, this.maze.width), inside(y, this.maze.height), DISC, 0, 7);
         context.fillStyle = ink(colour);
         context.fill();
         context.strokeStyle = ink("--on-end");

@@ -1,0 +1,85 @@
+"""Problems that take long: the page stays quick, tells how far it is, and can be stopped."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+import iterant
+from iterant.zoo import shipped
+from web.browsing import Visit
+from web.test_page_mazes import same_as_package
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif("mazes" not in shipped(), reason="no network of that name ships"),
+]
+
+MAZES = "mazes"
+LARGE = 49
+
+
+def shown(visit: Visit, size: int) -> None:
+    """Let the network that ships think about a maze of a size."""
+    visit.show(MAZES)
+    visit.page.select_option("#networks", "mazes-2")
+    visit.wait("iterant.panels.mazes.network === 'mazes-2'")
+    visit.set_range("#panel-mazes [data-is=size]", size)
+    visit.wait(f"iterant.panels.mazes.thinker.inputs.dims[2] === {2 * size + 6}")
+
+
+def place(visit: Visit) -> str:
+    """Where it is computed."""
+    return str(visit.panel(MAZES, "thinker.network.runtime.place"))
+
+
+def test_a_large_maze_is_thought_about_in_a_worker(visit: Visit) -> None:
+    """Stopped, disturbed and let go on there, it answers as the package does."""
+    shown(visit, LARGE)
+    assert place(visit) == "worker"
+    assert visit.page.workers
+    visit.wait("iterant.panels.mazes.thinker.step > 3")
+    visit.page.click("[data-bench=play]")
+    assert visit.panel(MAZES, "thinker.phase") == "paused"
+    visit.panel(MAZES, "await thinker.wipe()")
+    stopped = visit.panel(MAZES, "thinker.step")
+    visit.panel(MAZES, "await thinker.once()")
+    assert visit.panel(MAZES, "thinker.step") == stopped + 1
+    assert visit.panel(MAZES, "Math.max(...thinker.features.data)") > 0
+    visit.page.click("[data-bench=restart]")
+    visit.page.click("[data-bench=play]")
+    visit.settle(MAZES)
+    same_as_package(visit, iterant.load(MAZES))
+    visit.set_range("#panel-mazes [data-is=size]", 9)
+    visit.wait("iterant.panels.mazes.thinker.inputs.dims[2] === 24")
+    assert place(visit) == "page"
+    visit.settle(MAZES)
+    same_as_package(visit, iterant.load(MAZES))
+
+
+def test_without_workers_the_page_thinks_itself(browser: Browser, address: str) -> None:
+    visit = Visit(browser, address)
+    visit.page.add_init_script("delete globalThis.Worker")
+    visit.page.reload()
+    shown(visit, LARGE)
+    assert place(visit) == "page"
+    visit.wait("iterant.panels.mazes.thinker.step > 3")
+    visit.show("chess")
+    assert "WebAssembly, one thread" in visit.page.inner_text("#computed")
+    visit.wait("iterant.panels.chess.thinker.step > 0")
+    assert visit.troubles == []
+    visit.close()
+
+
+def test_iterations_that_take_long_are_said_to(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.panel(
+        MAZES,
+        "(thinker.real = thinker.network.advance.bind(thinker.network),"
+        " thinker.network.advance = async (features, memory) =>"
+        " { await new Promise((then) => setTimeout(then, 1200));"
+        " return thinker.real(features, memory, 1, 0); },"
+        " panel.generate())",
+    )
+    visit.wait("document.getElementById('words').textContent.includes('An iteration takes')")
+    assert "a smaller problem or a smaller network is quicker" in visit.words
