@@ -95,12 +95,22 @@ def find(kind: str, word: str) -> Any:
     if not attribute:
         raise UnknownName(unknown(kind, word, known(kind)))
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:  # ValueError: no name at all
+        found = importlib.import_module(module)
+    except (ImportError, ValueError) as error:  # ValueError: no name at all
+        file = module.removesuffix(".py").strip("./").replace("/", ".")
+        wanted = f"one of {', '.join(known(kind))}, or module:Class, installed or in this folder"
+        if file != module:
+            wanted = f"{file}:{attribute}, without the path and .py"
         raise UnknownName(
-            f"{kind} {word!r} cannot be imported ({error}); "
-            f"wanted one of {', '.join(known(kind))} or module:Class on the Python path"
+            f"{kind} {word!r} cannot be imported ({error}); wanted {wanted}"
         ) from error
+    try:
+        return getattr(found, attribute)
+    except AttributeError as error:
+        own = {*dir(found), *getattr(found, "__all__", ())}
+        near = difflib.get_close_matches(attribute, own, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "check the name of the class"
+        raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
 
 
 def word_of(kind: str, made: type) -> str:

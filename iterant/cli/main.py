@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import NoReturn
 
 from cyclopts import App
@@ -58,8 +59,22 @@ app.command(export, usage="Usage: iterant export RUN --to onnx|hub [OPTIONS]")
 app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
 
 
+def find_own_modules() -> None:
+    """Let ``mine:Task`` name a file of the folder we are in, as ``python -m iterant`` does.
+
+    It comes last, so that no file there takes the place of an installed module.
+    """
+    try:
+        here = str(Path.cwd())
+    except OSError:  # the folder was deleted
+        return
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+
+
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line (None: the process's own) and leave with its exit code."""
+    find_own_modules()
     for stream in (sys.stdout, sys.stderr):
         # An old terminal shows a question mark for a sign that it does not have.
         if hasattr(stream, "reconfigure"):

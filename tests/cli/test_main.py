@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import iterant
-from iterant.cli.main import run
+from iterant.cli.main import find_own_modules, run
 
 COMMAND = [sys.executable, "-m", "iterant"]
 
@@ -36,7 +37,7 @@ def code_of(words: Sequence[str]) -> object:
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     script = (
-        "import sys\nfrom iterant.cli.main import run\n"
+        "import sys\nfrom iterant.cli.main import find_own_modules, run\n"
         f"try:\n    run({words!r})\n"
         "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
     )
@@ -51,6 +52,23 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for command in ("sample", "runs", "info", "data"):
         assert f" {command} " in shown
+
+
+def test_a_module_of_this_folder_is_found_after_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The installed command has no folder of its own on the Python path, as -m has."""
+    task = "from iterant.tasks.prefix_sums import PrefixSums as Mine\n"
+    (tmp_path / "of_this_folder.py").write_text(task)
+    (tmp_path / "json.py").write_text("raise RuntimeError('not this one')\n")
+    before = list(sys.path)
+    monkeypatch.setattr(sys, "path", [place for place in before if place])
+    monkeypatch.chdir(tmp_path)
+    assert code_of(["sample", "of_this_folder:Mine", "--size", "4"]) == 0
+    assert "4 bits" in capsys.readouterr().out
+    assert sys.path == [*(place for place in before if place), str(tmp_path)]
+    find_own_modules()
+    assert sys.path.count(str(tmp_path)) == 1
 
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +91,8 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         (["sample", "json:JSONDecoder"], "is no task: it lacks spec"),
         (["sample", "os:path"], "task 'os:path' cannot be made"),
         (["sample", "nowhere:Task"], "cannot be imported"),
+        (["sample", "own/nowhere.py:Task"], "wanted own.nowhere:Task"),
+        (["sample", "iterant.tasks:PlianTask"], "did you mean 'PlainTask'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -156,7 +176,7 @@ def test_an_interrupted_command_leaves_with_130() -> None:
         # Whoever starts the tests in the background has the signal ignored, here too.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
-        "from iterant.cli.main import run\nrun(['sample', 'mazes'])"
+        "from iterant.cli.main import find_own_modules, run\nrun(['sample', 'mazes'])"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
