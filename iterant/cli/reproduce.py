@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
+SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
 BY_TIME = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
 
 
@@ -57,7 +58,6 @@ def reproduce(
     """Make a table or figure of the paper, ours beside theirs."""
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.drawing import save_by_time, save_figure
-    from iterant.experiments.records import read_records
     from iterant.experiments.timed import read_timed
 
     screen = console()
@@ -69,10 +69,12 @@ def reproduce(
         raise UsageError(f"at least one seed is needed, got {seeds}")
     if (train or budget) and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
+    if results.exists() and not results.is_dir():
+        raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     if name is None:
-        records = read_records(results / "runs").whole
+        records = _kept(results / "runs", screen).whole
         if list_:
-            _list(records, screen)
+            _list(records, read_timed(results), screen)
         else:
             _all(records, results, write, screen)
         return
@@ -81,17 +83,36 @@ def reproduce(
         small = _train(chosen, results, seeds, budget, device, None if data is None else str(data),
                        screen)  # fmt: skip
     place = results / ("reduced" if small else "runs")
-    found = read_records(place)
+    found = _kept(place, screen)
     records = found.taken_as_they_are if small else found.whole
     timed = () if small else read_timed(results)
-    _show(chosen, records, screen, timed)
+    _show(chosen, records, screen, timed, SMALL if small else "")
     figures = (place if small else results) / "figures"
     for path in save_figure(chosen, records, figures) + save_by_time(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)
 
 
-def _list(records: Records, screen: Console) -> None:
-    """Every experiment with seeds done and wanted, the paper's seeds, and both peaks."""
+def _kept(folder: Path, screen: Console) -> Records:
+    """The records of a folder, with a word where some or all are not to be had."""
+    from iterant.experiments.records import read_records
+
+    if not folder.is_dir():
+        screen.print(
+            f"there is no {folder} yet: give --results the folder of a clone, or train with "
+            "--budget 10m",
+            soft_wrap=True,
+        )
+    found = read_records(folder)
+    for file in found.torn:
+        screen.print(
+            f"{file} ends in the middle of a record, which is left out; copy the file again",
+            soft_wrap=True,
+        )
+    return found
+
+
+def _list(records: Records, timed: Sequence[Timed], screen: Console) -> None:
+    """Every experiment with its runs, what is missing, the paper's seeds, and both numbers."""
     from rich.table import Table
 
     from iterant.cli.figures import duration
@@ -99,21 +120,32 @@ def _list(records: Records, screen: Console) -> None:
     from iterant.experiments.paper import SEEDS
     from iterant.experiments.report import HEAD, rows_of, state_of
     from iterant.experiments.reproducing import estimate, missing
+    from iterant.experiments.timed import timed_rows
 
-    table = Table("name", "runs", "missing (H200)", "seeds in the paper", "ours | the paper's",
-                  box=None)  # fmt: skip
+    ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
     for one in EXPERIMENTS.values():
         done, wanted = state_of(one, records)
-        ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
-        rows = [row for row in rows_of(one, records)[1:] if row[ours] or row[theirs] != "–"]
-        told = [f"{row[0]} {row[1]}: {row[ours] or 'not run'} | {row[theirs]}" for row in rows]
-        first, *more = told or [""]
-        need = duration(estimate(missing(one, records)))
+        left = estimate(missing(one, records))
+        need = f", the rest about {duration(left)} of an H200" if left else ""
         paper = "; ".join(dict.fromkeys(SEEDS[model.task] for model in one.models))
-        table.add_row(one.name, f"{done} of {wanted}", need, paper, first)
-        for line in more:
-            table.add_row("", "", "", "", line)
-    screen.print(table)
+        screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
+        screen.print(
+            f"  {done} of {wanted} runs{need}; seeds in the paper: {paper}", soft_wrap=True
+        )
+        table = Table("", "ours", "the paper's", box=None, padding=(0, 2))
+        for row in rows_of(one, records)[1:]:
+            if row[ours] or row[theirs] != "–":
+                table.add_row(_who(row), row[ours] or "not run", row[theirs])
+        for row in timed_rows(one, timed)[1:]:
+            table.add_row(f"{_who(row)}, trained for {row[3]}", row[4], row[-1])
+        screen.print(table if table.row_count else "  no number yet, and none in the paper")
+        screen.print()
+
+
+def _who(row: Sequence[str]) -> str:
+    """Model, alpha and what is measured."""
+    model, alpha, measured = row[:3]
+    return f"{model} α = {alpha}, {measured}" if alpha else f"{model}, {measured}"
 
 
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
@@ -125,6 +157,9 @@ def _all(records: Records, results: Path, write: Path | None, screen: Console) -
     from iterant.runs import write_atomic
 
     figures, timed = results / "figures", read_timed(results)
+    if write is not None:  # before the pictures: what cannot be written leaves them as they are
+        write_atomic(write, results_page(results).encode("utf-8"))
+        screen.print(f"written to {write}", soft_wrap=True)
     drawn = []
     for one in EXPERIMENTS.values():
         drawn += save_figure(one, records, figures) + save_by_time(one, timed, figures)
@@ -134,19 +169,22 @@ def _all(records: Records, results: Path, write: Path | None, screen: Console) -
     if write is None:
         for one in EXPERIMENTS.values():
             _show(one, records, screen, timed)
-    else:
-        write_atomic(write, results_page(results).encode("utf-8"))
-        screen.print(f"written to {write}", soft_wrap=True)
     screen.print(f"{len(drawn)} pictures in {figures}", soft_wrap=True)
 
 
-def _show(one: Experiment, records: Records, screen: Console, timed: Sequence[Timed] = ()) -> None:
+def _show(
+    one: Experiment,
+    records: Records,
+    screen: Console,
+    timed: Sequence[Timed] = (),
+    note: str = "",
+) -> None:
     from rich.table import Table
 
     from iterant.experiments.report import rows_of
     from iterant.experiments.timed import timed_rows
 
-    title = f"{one.title} ({one.place})"
+    title = f"{one.title} ({one.place}){note}"
     for name, rows in ((title, rows_of(one, records)), (BY_TIME, timed_rows(one, timed))):
         if rows:
             table = Table(*rows[0], title=name, title_justify="left", box=None)
@@ -187,7 +225,7 @@ def _train(
         screen.print("every run is there already; give more --seeds for another")
         return small
     screen.print(
-        f"{len(units)} runs are missing, about {duration(estimate(units))} on one H200"
+        f"{len(units)} {'run is' if len(units) == 1 else 'runs are'} missing, about {duration(estimate(units))} on one H200"
         + (f"; here they get {budget}" if budget else ""),
         soft_wrap=True,
     )
@@ -199,10 +237,14 @@ def _train(
             + f"; such runs are kept in {out} and are no part of RESULTS.md",
             soft_wrap=True,
         )
-    left = produce(
-        one, units, out=out, device=device, budget=budget, small=small, data=data,
-        say=lambda text: screen.print(text, soft_wrap=True),
-    )  # fmt: skip
+    try:
+        left = produce(
+            one, units, out=out, device=device, budget=budget, small=small, data=data,
+            say=lambda text: screen.print(text, soft_wrap=True),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        screen.print("what was trained is kept; the same command goes on from there")
+        raise
     if left:
         names = " ".join(unit.name for unit in left)
         screen.print(f"no time for: {names}; give the same command again", soft_wrap=True)

@@ -1,7 +1,8 @@
 """When things were done on a device, without waiting for it in between.
 
     >>> moments = moments_of(torch.device("cuda"), time.perf_counter())
-    >>> for ...: moments.note()
+    >>> for thought in think(net, inputs, steps=30):
+    ...     moments.note()
     >>> moments.seconds()                                   # waits now, once
 
 A GPU works through what it was given while the program is far ahead: the program's clock would tell

@@ -11,7 +11,8 @@ later epoch could replace it. Whatever was recorded before is not done again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,18 @@ class Setup:
     def __post_init__(self) -> None:
         """Start the clock."""
         self.clock = Clock(None)
+        self.listening = Signals()
         self.tasks: dict[str, Task] = {}
         self.problems: dict[tuple[Any, ...], Problems] = {}
+
+    @contextmanager
+    def in_a_hurry(self) -> Iterator[None]:
+        """Where nothing can be saved, whoever interrupts need not wait."""
+        self.listening.__exit__()
+        try:
+            yield
+        finally:
+            self.listening.__enter__()
 
     @property
     def left(self) -> float:
@@ -116,6 +127,22 @@ class Setup:
         return model.recipe(**({"precision": chosen} if chosen else {}), **self.smaller(model))
 
 
+class _Joined(Signals):
+    """What the reporter of one unit raises, or what all of them hear; it does not listen itself."""
+
+    def __init__(self, heard: Signals) -> None:
+        self.heard = heard
+        self.own: str | None = None
+
+    @property
+    def raised(self) -> str | None:
+        return self.own or self.heard.raised
+
+    @raised.setter
+    def raised(self, reason: str | None) -> None:
+        self.own = reason
+
+
 class _Deciding(Silent):
     """Ends a run as soon as what is tested cannot change, and says how it goes."""
 
@@ -150,12 +177,14 @@ def carried_out(
         precision = EXACT
     task, recipe = setup.task(model.task), setup.recipe(model, precision)
     problems = setup.set_of(model.task, recipe)
-    signals = Signals()  # not entered: only the reporter raises it
+    signals = _Joined(setup.listening)
     limit = setup.left if share is None else min(share, setup.left)
     clock = Clock(None if limit == float("inf") else max(limit, 1e-3))
     reporter = _Deciding(unit, recipe, signals, setup.say)
     setting = Setting(setup.device, Crew(), Keeping(), reporter, clock, signals)
     folder = setup.runs / unit.name if precision is None else again
+    at_most = "" if limit == float("inf") else f", for at most {max(limit, 0):.0f} s"
+    setup.say(f"{unit.name}: begins{at_most}")
     try:
         if not (folder / "config.json").exists():
             run = yield from begun(model.task, task, recipe, unit.seed, folder, setting, problems)
@@ -171,7 +200,7 @@ def carried_out(
         figures = {"training": {"ended": str(failure)}, "tests": {}, "studies": {}}
         _write(unit, setup, figures, True, recipe.precision)
         return
-    if _over(run) or setup.unfinished:
+    if setup.listening.raised is None and (_over(run) or setup.unfinished):
         _test(unit, setup, run, task, problems, _over(run), recipe.precision)
 
 
@@ -190,10 +219,11 @@ def _test(
     precision: str,
 ) -> None:
     net = load(run.path, setup.device)
-    figures = measure(
-        setup.models[unit.model], run, net, task, seed=unit.seed, problems=problems,
-        share=setup.share, say=setup.say,
-    )  # fmt: skip
+    with setup.in_a_hurry():
+        figures = measure(
+            setup.models[unit.model], run, net, task, seed=unit.seed, problems=problems,
+            share=setup.share, say=setup.say,
+        )  # fmt: skip
     figures["training"]["seconds since the campaign began"] = round(setup.clock.elapsed, 1)
     _write(unit, setup, figures, finished, precision)
 
@@ -228,7 +258,8 @@ def campaign(
     """Carry out units in order, at most ``at_once`` side by side; returns those left over.
 
     ``done``: names of units that are recorded already. ``enough_time`` is asked with a unit and
-    the seconds left before it begins. A unit that fails does not stop the others.
+    the seconds left before it begins. A unit that fails does not stop the others. Interrupted, it
+    saves what is being trained, and raises KeyboardInterrupt; given again, it goes on from there.
     """
     where = use_device(device)
     limit = None if time_limit is None else seconds(time_limit)
@@ -237,25 +268,28 @@ def campaign(
     waiting = deque(unit for unit in wanted if unit.name not in done)
     left_over: list[Unit] = []
     turns: deque[tuple[Unit, Generator[None, None, None], Any]] = deque()
-    while waiting or turns:
-        while waiting and len(turns) < together:
-            unit = waiting.popleft()
-            if not enough_time(unit, setup.left):
+    with setup.listening as heard:
+        while turns or (waiting and heard.raised is None):
+            while waiting and len(turns) < together and heard.raised is None:
+                unit = waiting.popleft()
+                if not enough_time(unit, setup.left):
+                    left_over.append(unit)
+                    continue
+                share = setup.left / (len(waiting) + 1) if setup.fair else None
+                turns.append((unit, carried_out(unit, setup, share), own_stream(where)))
+            if not turns:
+                break
+            unit, going, stream = turns.popleft()
+            try:
+                with on_stream(stream):
+                    next(going)
+            except StopIteration:
+                continue
+            except (IterantError, torch.OutOfMemoryError) as failure:
+                setup.say(f"{unit.name}: not carried out: {failure}")
                 left_over.append(unit)
                 continue
-            share = setup.left / (len(waiting) + 1) if setup.fair else None
-            turns.append((unit, carried_out(unit, setup, share), own_stream(where)))
-        if not turns:
-            break
-        unit, going, stream = turns.popleft()
-        try:
-            with on_stream(stream):
-                next(going)
-        except StopIteration:
-            continue
-        except (IterantError, torch.OutOfMemoryError) as failure:
-            setup.say(f"{unit.name}: not carried out: {failure}")
-            left_over.append(unit)
-            continue
-        turns.append((unit, going, stream))
+            turns.append((unit, going, stream))
+    if heard.raised is not None:
+        raise KeyboardInterrupt
     return left_over

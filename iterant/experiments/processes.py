@@ -24,6 +24,9 @@ from iterant.runs import read_lines
 from iterant.runs.files import PathLike, make_folder
 from iterant.training.stopping import Clock, seconds
 
+INTERRUPTED = 130
+"""The exit code of a process that was interrupted."""
+
 PATIENCE = 30.0
 """Seconds after the limit when a process that is still there hangs, and is ended."""
 
@@ -77,14 +80,23 @@ def in_processes(
     threads = [threading.Thread(target=work) for _ in range(processes)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:  # the processes heard it too: they save, and none begins after them
+        waiting.clear()
+        for thread in threads:
+            thread.join()
+        raise
     return left_over
 
 
 def alone(unit: Unit, given: dict[str, Any]) -> None:
     """One unit, in a process that does nothing else."""
-    campaign([unit], say=_aloud, **given)
+    try:
+        campaign([unit], say=_aloud, **given)
+    except KeyboardInterrupt:  # no lines about a thing that somebody wished
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _aloud(text: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.runs import append_line, read_json, read_lines, write_json
+from iterant.runs import append_line, is_torn, read_json, read_lines, write_json
 from iterant.runs.files import PathLike, make_folder, shown
 from iterant.runs.results import check_result, make_result
 
@@ -76,6 +76,8 @@ class Records:
     """All records of a folder."""
 
     all: tuple[Record, ...] = ()
+    torn: tuple[Path, ...] = ()
+    """Files that end in the middle of a record, which is left out"""
 
     def of(self, model: str) -> tuple[Record, ...]:
         """The finished runs of one model, by seed."""
@@ -111,9 +113,12 @@ class Records:
 def read_records(*folders: PathLike) -> Records:
     """All records in these files and folders; a folder that is not there holds none."""
     found: dict[tuple[str, int, bool, str], Record] = {}
+    torn: list[Path] = []
     for folder in folders:
         for file in _files(Path(folder)):
-            lines = read_lines(file) if file.suffix == ".jsonl" else [read_json(file)]
+            many = file.suffix == ".jsonl"
+            lines = read_lines(file) if many else [read_json(file)]
+            torn += [file] if many and is_torn(file) else []
             for number, line in enumerate(lines, start=1):
                 record = _record(line, file, number)
                 smaller = str(sorted(record.reduced.items()))
@@ -124,7 +129,8 @@ def read_records(*folders: PathLike) -> Records:
                         f"{shown(found[same].file)} and in {shown(file)}; remove one of them"
                     )
                 found[same] = record
-    return Records(tuple(sorted(found.values(), key=lambda one: (one.model, one.seed))))
+    ordered = sorted(found.values(), key=lambda one: (one.model, one.seed))
+    return Records(tuple(ordered), tuple(torn))
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:

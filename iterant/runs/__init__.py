@@ -21,7 +21,7 @@ Importing this room does not import torch.
 
 from iterant.runs.files import read_json, write_atomic, write_json
 from iterant.runs.folder import RunFolder, Status
-from iterant.runs.jsonlines import append_line, read_lines
+from iterant.runs.jsonlines import append_line, is_torn, read_lines
 from iterant.runs.listing import RunSummary, list_runs
 from iterant.runs.lock import Lock
 from iterant.runs.origin import code_version, environment
@@ -37,6 +37,7 @@ __all__ = [
     "append_line",
     "code_version",
     "environment",
+    "is_torn",
     "list_runs",
     "load_tensors",
     "read_json",

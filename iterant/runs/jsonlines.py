@@ -100,6 +100,12 @@ def read_lines(path: PathLike) -> list[Record]:
     return records if last is None else [*records, last]
 
 
+def is_torn(path: PathLike) -> bool:
+    """Whether its last line is no whole record, which `read_lines` passes over."""
+    tail = read_bytes(path).rpartition(b"\n")[2]
+    return bool(tail) and _record(tail) is None
+
+
 def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
     """Replace the whole file atomically by these records."""
     write_atomic(path, b"".join(map(_line, records)))

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import keep
+from made_up import figures, keep
 
 from iterant.cli.main import run
 from iterant.experiments import reproducing
 from iterant.experiments.models import MODELS, Model, Trial
 from iterant.experiments.records import read_records
+from iterant.runs import append_line
+from iterant.runs.results import make_result
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
@@ -25,8 +27,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
 def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     text = said(capsys, "--list", "--results", tmp_path)
-    assert "compare-n-zero" in text
-    assert "DT-Recall 1: 98.00 % at 2 | 97.12 ± 1.88 % at 237" in text
+    lines = text.partition("compare-n-zero  ")[2].splitlines()
+    assert lines[1].startswith("  1 of 8 runs, the rest about ")
+    assert lines[1].endswith("; seeds in the paper: not stated (20 were trained of DT with α = 1)")
+    (row,) = [line.split("  ") for line in lines[:5] if "DT-Recall α = 1, size 512" in line]
+    numbers = [cell.strip() for cell in row if cell.strip()]
+    assert numbers[1:] == ["98.00 % at 2", "97.12 ± 1.88 % at 237"]
 
 
 def test_a_table_and_its_figure_from_results(
@@ -66,7 +72,53 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     assert "0.00 %" in text
     assert read_records("results/reduced").names == {"sums-n0-s0", "sums-recall-a1-s0"}
     assert read_records("results/runs").names == set()
+    assert "made smaller: beside the paper's numbers, no reproduction of them" in text
     assert "every run is there already" in said(capsys, *words)
+
+
+def test_whoever_interrupts_is_told_that_nothing_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproducing, "campaign", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        run(["reproduce", "fig-width", "--budget", "1m", "--device", "cpu",
+             "--results", str(tmp_path)])  # fmt: skip
+    assert caught.value.code == 130
+    assert capsys.readouterr().out.endswith("the same command goes on from there\n")
+
+
+def test_a_page_that_cannot_be_written_leaves_the_pictures_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    words = ("--all", "--results", tmp_path, "--write", tmp_path / "nowhere" / "R.md")
+    text = said(capsys, *words, code=1)
+    assert "cannot write" in text
+    assert text.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
+
+
+def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "there is no" in said(capsys, "fig-width", "--results", tmp_path / "x").splitlines()[0]
+    (tmp_path / "file").touch()
+    text = said(capsys, "fig-width", "--results", tmp_path / "file", code=2)
+    assert "is a file" in text
+    record = make_result("a", figures("sums-n0", 0, [50]), seed=0)
+    append_line(tmp_path / "runs.jsonl", record)
+    whole = (tmp_path / "runs.jsonl").read_bytes()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.jsonl").write_bytes(whole + whole[:100])
+    first, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
+    assert first.endswith("a.jsonl ends in the middle of a record, which is left out; "
+                          "copy the file again")  # fmt: skip
+    assert read_records(tmp_path / "runs").names == {"sums-n0-s0"}
+    (tmp_path / "runs" / "a.jsonl").write_bytes(whole)
+    assert "middle of a record" not in said(capsys, "compare-n-zero", "--results", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,40 @@ def test_what_is_recorded_is_not_done_again(tmp_path: Path) -> None:
     begin(tmp_path, wanted)
     with pytest.raises(RunError, match=r"tiny with seed 0 is recorded twice, in .*all.jsonl' and"):
         read_records(tmp_path / "kept" / "all.jsonl")
+
+
+def test_interrupted_it_saves_and_goes_on_from_there(tmp_path: Path) -> None:
+    def say(text: str) -> None:
+        if "tiny-s0: epoch 1," in text:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    slow = {**SMALL, "epochs": 4}
+    wanted = [Unit("tiny", 0), Unit("deep", 0), Unit("tiny", 1)]
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path, wanted, reduced=slow, say=say, unfinished=True)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not (tmp_path / "kept").exists(), "what was broken off is not recorded as if it were all"
+    run = RunFolder.open(tmp_path / "runs" / "tiny-s0")
+    assert (run.state, run.status.reason) == ("stopped", "stopped by SIGINT")
+    assert run.status.step == 2, "an epoch of two updates"
+    assert not (tmp_path / "runs" / "tiny-s1").exists()
+    assert begin(tmp_path, wanted, reduced=slow) == []
+    assert read_records(tmp_path / "kept").names == {unit.name for unit in wanted}
+    steps = [line["step"] for line in run.metrics() if line["kind"] == "validation"]
+    assert steps == [2, 4, 6, 8], "none was done twice"
+
+
+def test_tests_are_broken_off_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(*_: Any, **__: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(module, "measure", measure)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path, [Unit("tiny", 0)])
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
