@@ -225,7 +225,8 @@ def _train(
         screen.print("every run is there already; give more --seeds for another")
         return small
     screen.print(
-        f"{len(units)} {'run is' if len(units) == 1 else 'runs are'} missing, about {duration(estimate(units))} on one H200"
+        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
+        f"about {duration(estimate(units))} on one H200"
         + (f"; here they get {budget}" if budget else ""),
         soft_wrap=True,
     )
