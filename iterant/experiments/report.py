@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,12 +20,17 @@ from iterant.experiments.singles import singles_section
 from iterant.experiments.statistics import Summary, Value, verdict
 from iterant.experiments.timed import ABOUT, Timed, read_timed, timed_rows
 from iterant.runs.files import PathLike
+from iterant.runs.plain import plain
+from iterant.training.recipe import Recipe
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""
 
 HEAD = ["model", "α", "measured", "all seeds", "seeds", "converged", "of them", "the paper",
         "all seeds beside it", "converged beside it"]  # fmt: skip
+
+_NOT_OF_A_RECIPE = {"name", "notes", "precision"}
+"""Fields that may differ from run to run of one recipe."""
 
 _INTRODUCTION = """\
 # Results
@@ -154,13 +160,47 @@ def results_page(results: PathLike) -> str:
     """
     records, reference = read_records(Path(results) / "runs").whole, Reference.read(results)
     timed = read_timed(results)
-    parts = [_INTRODUCTION, *(section(one, records, timed) for one in EXPERIMENTS.values())]
+    parts = [_INTRODUCTION, _contents(records)]
+    parts += [section(one, records, timed) for one in EXPERIMENTS.values()]
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [text for text in (singles_section(results),) if text]
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
+    if older := by_older_recipes(records):
+        parts.append(_older(older))
     return "\n".join([*parts, _missing(records)])
+
+
+def _contents(records: Records) -> str:
+    """Where everything stands, and how far it is."""
+    lines = ["| | where in the paper | runs |", "| --- | --- | --- |"]
+    for one in EXPERIMENTS.values():
+        done, wanted = state_of(one, records)
+        anchor = re.sub(r"[^\w\- ]", "", one.title.lower()).replace(" ", "-")
+        lines.append(f"| [{one.title}](#{anchor}) | {one.place} | {done} of {wanted} |")
+    return "\n".join([*lines, ""])
+
+
+def by_older_recipes(records: Records) -> list[str]:
+    """Models whose recipe has changed since they were recorded."""
+    usual = Recipe().described()
+    found: dict[str, None] = {}
+    for record in records.all:
+        was = record.figures["training"].get("recipe")
+        if record.model not in MODELS or not was:
+            continue
+        now = plain(MODELS[record.model].recipe().described())
+        # What a recipe did not know then was as usual.
+        fields = [key for key, value in now.items() if was.get(key, plain(usual[key])) != value]
+        if set(fields) - _NOT_OF_A_RECIPE:
+            found[record.model] = None
+    return list(found)
+
+
+def _older(models: Sequence[str]) -> str:
+    about = "They count above, but the recipe has changed since they were recorded: "
+    return "\n".join(["## Runs by an older recipe", "", f"{about}{', '.join(models)}.", ""])
 
 
 def _missing(records: Records) -> str:

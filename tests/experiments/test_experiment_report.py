@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from made_up import keep
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.drawing import save_figure
+from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.reference import Reference
-from iterant.experiments.report import HEAD, results_page, rows_of
+from iterant.experiments.report import HEAD, by_older_recipes, results_page, rows_of
 from iterant.experiments.singles import SINGLES, singles_section
 from iterant.runs import write_result
 
@@ -70,6 +72,28 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-n0", 1, [50])
     assert "- sums-n0: seed 0, 2; planned 3\n" in results_page(tmp_path)
     assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
+
+
+def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
+    now = MODELS["sums-n0"].recipe(precision="fp16").described()
+    before = {name: value for name, value in now.items() if name != "pool_shake"}
+    for seed, recipe in enumerate([now, before]):
+        keep(tmp_path / "runs", "sums-n0", seed, [50], training={"recipe": recipe})
+    assert by_older_recipes(read_records(tmp_path)) == [], "what is new is as it was before"
+    keep(tmp_path / "runs", "sums-n0", 2, [50], training={"recipe": {**now, "rate": 7.0}})
+    keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": {}})
+    assert by_older_recipes(read_records(tmp_path)) == ["sums-n0"]
+    assert "since they were recorded: sums-n0.\n" in results_page(tmp_path)
+
+
+def test_every_entry_of_the_contents_leads_somewhere(tmp_path: Path) -> None:
+    page = results_page(tmp_path)
+    heads = {line[3:] for line in page.splitlines() if line.startswith("## ")}
+    links = dict(re.findall(r"^\| \[([^\]]+)\]\(#([^)]+)\)", page, re.MULTILINE))
+    assert set(links) == {one.title for one in EXPERIMENTS.values()} <= heads
+    assert len(set(links.values())) == len(links)
+    assert links["Mazes of 59×59 by iteration"] == "mazes-of-5959-by-iteration"
+    assert links["512 bits by α"] == "512-bits-by-α"
 
 
 def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path) -> None:
