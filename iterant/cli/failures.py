@@ -2,7 +2,7 @@
 
 code  0    done
       1    the machine's failure, or a bug: a bug alone shows a traceback
-      2    what the user gave
+      2    what the user gave; code of the user's own that fails shows a traceback
       130  interrupted
       141  the reader of the output went away
 """
@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import sysconfig
 import traceback
+from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
@@ -45,11 +47,31 @@ def exit_code(failure: BaseException) -> int:
             say("iterant: error: out of memory; try fewer or smaller problems")
             return 1
     traceback.print_exception(failure)
+    if (own := _in_own_code(failure)) is not None:
+        what = traceback.format_exception_only(failure)[-1]
+        say(
+            f"iterant: error: {own.filename}, line {own.lineno}, in {own.name}: {one_line(what)}; "
+            "that is code of your own, and the lines above say how it came there"
+        )
+        return USAGE
     say(
         "iterant: this is a bug in iterant, not a mistake of yours; please report the lines above, "
         "your command and what 'iterant info' prints on the project's issue tracker"
     )
     return BUG
+
+
+def _in_own_code(failure: BaseException) -> traceback.FrameSummary | None:
+    """The last line before the failure that is neither ours nor installed nor Python's own."""
+    ours = Path(__file__).parent.parent
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+    for frame in reversed(traceback.extract_tb(failure.__traceback__)):
+        place = Path(frame.filename)
+        if place.is_relative_to(ours):
+            return None  # whoever called us, it is we who failed
+        if place.is_file() and not any(place.is_relative_to(base) for base in installed):
+            return frame
+    return None
 
 
 def usage(failure: CycloptsError) -> str:

@@ -146,7 +146,7 @@ def resolved(
     # The book has other figures for other networks, so the network is known first.
     base = names.recipe(word, task.spec.name, net)
     filed = base if file is None else recipe_from_file(file, base)
-    return base, filed.changed(**changes)
+    return base, filed.asked(**changes)
 
 
 def free_folder(task: Task, recipe: Recipe, seed: int | None, *, many: bool) -> Path:

@@ -100,6 +100,11 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
             return mine
         ready = made.Config(**config) if isinstance(config, dict) else config
     except TypeError as error:
+        if not hasattr(made, "Config"):
+            raise NetError(
+                f"{kind!r} cannot be built with dims= and channels= ({error}); wanted "
+                "__init__(self, dims, channels), and defaults for what else it takes"
+            ) from error
         raise DataError(
             f"the configuration of a {kind!r} network does not fit ({error}); "
             "it was written by another version or edited by hand"

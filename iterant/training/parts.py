@@ -15,6 +15,7 @@ from torch import nn
 
 from iterant import names
 from iterant.nets import LocalRuleConfig, Net, PaperConfig, build, variant_config
+from iterant.nets.own import check_own
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.muon import Muon
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted
@@ -102,9 +103,11 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
     described: dict[str, Any]
     if ":" in recipe.net:
         described = {"kind": recipe.net, "config": {"dims": spec.dims, "channels": spec.channels}}
-    else:
-        config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
-        described = {"kind": config.kind, "config": config.described()}
+        net = build(recipe.net, described["config"], seed=seed)
+        check_own(net, recipe.net, **described["config"])
+        return net, described
+    config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
+    described = {"kind": config.kind, "config": config.described()}
     return build(described["kind"], described["config"], seed=seed), described
 
 

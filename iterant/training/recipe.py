@@ -20,6 +20,9 @@ from typing import Any
 from iterant import names
 from iterant.errors import RecipeError
 
+_OF_OURS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages", "masked")
+"""Fields that a network of the user's own never hears of."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -169,6 +172,16 @@ class Recipe:
                 hint = f"did you mean {near[0]!r}?" if near else "see --show for all of them"
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
         return replace(self, **changes)
+
+    def asked(self, **changes: Any) -> Recipe:
+        """The same as `changed`, for what a person asks: what would have no effect is refused."""
+        net = str(changes.get("net") or self.net)
+        if ":" in net and (lost := [word for word in _OF_OURS if word in changes]):
+            raise RecipeError(
+                f"{', '.join(lost)}: for networks that come with iterant; {net} is built from dims "
+                "and channels alone, so write its sizes as defaults of its own"
+            )
+        return self.changed(**changes)
 
     def described(self) -> dict[str, Any]:
         """All fields, as JSON holds them."""

@@ -161,7 +161,7 @@ def recipe_for(
     """The recipe of that name for a task and a network, with the changes made."""
     if isinstance(recipe, str):
         recipe = names.recipe(recipe, task.spec.name, net)
-    return recipe.changed(**({"net": net} if net else {}), **changes)
+    return recipe.asked(**({"net": net} if net else {}), **changes)
 
 
 def finish(going: Going) -> RunFolder:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,15 +117,33 @@ def test_a_real_process_ends_the_same_way() -> None:
 def test_a_bug_shows_its_traceback_and_where_to_report_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a slip of ours")
-
-    monkeypatch.setattr("iterant.cli.sample.task_of", broken)
+    monkeypatch.setattr("iterant.cli.sample.task_of", None)
     assert code_of(["sample", "mazes"]) == 1
     errors = capsys.readouterr().err
     assert "Traceback" in errors
-    assert "a slip of ours" in errors
+    assert "'NoneType' object is not callable" in errors
     assert errors.rstrip().splitlines()[-1].startswith("iterant: this is a bug")
+
+
+def test_code_of_the_user_that_fails_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = """
+    from iterant.tasks.prefix_sums import PrefixSums
+    import torch
+
+    class Mine(PrefixSums):
+        def sample(self, *given, **more):
+            return torch.zeros(2) @ torch.zeros(3)
+    """
+    (tmp_path / "failing_here.py").write_text(textwrap.dedent(task))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert code_of(["sample", "failing_here:Mine"]) == 2
+    errors = capsys.readouterr().err
+    assert "Traceback" in errors
+    last = errors.rstrip().splitlines()[-1]
+    assert "failing_here.py, line 7, in sample: RuntimeError" in last
+    assert "code of your own" in last
 
 
 @pytest.mark.parametrize(

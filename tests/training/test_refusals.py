@@ -32,7 +32,7 @@ class TestRefusing:
             ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
             ({"size": -3}, "size"),
             ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
-            ({"net": "no_such_module:Net"}, "cannot be imported"),
+            ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
             ({"shard_mb": 0}, "shard size must be at least"),
             ({"time_limit": "soon"}, "a time is written like"),
             ({"device": "cuda:99"}, "GPU is there; use --device cpu"),
@@ -48,6 +48,11 @@ class TestRefusing:
         with pytest.raises(UsageError, match=message) as caught:
             train("prefix-sums", out=tmp_path / "run", **options)
         assert "\n" not in str(caught.value)
+        assert not (tmp_path / "run").exists()
+
+    def test_a_network_that_is_nowhere(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="cannot be imported"):
+            train("prefix-sums", net="no_such_module:Net", out=tmp_path / "run", device="cpu")
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
