@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant import names
+from iterant.errors import UsageError
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
@@ -29,4 +30,9 @@ DataPath = Annotated[Path | None, Parameter(help="take the problems from these f
 
 def task_of(word: str, data: Path | None = None) -> Task:
     """The task of that name, on the user's own files if there are any."""
+    if Path(word).is_dir() and ":" not in word and word not in names.known("task"):
+        raise UsageError(
+            f"{word!r} is a folder, and the task comes first: {', '.join(names.known('task'))}, or "
+            f"module:Class; a run is given as --net {word} or --resume {word}"
+        )
     return names.task(word) if data is None else names.task(word, data=data)

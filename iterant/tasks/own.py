@@ -90,7 +90,10 @@ class PlainTask(ABC):
                 f"class for each position of the input, {inputs.shape[2:]}"
             )
         if not np.isin(targets, (0, 1)).all():
-            raise TaskError(f"make() of {spec.name} gave classes other than 0 and 1")
+            raise TaskError(
+                f"make() of {spec.name} gave classes other than 0 and 1; "
+                "ask a question of yes or no at every position"
+            )
 
     def encode(self, problem: str) -> Batch:
         """Refused: only the task itself could say how its problems are written."""
@@ -106,7 +109,10 @@ class PlainTask(ABC):
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """The input in greys, the answer in blue, wrong positions in vermilion."""
+        """The input in greys, the answer in blue, wrong positions in vermilion.
+
+        Over a grid the answer is drawn on the input, below a string on a line of its own.
+        """
         # Strings are grids of one row.
         question = np.atleast_3d(batch.inputs[index].detach().cpu().float().numpy())
         question = question.reshape(len(question), -1, batch.inputs.shape[-1])
@@ -120,14 +126,23 @@ class PlainTask(ABC):
         wrong = (answer != truth) & (truth >= 0)
         shade = question - question.min(axis=(1, 2), keepdims=True)
         shade = (shade / np.maximum(shade.max(axis=(1, 2), keepdims=True), 1e-9)).mean(axis=0)
+        labels: tuple[str, ...] = ()
+        if self.spec.dims == 1:
+            labels, blank = ("input", "answer"), np.zeros_like(shade)
+            shade = np.concatenate([shade, blank])
+            answer, wrong = (np.concatenate([blank, part]) for part in (answer, wrong))
         cells = _PAPER + shade[..., None] * (_INK - _PAPER)
         cells[answer > 0] = (cells[answer > 0] + 2 * _MARKED) / 3
-        cells[wrong] = _WRONG
-        codes = np.where(wrong, 3, np.where(answer > 0, 2, (shade > 0).astype(int)))
+        cells[wrong > 0] = _WRONG
+        codes = np.where(wrong > 0, 3, np.where(answer > 0, 2, (shade > 0).astype(int)))
+        lines = ["".join(line) for line in _SIGNS[codes]]
+        if labels:
+            lines = [f"{label:>6} {line}" for label, line in zip(labels, lines, strict=True)]
         size = "×".join(map(str, batch.targets.shape[1:]))
         return Description(
             title=self.spec.title,
-            text="\n".join("".join(line) for line in _SIGNS[codes]),
+            text="\n".join(lines),
             cells=cells.round().astype(np.uint8),
+            row_labels=labels,
             caption=size if prediction is None else f"{size}, {int(wrong.sum())} wrong",
         )

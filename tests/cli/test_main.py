@@ -125,6 +125,13 @@ def test_a_bug_shows_its_traceback_and_where_to_report_it(
     assert errors.rstrip().splitlines()[-1].startswith("iterant: this is a bug")
 
 
+def test_a_run_in_the_place_of_a_task_is_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(["solve", str(tmp_path)]) == 2
+    assert f"a run is given as --net {tmp_path}" in capsys.readouterr().err
+
+
 def test_code_of_the_user_that_fails_is_called_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

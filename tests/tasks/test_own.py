@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from iterant.errors import TaskError
-from iterant.tasks import PlainTask, Task, TaskSpec
+from iterant.tasks import Batch, PlainTask, Task, TaskSpec
 
 
 class AllOnes(PlainTask):
@@ -65,7 +65,16 @@ def test_a_drawing_marks_exactly_the_wrong_positions(task: PlainTask) -> None:
     assert (shown.cells == (213, 94, 0)).all(axis=-1).sum() == 3
     clean = task.describe(batch, 1)
     assert "x" not in clean.text
-    assert clean.cells.shape[:2] == np.atleast_2d(batch.targets[1].numpy()).shape
+    rows, columns = np.atleast_2d(batch.targets[1].numpy()).shape
+    assert clean.cells.shape[:2] == (2 if task.spec.dims == 1 else rows, columns)
+
+
+def test_a_string_and_its_answer_hide_nothing_of_each_other() -> None:
+    batch = Batch(torch.tensor([[[1.0, 1.0, 0.0, 1.0]]]), torch.tensor([[1, 0, 1, 1]]))
+    shown = AllOnes().describe(batch)
+    assert shown.text == " input ##.#\nanswer o.oo"
+    assert shown.row_labels == ("input", "answer")
+    assert AllOnes().describe(batch, prediction=batch.targets * 0).text.endswith("answer x.xx")
 
 
 def test_sizes_are_read_and_checked() -> None:
