@@ -42,6 +42,8 @@ class Panel:
     models: tuple[str, ...]
     grid: str = ""
     """Against this field of the recipe instead of iterations"""
+    names: tuple[str, ...] = ()
+    """What its lines are called, and coloured in turn, where they are one model made differently"""
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,22 @@ def _study(
 
 
 def _grid(
-    name: str, title: str, place: str, models: tuple[str, ...], size: str, field: str
+    name: str,
+    title: str,
+    place: str,
+    models: dict[str, str],
+    size: str,
+    field: str,
+    note: str = PICTURE + " The grid is our choice.",
 ) -> Experiment:
-    rows = tuple(Row(model, Peaks(size), PEAKS[size].get(model)) for model in models)
-    panel = Panel(title, Peaks(size), models, grid=field)
-    return Experiment(name, title, place, rows, (panel,), PICTURE + " The grid is our choice.")
+    """Peaks against a field of the recipe, and the curves that they are the peaks of."""
+    keys = tuple(models.values())
+    rows = tuple(Row(model, Peaks(size), PEAKS[size].get(model)) for model in keys)
+    panels = (
+        Panel(title, Peaks(size), keys, grid=field),
+        Panel("by iteration", Peaks(size), keys, names=tuple(models)),
+    )
+    return Experiment(name, title, place, rows, panels, note)
 
 
 def _fitted() -> tuple[Row, ...]:
@@ -126,10 +139,17 @@ def _interventions() -> tuple[Row, ...]:
     return (*rows, *ours)
 
 
-_WIDTHS = (*(f"sums-recall-a1-w{w}" for w in (50, 100, 200, 300)), "sums-recall-a1")
-_DEPTHS = ("sums-recall-a1-m10", "sums-recall-a1-m20", "sums-recall-a1", "sums-recall-a1-m40")
-_ALPHAS = tuple(f"sums-recall-a{alpha}" for alpha in ("0", "0.25", "0.5", "0.75", "1"))
-_MAZE_ALPHAS = tuple(f"mazes-recall-a{alpha}" for alpha in ("0", "0.01", "0.1", "0.5", "1"))
+_WIDTHS = {f"width {w}": f"sums-recall-a1-w{w}" for w in (50, 100, 200, 300)}
+_WIDTHS["width 400"] = "sums-recall-a1"
+_DEPTHS = {
+    "m = 10": "sums-recall-a1-m10",
+    "m = 20": "sums-recall-a1-m20",
+    "m = 30": "sums-recall-a1",
+    "m = 40": "sums-recall-a1-m40",
+}
+_ALPHAS = {f"α = {a}": f"sums-recall-a{a}" for a in ("0", "0.25", "0.5", "0.75", "1")}
+_MAZE_ALPHAS = {f"α = {a}": f"mazes-recall-a{a}" for a in ("0", "0.01", "0.1", "0.5", "1")}
+_SEARCHED = "The paper names this grid, from which it chose α, and gives no numbers of it."
 _FAR = ("mazes-recall-a0.01", "mazes-ours")
 
 _ALL = (
@@ -201,8 +221,10 @@ _ALL = (
                 Row("mazes-run-time", Peaks("33"), PEAKS["33"]["mazes-run-time"]),
                 Row("mazes-run-time", Peaks("59"), PEAKS["59"]["mazes-run-time"])), (),
                "The paper calls these preliminary and gives no errors for mazes."),
-    _grid("grid-alpha-prefix", "512 bits by α", "Text, appendix", _ALPHAS, "512", "alpha"),
-    _grid("grid-alpha-mazes", "59×59 by α", "Text, appendix", _MAZE_ALPHAS, "59", "alpha"),
+    _grid("grid-alpha-prefix", "512 bits by α", "Text, appendix", _ALPHAS, "512", "alpha",
+          _SEARCHED),
+    _grid("grid-alpha-mazes", "59×59 by α", "Text, appendix", _MAZE_ALPHAS, "59", "alpha",
+          _SEARCHED),
     Experiment("mazes-201", "Mazes of 201×201", "Text, section 4",
                tuple(Row(model, Peaks("201"), PEAKS["201"].get(model)) for model in _FAR),
                (), "The paper: 74 of 100 with 2,000 iterations, one model."),

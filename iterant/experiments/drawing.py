@@ -36,6 +36,9 @@ BY_TIME = "by-time"
 """How names of pictures end that show networks which had a time each."""
 
 _FAMILIES = ("DT", "DT-Recall", "FF", "ours")
+_GRID, _PAPER = 6, 5
+"""Colours of a grid's points, which lines beside them do not have"""
+
 _OTHER = 4
 """The stroke of those that are not the main ones."""
 
@@ -93,6 +96,8 @@ def _plot(panel: Panel) -> Plot:
     if isinstance(measure, Indices):
         return Plot(panel.title, "index of the flipped bit", "iterations to recover",
                     regime_axis="")  # fmt: skip
+    if panel.names and len({MODELS[key].recipe().iterations for key in panel.models}) > 1:
+        return Plot(panel.title, "iterations", "problems solved (%)", share=True, regime_axis="")
     begun = 0
     if isinstance(measure, Recovered):
         begun = {"noise": 1, "zeros": 1}.get(measure.study, 50)
@@ -105,9 +110,13 @@ def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
     if panel.grid:
         return _grid_lines(panel, records)
     lines = []
-    for key in panel.models:
+    for place, key in enumerate(panel.models):
         measure, mine = panel.measure, records.of(key)
         drawn = [_line(key, measure, mine, trained)]
+        if panel.names:
+            name = panel.names[place]
+            lines += [replace(one, label=name, colour=place, stroke=0) for one in drawn if one]
+            continue
         if isinstance(measure, Peaks) and MODELS[key].confident:
             # The paper shows plain DT by its most confident iteration; without it stands behind.
             sure = _line(key, replace(measure, confident=True), mine, trained)
@@ -171,13 +180,14 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
             theirs.append((place, PEAKS[panel.measure.size][key]))
     if not found:
         return []
-    lines = [Line(_points(found), "mean over seeds", colour=1),
-             Line(_points(found), "measured, ± standard error", colour=1, marker="o",
+    name = "mean over seeds ± standard error"
+    lines = [Line(_points(found), name, colour=_GRID),
+             Line(_points(found), name, colour=_GRID, marker="o",
                   spread=_points(spread).y)]  # fmt: skip
     if theirs:
         points = _points([(place, value.mean) for place, value in theirs])
         errors = _points([(place, value.error or 0.0) for place, value in theirs])
-        lines.append(Line(points, "the paper's peak", colour=6, marker="x", spread=errors.y))
+        lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors.y))
     return lines
 
 

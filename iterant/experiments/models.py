@@ -6,8 +6,8 @@
     'sums-recall-a1-s0'
 
 A model is a network, a recipe and what is tested on it afterwards; with a seed it is a unit, which
-is trained and tested in one go and leaves one record. Grids of width, depth and alpha that the
-paper gives only as pictures are of our choice.
+is trained and tested in one go and leaves one record. Grids of width and depth, which the paper
+gives only as pictures, are of our choice.
 """
 
 from __future__ import annotations

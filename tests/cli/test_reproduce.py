@@ -29,7 +29,10 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     text = said(capsys, "--list", "--results", tmp_path)
     lines = text.partition("compare-n-zero  ")[2].splitlines()
     assert lines[1].startswith("  1 of 8 runs, the rest about ")
-    assert lines[1].endswith("; seeds in the paper: not stated (20 were trained of DT with α = 1)")
+    assert lines[1].endswith(
+        "; seeds in the paper: not stated (of DT with α = 1, 14 of 20 were converged, "
+        "elsewhere all)"
+    )
     (row,) = [line.split("  ") for line in lines[:5] if "DT-Recall α = 1, size 512" in line]
     numbers = [cell.strip() for cell in row if cell.strip()]
     assert numbers[1:] == ["98.00 % at 2", "97.12 ± 1.88 % at 237"]

@@ -50,10 +50,24 @@ def test_a_run_that_broke_down_lowers_the_line_as_it_lowers_the_table(tmp_path: 
     assert list(found["DT-Recall, α = 1"].trace.y) == [0, 45]
 
 
+def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: Path) -> None:
+    for key in ("sums-recall-a1-m10", "sums-recall-a1"):
+        keep(tmp_path, key, 0, [0, 50])
+    peaks, curves = EXPERIMENTS["fig-depth"].panels
+    drawn = _lines(curves, read_records(tmp_path))
+    assert [line.label for line in drawn] == ["m = 10", "m = 30"]
+    colours = {line.colour for line in drawn} | {
+        line.colour for line in _lines(peaks, read_records(tmp_path))
+    }
+    assert len(colours) == 4, "two curves, the points and the paper's"
+    assert _plot(curves).regime_axis == "", "each has a regime of its own"
+    assert _plot(EXPERIMENTS["fig-width"].panels[1]).regime_axis == "x"
+
+
 def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
     for alpha, height in (("0", 10), ("0.5", 20), ("1", 30)):
         keep(tmp_path, f"sums-recall-a{alpha}", 0, [height])
-    (points, _, _) = lines("grid-alpha-prefix", read_records(tmp_path)).values()
+    (points, _) = lines("grid-alpha-prefix", read_records(tmp_path)).values()
     # At even distances: 0, 0.25, 0.5, 0.75 and 1, of which two were not run.
     assert (list(points.trace.x), list(points.trace.y)) == ([0, 2, 4], [10, 20, 30])
     assert _plot(EXPERIMENTS["grid-alpha-mazes"].panels[0]).ticks == (
