@@ -123,6 +123,7 @@ class PlainTask(ABC):
                 f"a prediction here has shape {tuple(batch.targets.shape[1:])}, got {given.shape}"
             )
         answer = given.reshape(truth.shape)
+        judged = prediction is not None and bool((truth >= 0).any())
         wrong = (answer != truth) & (truth >= 0)
         shade = question - question.min(axis=(1, 2), keepdims=True)
         shade = (shade / np.maximum(shade.max(axis=(1, 2), keepdims=True), 1e-9)).mean(axis=0)
@@ -144,5 +145,5 @@ class PlainTask(ABC):
             text="\n".join(lines),
             cells=cells.round().astype(np.uint8),
             row_labels=labels,
-            caption=size if prediction is None else f"{size}, {int(wrong.sum())} wrong",
+            caption=f"{size}, {int(wrong.sum())} wrong" if judged else size,
         )

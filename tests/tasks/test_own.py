@@ -75,6 +75,8 @@ def test_a_string_and_its_answer_hide_nothing_of_each_other() -> None:
     assert shown.text == " input ##.#\nanswer o.oo"
     assert shown.row_labels == ("input", "answer")
     assert AllOnes().describe(batch, prediction=batch.targets * 0).text.endswith("answer x.xx")
+    unknown = Batch(batch.inputs, torch.full((1, 4), -1))
+    assert AllOnes().describe(unknown, prediction=batch.targets).caption == "4"
 
 
 def test_sizes_are_read_and_checked() -> None:
