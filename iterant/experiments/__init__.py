@@ -5,6 +5,7 @@ paper.py        the paper's own numbers
 catalogue.py    every table and figure: rows, panels, what the paper says
 measuring.py    every test and study of a trained network, as plain numbers
 campaign.py     working through units within a time
+ending.py       what ends a unit before its recipe does
 processes.py    the same with a process a unit
 records.py      what units left behind, one record each
 statistics.py   means over seeds, and when two numbers differ

@@ -21,6 +21,7 @@ import torch
 
 from iterant import names
 from iterant.errors import IterantError, TrainingStopped
+from iterant.experiments.ending import DECIDED, Deciding, Joined
 from iterant.experiments.measuring import Say, measure
 from iterant.experiments.models import MODELS, Model, Unit
 from iterant.experiments.records import keep_record
@@ -30,15 +31,11 @@ from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
 from iterant.training.loop import Keeping
 from iterant.training.problems import Problems
-from iterant.training.progress import Report, Silent
 from iterant.training.recipe import Recipe
 from iterant.training.seeds import on_stream, own_stream
 from iterant.training.start import Setting, begun, resumed, use_device
 from iterant.training.stopping import Clock, Signals, seconds
 from iterant.zoo.loading import load
-
-DECIDED = "a perfect validation"
-"""What ends a run whose tested weights cannot change any more."""
 
 EXACT = "fp32"
 """The precision in which nothing is begun anew."""
@@ -127,43 +124,6 @@ class Setup:
         return model.recipe(**({"precision": chosen} if chosen else {}), **self.smaller(model))
 
 
-class _Joined(Signals):
-    """What the reporter of one unit raises, or what all of them hear; it does not listen itself."""
-
-    def __init__(self, heard: Signals) -> None:
-        self.heard = heard
-        self.own: str | None = None
-
-    @property
-    def raised(self) -> str | None:
-        return self.own or self.heard.raised
-
-    @raised.setter
-    def raised(self, reason: str | None) -> None:
-        self.own = reason
-
-
-class _Deciding(Silent):
-    """Ends a run as soon as what is tested cannot change, and says how it goes."""
-
-    def __init__(self, unit: Unit, recipe: Recipe, signals: Signals, say: Say) -> None:
-        self.unit, self.signals, self.say = unit, signals, say
-        # Averaged weights are tested as they are in the end, whatever validation said before.
-        self.decides = recipe.average is None
-
-    def show(self, report: Report) -> None:
-        if "validation" not in report.fresh:
-            return
-        accuracy = report.figures["validation"]
-        self.say(f"{self.unit.name}: epoch {report.epoch}, validation {100 * accuracy:.2f} %, "
-                 f"{report.updates_per_second:.0f} updates/s")  # fmt: skip
-        if accuracy == 1.0 and self.decides:
-            self.signals.raised = DECIDED
-
-    def end(self, text: str) -> None:
-        self.say(f"{self.unit.name}: {text}")
-
-
 def carried_out(
     unit: Unit, setup: Setup, share: float | None, precision: str | None = None
 ) -> Generator[None, None, None]:
@@ -177,10 +137,10 @@ def carried_out(
         precision = EXACT
     task, recipe = setup.task(model.task), setup.recipe(model, precision)
     problems = setup.set_of(model.task, recipe)
-    signals = _Joined(setup.listening)
+    signals = Joined(setup.listening)
     limit = setup.left if share is None else min(share, setup.left)
     clock = Clock(None if limit == float("inf") else max(limit, 1e-3))
-    reporter = _Deciding(unit, recipe, signals, setup.say)
+    reporter = Deciding(unit, recipe, signals, setup.say)
     setting = Setting(setup.device, Crew(), Keeping(), reporter, clock, signals)
     folder = setup.runs / unit.name if precision is None else again
     at_most = "" if limit == float("inf") else f", for at most {max(limit, 0):.0f} s"

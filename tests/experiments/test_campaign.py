@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import campaign as module
 from iterant.experiments import processes
-from iterant.experiments.campaign import DECIDED, campaign
+from iterant.experiments.campaign import campaign
+from iterant.experiments.ending import DECIDED, Deciding
 from iterant.experiments.models import MODELS, Model, Trial, Unit, units
 from iterant.experiments.processes import in_processes
 from iterant.experiments.records import read_records
@@ -125,7 +127,7 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
 def test_averaged_weights_are_trained_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module._Deciding, "show", _perfectly(module._Deciding.show))
+    monkeypatch.setattr(Deciding, "show", _perfectly(Deciding.show))
     begin(tmp_path, [Unit("tiny", 0)], reduced={**SMALL, "average": 0.5})
     assert RunFolder.open(tmp_path / "runs" / "tiny-s0").state == "finished"
 
@@ -207,6 +209,29 @@ def test_a_process_a_unit(tmp_path: Path) -> None:
     assert {unit.name for unit in left} == {"tiny-s0", "sums-n0-s1"}
     assert read_records(tmp_path / "kept").names == {"sums-n0-s0"}
     assert any(line.startswith("tiny-s0: no record, exit code") for line in said)
+
+
+def soon_over(unit: Unit, given: dict[str, Any]) -> None:
+    """What a process does that has nothing to do."""
+
+
+def test_interrupted_no_process_begins_after_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "alone", soon_over)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.5)  # until the main thread has heard it
+
+    with pytest.raises(KeyboardInterrupt):
+        in_processes(
+            [Unit("sums-n0", seed) for seed in range(3)], processes=1, say=say,
+            out=tmp_path / "all.jsonl", runs=tmp_path / "runs",
+        )  # fmt: skip
+    assert said == ["sums-n0-s0: no record, exit code 0"]
 
 
 def hanging(unit: Unit, given: dict[str, Any]) -> None:
