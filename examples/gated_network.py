@@ -36,4 +36,4 @@ if __name__ == "__main__":
     run = iterant.train("prefix-sums", net=Gated, out="runs/gated")
     curve = iterant.evaluate(iterant.load(run.path), iterant.task("prefix-sums"), size=64)
     print(f"64 bits: {curve.peak[1]:.0%} solved after {curve.peak[0]} iterations")
-    print(iterant.analyze([run], what=["noise", "zeros"]).table())
+    print(iterant.analyze([run], what=["noise", "zeros"]))

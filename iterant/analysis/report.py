@@ -57,6 +57,21 @@ class Report:
     count: int
     seed: int
 
+    def __repr__(self) -> str:
+        """What was studied, in one line."""
+        studied = ", ".join(self.studies)
+        who = ", ".join(subject.label for subject in self.subjects)
+        return f"Report({studied} of {who}: {self.count} problems of {self.task}, size {self.size})"
+
+    def __str__(self) -> str:
+        """The tables, as `print` shows them."""
+        tables = [self.table(), *(part for what in self.studies for part in self._beside(what))]
+        return "\n\n".join(_lines(table) for table in tables if table)
+
+    def _beside(self, what: str) -> list[list[list[str]]]:
+        """The tables of a study that is not in `table` already."""
+        return [] if isinstance(self.of(what), Recovery) else self.headlines(what)
+
     @property
     def studies(self) -> tuple[str, ...]:
         """The studies that were made, in order."""
@@ -192,6 +207,15 @@ class Report:
             for label, failures in kept
             for number, failure in enumerate(failures)
         ]
+
+
+def _lines(table: list[list[str]]) -> str:
+    """Columns below their heads."""
+    wide = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    padded = (
+        "  ".join(word.ljust(width) for word, width in zip(row, wide, strict=True)) for row in table
+    )
+    return "\n".join(line.rstrip() for line in padded)
 
 
 def _cell(finding: Recovery) -> str:

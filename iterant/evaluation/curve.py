@@ -80,6 +80,14 @@ class Curve:
         best = int(self.solved.argmax())
         return self.steps[best], float(self.accuracy[best])
 
+    def __repr__(self) -> str:
+        """The peak and the end, in one line."""
+        best, height = self.peak
+        return (
+            f"Curve({self.count} problems: {height:.1%} solved after {best} iterations, "
+            f"{self.end:.1%} after {self.steps[-1]})"
+        )
+
     @property
     def end(self) -> float:
         """The accuracy after the last iteration."""

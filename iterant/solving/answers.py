@@ -36,13 +36,19 @@ class Answer:
     answered_at: Tensor
     """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
 
+    def __repr__(self) -> str:
+        """How long the problems took, and how many came to an end, in one line."""
+        return f"Answer({len(self.steps)} answers of {self._outcome()})"
+
     def _repr_html_(self) -> str:
-        """What a notebook shows: how long the problems took, and how many came to an end."""
-        count, done = len(self.steps), int(self.settled.sum())
+        """What a notebook shows: the same."""
+        return f"<b>{len(self.steps)} answers</b> of {self._outcome()}"
+
+    def _outcome(self) -> str:
         least, most = int(self.steps.min()), int(self.steps.max())
         took = f"{least}" if least == most else f"{least} to {most}"
         shape = " × ".join(map(str, self.prediction.shape[1:]))
-        return f"<b>{count} answers</b> of {shape}: {done} settled, after {took} iterations"
+        return f"{shape}: {int(self.settled.sum())} settled, after {took} iterations"
 
 
 class Gathering:

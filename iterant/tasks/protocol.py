@@ -69,6 +69,14 @@ class Batch:
         """How many problems."""
         return len(self.inputs)
 
+    def __repr__(self) -> str:
+        """How many, and their shapes, in one line."""
+        known = "" if (self.targets >= 0).all() else ", answers not known"
+        more = f", extras {', '.join(self.extras)}" if self.extras else ""
+        inputs, targets = tuple(self.inputs.shape), tuple(self.targets.shape)
+        many = "problem" if len(self) == 1 else "problems"
+        return f"Batch({len(self)} {many}: inputs {inputs}, targets {targets}{known}{more})"
+
     def __getitem__(self, which: slice | Tensor | NDArray[Any] | list[int]) -> Batch:
         """Some of the problems: a slice, indices or a mask."""
         rows = np.arange(len(self))[which.cpu().numpy() if isinstance(which, Tensor) else which]

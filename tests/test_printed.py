@@ -1,0 +1,36 @@
+"""What people print is a line or a table that they can read, not pages of numbers."""
+
+from __future__ import annotations
+
+import torch
+
+import iterant
+from iterant.solving import Answer
+from iterant.tasks import Batch
+
+
+def test_problems_are_one_line() -> None:
+    batch = iterant.task("prefix-sums").sample(3, size=8)
+    assert repr(batch) == "Batch(3 problems: inputs (3, 1, 8), targets (3, 8))"
+    unknown = Batch(batch.inputs, batch.targets * 0 - 1)
+    assert repr(unknown).endswith("targets (3, 8), answers not known)")
+
+
+def test_answers_are_one_line() -> None:
+    steps = torch.tensor([4, 9])
+    answer = Answer(torch.zeros(2, 5, 5), steps, torch.tensor([True, False]), steps)
+    assert repr(answer) == "Answer(2 answers of 5 × 5: 1 settled, after 4 to 9 iterations)"
+    assert "<b>2 answers</b> of 5 × 5: 1 settled" in answer._repr_html_()
+
+
+def test_a_curve_and_a_report_say_what_was_found() -> None:
+    net, task = iterant.load("prefix-sums"), iterant.task("prefix-sums")
+    curve = iterant.evaluate(net, task, size=8, count=4, max_steps=60)
+    assert repr(curve).startswith("Curve(4 problems: 100.0% solved after ")
+    subject = iterant.analysis.Subject(net, task, label="mine")
+    report = iterant.analyze([subject], what=["noise", "convergence"], size=8, count=2)
+    assert repr(report) == ("Report(noise, convergence of mine: 2 problems of prefix-sums, size 8)")
+    heads = [line for line in str(report).splitlines() if line.startswith("model")]
+    assert heads[0].split() == ["model", "noise"]
+    assert len(heads) > 1
+    assert "tensor" not in str(report)
