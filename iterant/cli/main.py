@@ -7,12 +7,12 @@ iterant sample mazes --size 13
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
@@ -34,6 +34,11 @@ app = App(
     name="iterant",
     help="Small recurrent networks learn an algorithm on easy problems and solve far harder ones "
     "by thinking longer.",
+    usage="""Usage: iterant COMMAND
+
+  iterant solve mazes --size 59      watch a network think
+  iterant train prefix-sums          train one of your own in a minute or so
+  iterant COMMAND --help             examples, and every option""",
     version=lambda: version("iterant"),
     help_format="plaintext",
     # Failures are ours to print: one line, whoever found them.
@@ -42,21 +47,54 @@ app = App(
     suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
-# The task comes before the options: --size takes every word that follows it.
-app.command(sample, usage="Usage: iterant sample TASK [OPTIONS]")
-app.command(solve, usage="Usage: iterant solve TASK [PROBLEM…] [OPTIONS]")
-app.command(train, usage="Usage: iterant train TASK [OPTIONS]")
-app.command(analyze, usage="Usage: iterant analyze RUN… [OPTIONS]")
-app.command(evaluate, usage="Usage: iterant evaluate RUN… [OPTIONS]")
-app.command(reproduce, usage="Usage: iterant reproduce NAME [OPTIONS]")
-app.command(runs)
-app.command(info)
-app.command(data)
-app.command(bench)
-app.command(sweep)
-app.command(demo)
-app.command(export, usage="Usage: iterant export RUN --to onnx|hub [OPTIONS]")
-app.command(import_, name="import", usage="Usage: iterant import FILE --task TASK --out DIR")
+_SEE, _STUDY, _PAPER, _MORE = (
+    Group(title, sort_key=place)
+    for place, title in enumerate(
+        ("See it think", "Train and study networks", "The paper", "And more"), start=1
+    )
+)
+_COMMANDS: tuple[tuple[Group, Callable[..., None] | App, str, str], ...] = (
+    # The task comes before the options: --size takes every word that follows it.
+    (_SEE, solve, "solve", "TASK [PROBLEM…] [OPTIONS]"),
+    (_SEE, sample, "sample", "TASK [OPTIONS]"),
+    (_SEE, demo, "demo", "[OPTIONS]"),
+    (_STUDY, train, "train", "TASK [OPTIONS]"),
+    (_STUDY, evaluate, "evaluate", "RUN… [OPTIONS]"),
+    (_STUDY, analyze, "analyze", "RUN… [OPTIONS]"),
+    (_STUDY, runs, "runs", "[FOLDER]"),
+    (_STUDY, export, "export", "RUN --to onnx|hub [OPTIONS]"),
+    (_PAPER, reproduce, "reproduce", "NAME [OPTIONS]"),
+    (_PAPER, import_, "import", "FILE --task TASK --out DIR"),
+    (_MORE, sweep, "sweep", "FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR"),
+    (_MORE, bench, "bench", "COMMAND"),
+    (_MORE, data, "data", "COMMAND"),
+    (_MORE, info, "info", ""),
+)
+
+
+def _usage(name: str, words: str) -> str:
+    """How a command is called, and examples: those at the top of its module."""
+    module = sys.modules[f"iterant.cli.{'importing' if name == 'import' else name}"]
+    lines = (module.__doc__ or "").splitlines()
+    examples = [f"  {line}" for line in lines if f"iterant {name}" in line and "``" not in line]
+    shown = ["", *examples] if examples else []
+    return "\n".join([f"Usage: iterant {name} {words}".rstrip(), *shown])
+
+
+for _place, (_group, _command, _name, _words) in enumerate(_COMMANDS):
+    if isinstance(_command, App):
+        _command.group, _command.usage = (_group,), _usage(_name, _words)
+        _command.sort_key = _place
+        app.command(_command)
+    else:
+        app.command(
+            _command, name=_name, group=_group, usage=_usage(_name, _words), sort_key=_place
+        )
+app.register_install_completion_command(
+    group=_MORE, help="Let Tab complete commands and options in bash, zsh or fish."
+)
+for _flag in ("--help", "--version"):
+    app[_flag].group = (_MORE,)
 
 
 def find_own_modules() -> None:

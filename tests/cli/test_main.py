@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import iterant
-from iterant.cli.main import find_own_modules, run
+from iterant.cli.main import app, find_own_modules, run
 
 COMMAND = [sys.executable, "-m", "iterant"]
 
@@ -38,7 +39,7 @@ def code_of(words: Sequence[str]) -> object:
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     script = (
-        "import sys\nfrom iterant.cli.main import find_own_modules, run\n"
+        "import sys\nfrom iterant.cli.main import app, find_own_modules, run\n"
         f"try:\n    run({words!r})\n"
         "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
     )
@@ -53,6 +54,30 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for command in ("sample", "runs", "info", "data"):
         assert f" {command} " in shown
+
+
+@pytest.mark.parametrize("name", ["solve", "train", "evaluate", "import", "sweep", "data"])
+def test_help_begins_with_examples_that_are_right(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert code_of([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    before = shown.partition("╭")[0].splitlines()[1:]
+    examples = [line for line in before if line.startswith("  ")]
+    assert examples
+    for example in examples:
+        words = shlex.split(example[example.index("iterant") :])[1:]
+        app.parse_args(words, print_error=False, exit_on_error=False)
+
+
+def test_the_commands_stand_in_groups_the_first_ones_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert code_of(["--help"]) == 0
+    shown = capsys.readouterr().out
+    places = [shown.index(f"│ {word} ") for word in ("solve", "train", "reproduce", "info")]
+    assert places == sorted(places)
 
 
 def test_a_module_of_this_folder_is_found_after_all_others(
@@ -202,7 +227,7 @@ def test_an_interrupted_command_leaves_with_130() -> None:
         # Whoever starts the tests in the background has the signal ignored, here too.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
-        "from iterant.cli.main import find_own_modules, run\nrun(['sample', 'mazes'])"
+        "from iterant.cli.main import app, find_own_modules, run\nrun(['sample', 'mazes'])"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
