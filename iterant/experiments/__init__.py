@@ -8,6 +8,7 @@ campaign.py     working through units within a time
 ending.py       what ends a unit before its recipe does
 processes.py    the same with a process a unit
 records.py      what units left behind, one record each
+shape.py        whether a record holds what it should
 statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
 drawing.py      the figures

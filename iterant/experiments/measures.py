@@ -165,7 +165,7 @@ class Changes:
         return [
             [float("nan") if value is None else value for value in study["change"]]
             for study in found
-            if study
+            if isinstance(study, dict)  # else it is a count of problems
         ]
 
     def of(self, records: Sequence[Record]) -> Cell:

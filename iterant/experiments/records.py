@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
+from iterant.experiments.shape import NEEDED, fault_in
 from iterant.runs import append_line, is_torn, read_json, read_lines, write_json
 from iterant.runs.files import PathLike, make_folder, shown
 from iterant.runs.results import check_result, make_result
@@ -26,8 +27,6 @@ FOLDER = "results/runs"
 
 ENOUGH = 0.99
 """Training accuracy from which the paper counts a model as converged."""
-
-_OURS = ("model", "seed", "reduced", "finished", "training", "tests", "studies")
 
 
 @dataclass(frozen=True)
@@ -158,12 +157,10 @@ def _files(folder: Path) -> list[Path]:
 def _record(line: Any, file: Path, number: int) -> Record:
     where = f"{shown(file)}, record {number}"
     figures = check_result(line, where)["figures"]
-    missing = [key for key in _OURS if key not in figures]
-    if missing:
-        raise RunError(
-            f"{where} is a result, but not of a unit: {', '.join(missing)} missing; "
-            "keep other results elsewhere"
-        )
+    if not isinstance(figures, dict) or not any(name in figures for name in NEEDED):
+        raise RunError(f"{where} is a result, but not of a unit; keep other results elsewhere")
+    if fault := fault_in(figures):
+        raise RunError(f"{where}: {fault}; restore it from a copy, or remove it")
     return Record(
         model=figures["model"],
         seed=figures["seed"],

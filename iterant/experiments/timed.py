@@ -23,6 +23,7 @@ from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Accuracy, Peaks
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
+from iterant.experiments.shape import fault_in
 from iterant.runs import read_result
 from iterant.runs.files import PathLike, shown
 
@@ -66,7 +67,7 @@ def read_timed(results: PathLike) -> tuple[Timed, ...]:
     for file in sorted(Path(results).glob("*.json")):
         if not file.name.startswith((COMPARED, SHIPPED)):
             continue
-        for seconds, kind, record in _records(file):
+        for seconds, kind, record in _checked(file):
             group = found.setdefault((seconds, kind), {})
             same = (record.model, record.seed)
             if same in group:
@@ -79,6 +80,28 @@ def read_timed(results: PathLike) -> tuple[Timed, ...]:
         Timed(f"{seconds} s{kind}", Records(tuple(group[key] for key in sorted(group))))
         for (seconds, kind), group in sorted(found.items())
     )
+
+
+def _checked(file: Path) -> list[tuple[int, str, Record]]:
+    """Its networks, or one line about what is no such result."""
+    try:
+        found = list(_records(file))
+    except (KeyError, TypeError, AttributeError, IndexError) as failure:
+        fault = f"{type(failure).__name__}: {failure}"
+    else:
+        fault = next((fault_in(_whole(record)) for _, _, record in found), "")
+    if fault:
+        raise RunError(
+            f"{shown(file)} is not what scripts/compare-chess or scripts/train-chess write "
+            f"({fault}); restore it from a copy, or give it another name"
+        )
+    return found
+
+
+def _whole(record: Record) -> dict[str, Any]:
+    """As a file of records would have it."""
+    about = {"model": record.model, "seed": record.seed, "finished": True, "reduced": {}}
+    return {**about, **record.figures}
 
 
 def _records(file: Path) -> Iterator[tuple[int, str, Record]]:

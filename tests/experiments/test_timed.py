@@ -108,6 +108,18 @@ def test_they_count_in_no_other_table_and_are_drawn_apart(tmp_path: Path) -> Non
     assert save_by_time(EXPERIMENTS["fig-width"], read_timed(tmp_path), tmp_path / "f") == []
 
 
+@pytest.mark.parametrize(
+    "networks",
+    [{"dt": {}}, {"dt": None}, {"dt": network()}, {"dt": {**network(5), RANGE: None}},
+     {"dt": network(2000)}],
+)  # fmt: skip
+def test_a_damaged_result_is_named(tmp_path: Path, networks: dict[str, Any]) -> None:
+    compared(tmp_path, **networks)
+    with pytest.raises(RunError, match=r"compare-chess.json' is not what .* write") as caught:
+        read_timed(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 def test_the_script_and_the_reader_agree_on_names() -> None:
     text = (REPOSITORY / "scripts" / "compare-chess").read_text(encoding="utf-8")
     for name in NETWORKS:
