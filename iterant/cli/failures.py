@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -80,7 +81,9 @@ def usage(failure: CycloptsError) -> str:
     if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
         words = ", ".join(map(repr, failure.unused_tokens))
         return f"unexpected words: {words} (see {command} --help)"
-    text = str(failure).strip().rstrip(".")
+    # With a suggestion there is no need for the list, which is cut short besides.
+    text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", str(failure).strip())
+    text = text.rstrip(".")
     return f"{text[:1].lower()}{text[1:]} (see {command} --help)"
 
 

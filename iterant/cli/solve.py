@@ -10,6 +10,8 @@ iterant solve chess games.pgn --save answers.json
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -168,6 +170,13 @@ def network(task: Task, word: str | None, device: str) -> Net:
     return load(task.spec.name if word is None else word, device)
 
 
+def _options() -> list[str]:
+    """What may be written with two hyphens."""
+    names_of = inspect.signature(solve).parameters.values()
+    flags = [one.name for one in names_of if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    return [f"--{flag.replace('_', '-')}" for flag in [*flags, "no-live", "rule", "help"]]
+
+
 def _found(
     task: Task, words: tuple[str, ...], size: str | None, seed: int, count: int, *, pgn: bool
 ) -> Gathered:
@@ -176,7 +185,9 @@ def _found(
 
     # A lone - is a problem's place, so words that begin with one come this far.
     if strange := [word for word in words if word.startswith("-") and word != "-"]:
-        raise UsageError(f"unknown option: {strange[0]} (see iterant solve --help)")
+        near = difflib.get_close_matches(strange[0].partition("=")[0], _options(), n=1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown option: {strange[0]}{hint} (see iterant solve --help)")
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")

@@ -107,7 +107,10 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["smaple"], 'Did you mean "sample"?'),
         (["data", "ches"], 'Did you mean "chess"?'),
+        (["smaple"], '"sample"? (see iterant --help)'),
         (["sample", "mazes", "--sise", "9"], "Did you mean --size?"),
+        (["solve", "mazes", "--sise", "9"], "Did you mean --size? (see iterant solve --help)"),
+        (["solve", "mazes", "--quick"], "unknown option: --quick (see iterant solve --help)"),
         (["sample", "maze"], "did you mean 'mazes'?"),
         (["sample"], "TASK requires an argument (see iterant sample --help)"),
         (["sample", "mazes", "--size"], "--size requires at least 1"),
