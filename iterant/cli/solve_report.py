@@ -42,7 +42,7 @@ from iterant.draw.pictures import check_png, save_png
 from iterant.draw.terminal import squeezed, terminal
 from iterant.draw.thinking import SIDE_BY_SIDE, lasting, outcome, thinking
 from iterant.errors import UsageError
-from iterant.runs.files import shown, write_json
+from iterant.runs.files import check_place, shown, write_json
 from iterant.solving import Solution
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
@@ -71,11 +71,7 @@ def check_target(path: Path) -> Path:
                 f"try {shown(path.with_suffix('.gif') if path.name else Path('thinking.gif'))}"
             )
         return check_png(path)
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"cannot write {shown(path)}: there is no folder {shown(path.parent)}; make it first"
-        )
-    return path
+    return check_place(path)
 
 
 class Report:

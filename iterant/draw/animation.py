@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.errors import RunError, UsageError
-from iterant.runs.files import PathLike, shown, write_atomic
+from iterant.runs.files import PathLike, check_place, shown, write_atomic
 
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""
@@ -40,13 +40,7 @@ def check_animation(path: PathLike) -> Path:
     target = Path(path)
     if target.suffix.lower() not in MOVING:
         raise UsageError(f"animations are written as .gif or .mp4, got {shown(path)}")
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"cannot write {shown(path)}: there is no folder {shown(target.parent)}; "
-            "make it first or choose another"
-        )
-    if target.is_dir():
-        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
+    check_place(target)
     if target.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
         raise UsageError(
             f"writing {shown(path)} needs the program ffmpeg, which is not on the PATH; install it "

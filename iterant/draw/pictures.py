@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from iterant.draw.sheet import sheet
 from iterant.errors import UsageError
-from iterant.runs.files import PathLike, shown, write_atomic
+from iterant.runs.files import PathLike, check_place, shown, write_atomic
 from iterant.tasks.protocol import Description
 
 if TYPE_CHECKING:
@@ -59,14 +59,7 @@ def check_png(path: PathLike) -> Path:
             f"pictures are written as .png, got {shown(path)}; "
             f"try {shown(target.with_suffix('.png') if target.name else target / 'picture.png')}"
         )
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"cannot write {shown(path)}: there is no folder {shown(target.parent)}; "
-            "make it first or choose another"
-        )
-    if target.is_dir():
-        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
-    return target
+    return check_place(target)
 
 
 def show(description: Description, ax: Axes | None = None) -> Axes:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.draw.animation import check_animation, save_animation
+from iterant.draw.pictures import check_png
 from iterant.errors import RunError, UsageError
 
 
@@ -76,6 +77,17 @@ def test_a_place_that_cannot_be_written_is_refused_before_work(
     with pytest.raises(UsageError) as caught:
         check_animation(tmp_path / name)
     assert said in str(caught.value)
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked as the system answers people; who runs the tests may be allowed everything."""
+    monkeypatch.setattr(os, "access", lambda place, mode: (place, mode) != (tmp_path, os.W_OK))
+    with pytest.raises(UsageError, match="nothing may be written into the folder"):
+        check_animation(tmp_path / "film.gif")
+    with pytest.raises(UsageError, match="nothing may be written into the folder"):
+        check_png(tmp_path / "picture.png")
 
 
 @pytest.mark.parametrize(("frames", "milliseconds"), [([], 100), ([bar(0)], 1)])
