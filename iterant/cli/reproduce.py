@@ -137,7 +137,8 @@ def _list(records: Records, timed: Sequence[Timed], screen: Console) -> None:
             if row[ours] or row[theirs] != "–":
                 table.add_row(_who(row), row[ours] or "not run", row[theirs])
         for row in timed_rows(one, timed)[1:]:
-            table.add_row(f"{_who(row)}, trained for {row[3]}", row[4], row[-1])
+            who = _who([row[0], row[1], row[4]])
+            table.add_row(f"{who}, trained for {row[2]}", row[5], row[-1])
         screen.print(table if table.row_count else "  no number yet, and none in the paper")
         screen.print()
 

@@ -21,7 +21,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Value, summary
-from iterant.experiments.timed import Timed
+from iterant.experiments.timed import Timed, setting
 from iterant.nets.catalogue import paper_net
 from iterant.runs import write_atomic
 from iterant.runs.files import PathLike, make_folder
@@ -53,14 +53,27 @@ def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLi
     """The same of networks that had a time each, in a picture of its own."""
     panels = []
     for panel in experiment.panels:
-        sets = [(group.told, _lines(panel, group.records, group.told)) for group in groups]
+        sets = [(group.told, _timed_lines(panel, group)) for group in groups]
         (told, first), *others = [one for one in sets if one[1]] or [("", [])]
         # As far as the networks with the least time go; the others are strokes of another kind.
         reach = max((line.trace.x[-1] for line in first), default=0.0)
         more = [replace(_until(line, reach), stroke=_OTHER) for _, some in others for line in some]
-        least = [replace(line, label=line.label.removesuffix(f", {told}")) for line in first]
+        least = [replace(line, label=line.label.replace(f", {told}", "")) for line in first]
         panels.append((replace(panel, title=f"{panel.title}, {told} of training"), least + more))
     return _saved(panels, f"{experiment.name}-{BY_TIME}", folder)
+
+
+def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
+    """The lines of networks of one time; with their settings where these differ."""
+    if not group.mixed:
+        return _lines(panel, group.records, group.told)
+    lines = []
+    for key in panel.models:
+        mine = Records(group.records.of(key))
+        for line in _lines(panel, mine, group.told):
+            told = "" if line.marker else f", {setting(mine.all[0])}"
+            lines.append(replace(line, label=line.label + told))
+    return lines
 
 
 def _until(line: Line, reach: float) -> Line:

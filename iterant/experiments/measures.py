@@ -101,8 +101,12 @@ class Accuracy:
         return f"{self.which} accuracy"
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean."""
-        return _both(records, lambda record: record.accuracy(self.which))
+        """The mean, no surer than the number of problems allows."""
+
+        def judged(record: Record) -> int:
+            return int(record.figures["training"].get(self.which, {}).get("of", 0))
+
+        return _both(records, lambda record: record.accuracy(self.which), problems=judged)
 
 
 @dataclass(frozen=True)
@@ -241,9 +245,15 @@ def _peaks(
     return Cell(every.height, None if fit is None else fit.height, every.step, text)
 
 
-def _both(records: Sequence[Record], take: Any, scale: float = 100.0) -> Cell:
+def _both(
+    records: Sequence[Record],
+    take: Any,
+    scale: float = 100.0,
+    problems: Callable[[Record], int] = lambda record: 0,
+) -> Cell:
     def over(some: Sequence[Record]) -> Summary | None:
         values = [take(record) for record in some]
-        return summary([scale * value for value in values if value is not None])
+        found = [scale * value for value in values if value is not None]
+        return summary(found, sum(map(problems, some)))
 
     return Cell(over(records), over([record for record in records if record.converged]))

@@ -100,8 +100,11 @@ class Records:
         return Records(tuple(one for one in self.all if not one.reduced))
 
     def unfinished(self) -> tuple[Record, ...]:
-        """Runs that their time did not suffice for."""
-        return tuple(one for one in self.all if not one.finished)
+        """Runs that their time did not suffice for, and that nobody has finished since."""
+        done = self.names
+        return tuple(
+            one for one in self.all if not one.finished and f"{one.model}-s{one.seed}" not in done
+        )
 
     @property
     def names(self) -> set[str]:

@@ -18,7 +18,7 @@ from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
 from iterant.experiments.singles import singles_section
 from iterant.experiments.statistics import Summary, Value, verdict
-from iterant.experiments.timed import ABOUT, Timed, read_timed, timed_rows
+from iterant.experiments.timed import Timed, read_timed, remarks, timed_rows
 from iterant.runs.files import PathLike
 from iterant.runs.plain import plain
 from iterant.training.recipe import Recipe
@@ -131,7 +131,8 @@ def section(experiment: Experiment, records: Records, timed: Sequence[Timed] = (
         lines += _picture(experiment.title, experiment.name)
     lines += _table(rows_of(experiment, records))
     if by_time := timed_rows(experiment, timed):
-        lines += [ABOUT, ""]
+        for remark in remarks(experiment, timed):
+            lines += [remark, ""]
         if has_figure(experiment, *(group.records for group in timed)):
             lines += _picture(
                 f"{experiment.title}, trained for a time", f"{experiment.name}-{BY_TIME}"

@@ -21,7 +21,7 @@ from iterant.errors import RunError
 from iterant.evaluation.curve import wilson
 from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Accuracy, Peaks
-from iterant.experiments.models import MODELS
+from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.shape import fault_in
 from iterant.runs import read_result
@@ -40,15 +40,21 @@ NETWORKS = {
 }
 """What those results call the models."""
 
-HEAD = ["model", "α", "measured", "trained for", "solved", "95 % over puzzles", "at the end",
-        "seeds", "the paper (its recipe, its puzzles)"]  # fmt: skip
+HEAD = ["model", "α", "trained for", "setting", "measured", "solved", "95 % over puzzles",
+        "at the end", "seeds", "the paper (its recipe, its puzzles)"]  # fmt: skip
 
 ABOUT = (
     "**Trained for a time, not by the paper's recipe.** Every network had the seconds given here, "
-    "of one H200, instead of 120 epochs: half of the paper's width, our optimiser and loss, "
-    "bounded features unless it says otherwise, and puzzles that are not the paper's "
-    "([chess](docs/chess.md)). The paper's values stand beside so that they need not be looked "
-    "up; a difference from them says nothing. What can be compared are rows of one time."
+    "of one H200, instead of 120 epochs: half of the paper's width, our optimiser and loss, and "
+    "puzzles that are not the paper's ([chess](docs/chess.md)). The paper's values stand beside so "
+    "that they need not be looked up; a difference from them says nothing."
+)
+MIXED = (
+    "**The order of these rows does not say which network is better**: they were not all trained "
+    "at the same rate or with the same features (see “setting”), and a rate that suits one holds "
+    "another back. DT and the feed-forward network learned nothing at the rate of the rows with "
+    "recall, which were probably held back by it, too, and have still to be run at the lower one. "
+    "What a row loses from its peak to the end is its own."
 )
 
 
@@ -57,18 +63,34 @@ class Timed:
     """Networks that had the same time."""
 
     told: str
-    """``75 s``, ``75 s, unbounded features``"""
+    """``75 s``"""
     records: Records
+    notes: tuple[str, ...] = ()
+    """What its results say of how they came about"""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the paper's networks were trained in different settings; ours has its own."""
+        theirs = [one for one in self.records.all if MODELS[one.model].word != OURS]
+        return len({setting(record) for record in theirs}) > 1
+
+
+def setting(record: Record) -> str:
+    """Its rate, and whether its features were kept within bounds."""
+    given = record.figures["training"]["setting"]
+    return f"rate {given['rate']:g}, {'bounded' if given['bounded'] else 'unbounded'} features"
 
 
 def read_timed(results: PathLike) -> tuple[Timed, ...]:
     """All of a folder of results, the shortest time first."""
-    found: dict[tuple[int, str], dict[tuple[str, int], Record]] = {}
+    found: dict[int, dict[tuple[str, int], Record]] = {}
+    notes: dict[int, list[str]] = {}
     for file in sorted(Path(results).glob("*.json")):
         if not file.name.startswith((COMPARED, SHIPPED)):
             continue
-        for seconds, kind, record in _checked(file):
-            group = found.setdefault((seconds, kind), {})
+        for seconds, note, record in _checked(file):
+            group = found.setdefault(seconds, {})
+            notes.setdefault(seconds, []).extend([note] if note else [])
             same = (record.model, record.seed)
             if same in group:
                 raise RunError(
@@ -77,8 +99,12 @@ def read_timed(results: PathLike) -> tuple[Timed, ...]:
                 )
             group[same] = record
     return tuple(
-        Timed(f"{seconds} s{kind}", Records(tuple(group[key] for key in sorted(group))))
-        for (seconds, kind), group in sorted(found.items())
+        Timed(
+            f"{seconds} s",
+            Records(tuple(group[key] for key in sorted(group))),
+            tuple(dict.fromkeys(notes[seconds])),
+        )
+        for seconds, group in sorted(found.items())
     )
 
 
@@ -105,7 +131,7 @@ def _whole(record: Record) -> dict[str, Any]:
 
 
 def _records(file: Path) -> Iterator[tuple[int, str, Record]]:
-    """Every network of a result: its seconds, what is unusual, and its record."""
+    """Every network of a result: its seconds, what the result says of itself, and its record."""
     result = read_result(file)
     figures = result["figures"]
     if file.name.startswith(COMPARED):
@@ -115,7 +141,6 @@ def _records(file: Path) -> Iterator[tuple[int, str, Record]]:
         seconds = sum(part["seconds"] for name, part in figures.items() if name.startswith("with "))
         networks = {NETWORKS["recall-pool"]: figures}
     for model, part in networks.items():
-        kind = "" if part["recipe"]["bounded"] else ", unbounded features"
         record = Record(
             model=model,
             seed=result["seed"],
@@ -124,17 +149,18 @@ def _records(file: Path) -> Iterator[tuple[int, str, Record]]:
             figures=_figures(part),
             file=file,
         )
-        yield round(seconds), kind, record
+        yield round(seconds), figures.get("provenance", ""), record
 
 
 def _figures(part: Mapping[str, Any]) -> dict[str, Any]:
     """As records have them."""
     depth = part["recipe"]["iterations"]
-    training = {
+    training: dict[str, Any] = {
         name: {"solved": part[key]["solved by iteration"][:depth][-1], "of": part[key]["problems"]}
         for name, key in (("train", "train"), ("validation", "held out"))
         if key in part
     }
+    training["setting"] = {name: part["recipe"][name] for name in ("rate", "bounded")}
     tests = {}
     for name, test in part.items():
         size = name.removeprefix("size ")
@@ -144,6 +170,16 @@ def _figures(part: Mapping[str, Any]) -> dict[str, Any]:
         if (sure := "solved by the most confident") in test:
             tests[size][sure] = test[sure]
     return {"training": training, "tests": tests, "studies": {}}
+
+
+def remarks(experiment: Experiment, groups: Sequence[Timed]) -> list[str]:
+    """What has to be said of the rows of an experiment, a paragraph each."""
+    shown_models = {row.model for row in experiment.rows}
+    here = [
+        group for group in groups if any(one.model in shown_models for one in group.records.all)
+    ]
+    said = [f"{group.told}: {note}." for group in here for note in group.notes]
+    return [ABOUT, *([MIXED] if any(group.mixed for group in here) else []), *said]
 
 
 def timed_rows(experiment: Experiment, groups: Sequence[Timed]) -> list[list[str]]:
@@ -167,8 +203,9 @@ def _cells(row: Row, group: Timed) -> list[str] | None:
     return [
         model.label,
         "" if model.alpha is None or model.label == "FF" else f"{model.alpha:g}",
-        row.measure.title,
         group.told,
+        " / ".join(dict.fromkeys(map(setting, records))),
+        row.measure.title,
         f"{cell.every.mean:.2f}{error} %{step}",
         _interval(cell.every.mean, row.measure, records),
         _end(row.measure, records),

@@ -48,6 +48,19 @@ def test_a_run_that_broke_down_solves_nothing(tmp_path: Path) -> None:
     assert (row["seeds"], row["converged"], row["of them"]) == ("2", "90.00 %", "1 of 2")
 
 
+@pytest.mark.parametrize(("of", "told"), [(100, "no difference shown"), (10**6, "above")])
+def test_an_accuracy_is_no_surer_than_its_problems_allow(
+    tmp_path: Path, of: int, told: str
+) -> None:
+    # All of them right, from every seed: how far from 99.98 % that is depends on how many.
+    fit = {"solved": of, "of": of}
+    for seed in range(3):
+        keep(tmp_path, "sums-dt-a0", seed, [1], training={"train": fit, "validation": fit})
+    row = cells(read_records(tmp_path), "table-in-distribution", "DT", "0")
+    assert (row["measured"], row["all seeds"]) == ("train accuracy", "100.00 ± 0.00 %")
+    assert row["all seeds beside it"] == told
+
+
 def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
     keep(tmp_path, "sums-recall-a1", 0, [50])
     records = read_records(tmp_path)
@@ -71,6 +84,8 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     assert "- sums-recall-a1: seed 0, 1, 2, 3, 4; planned 5\n" in page
     keep(tmp_path / "runs", "sums-n0", 1, [50])
     assert "- sums-n0: seed 0, 2; planned 3\n" in results_page(tmp_path)
+    keep(tmp_path / "runs" / "again", "sums-n0", 0, [60])
+    assert "| sums-n0-s0 |" not in results_page(tmp_path), "it has been finished since"
     assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
 
 
