@@ -150,17 +150,21 @@ def converge(
         features = _Returns(longest, lambda old, new: moved(old, new) <= tolerance * _norm(new))
         decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
         before = state.features
+        # Kept where it is computed: a GPU that others share would be waited for at every step.
+        sums, sounds = (torch.zeros(steps, dtype=torch.float64, device=given.device) for _ in "ab")
         for thought in think(fast, given, steps=steps, state=state):
             change = moved(before, thought.features)
             sound = torch.isfinite(change)
-            total[thought.step - 1] += float(change[sound].sum())
-            counted[thought.step - 1] += int(sound.sum())
+            sums[thought.step - 1] = change.masked_fill(~sound, 0.0).sum()
+            sounds[thought.step - 1] = sound.sum()
             before = thought.features
             if thought.step > steps - 3 * longest:
                 judge = thought.step > steps - 2 * longest
                 features.see(thought.features, judge=judge)
                 decoded.see(thought.prediction, judge=judge)
             tick(place * steps + thought.step, len(pieces) * steps)
+        total += sums.cpu()
+        counted += sounds.cpu()
         broken = ~is_finite(before)
         periods.append(features.periods(broken))
         answers.append(decoded.periods(broken))

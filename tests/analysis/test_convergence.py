@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from asking import Questions
 from exact import exact_prefix_sums, poisoned, two_cycle
 from thinkers import Ticking
 from torch import Tensor
@@ -143,3 +144,12 @@ def test_only_a_few_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_told_is_refused(change: Callable[[], Convergence], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         change()
+
+
+def test_a_device_is_not_asked_at_every_iteration() -> None:
+    batch, asked = TASK.sample(8, size=10, seed=1), []
+    for steps in (40, 80):
+        with Questions() as questions:
+            converge(exact_prefix_sums(), TASK, batch, steps=steps)
+        asked.append(questions.count)
+    assert asked[0] == asked[1] > 0

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from asking import Questions
 from exact import exact_prefix_sums
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from iterant.evaluation import judge, judging
 from iterant.evaluation.moments import OfCard, moments_of
@@ -17,23 +16,6 @@ from iterant.halting import Fixed, MostConfident, Rule
 from iterant.tasks.prefix_sums import PrefixSums
 
 TASK = PrefixSums()
-
-
-class Questions(TorchFunctionMode):
-    """Counts what a program waits for a GPU for: numbers that it wants to see."""
-
-    ASKING = frozenset(
-        {Tensor.cpu, Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.nonzero,
-         Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func in self.ASKING
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
