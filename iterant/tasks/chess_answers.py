@@ -3,7 +3,7 @@
     >>> tell_move(batch, 0, prediction)
     'd1d8'
     >>> judge_move(batch, 0, prediction)
-    Verdict(keeps=True, words='legal')
+    Verdict(keeps=True, words='rook d1 to d8, legal')
 
 Shapes: N positions, grids (N, 8, 8) as in `iterant.tasks.boards`.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from iterant.errors import MissingExtra, TaskError
 from iterant.tasks.answers import Verdict
 from iterant.tasks.boards import boards_from_planes, square_at
-from iterant.tasks.diagrams import as_move, diagram, move_text
+from iterant.tasks.diagrams import as_move, diagram, move_text, move_words
 from iterant.tasks.legality import assumed, best_legal, is_legal
 from iterant.tasks.positions import Position, parse_fen
 from iterant.tasks.protocol import Batch, Description
@@ -71,14 +71,17 @@ def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
     move = as_move(_marked(prediction[index], black), position.board, black)
     if move is None:
         return Verdict(False, "no move: not one piece of the side to move and one other square")
+    words = move_words(position.board, move, position.en_passant)
     try:
         legal = is_legal(position, *move)
     except MissingExtra:
         return Verdict(
-            None, "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
+            None,
+            f"{words}; whether it is legal was not looked at: that needs "
+            "pip install 'iterant[chess]'",
         )
-    said = assumed(position)
-    return Verdict(legal, ("legal" if legal else "not legal") + (f" ({said})" if said else ""))
+    said = f" ({assumed(position)})" if assumed(position) else ""
+    return Verdict(legal, f"{words}, {'legal' if legal else 'not legal'}{said}")
 
 
 def restrict_move(batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:

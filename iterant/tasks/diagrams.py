@@ -21,6 +21,8 @@ Move = tuple[int, int]
 """Origin and destination, a1 = 0."""
 
 ANSWER, RIGHT, WRONG = "#2e7d32", "#1f77b4", "#c62828"
+_NAMES = {".": "", "k": "king", "q": "queen", "b": "bishop", "n": "knight", "r": "rook",
+          "p": "pawn"}  # fmt: skip
 _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
 _LIGHT, _DARK = (240, 217, 181), (181, 136, 99)
 _MARK = (246, 226, 80)
@@ -43,6 +45,24 @@ def move_text(squares: list[int], board: NDArray[np.uint8], black: bool) -> str:
         return f"{len(squares)} squares, no move"
     names = " and ".join(square_name(square) for square in squares)
     return f"{names or 'no square'}, no move"
+
+
+def move_words(board: NDArray[np.uint8], move: Move, passed: str | None = None) -> str:
+    """A move as people say it: ``rook d1 takes queen d8``; the page says the same.
+
+    ``passed`` is the square that a pawn has just passed. Whether it is check is not looked at.
+    """
+    origin, goal = move
+    piece, other = (_NAMES[LETTERS[board[square]].lower()] for square in move)
+    start, end = square_name(origin), square_name(goal)
+    aside = (goal & 7) - (origin & 7)
+    if piece == "king" and start in ("e1", "e8") and abs(aside) == 2 and start[1] == end[1]:
+        return f"king {start} castles to {end}"
+    if piece == "pawn" and aside and end == passed:
+        return f"pawn {start} takes pawn {end[0]}{start[1]} en passant"
+    doing = f"takes {other} {end}" if other else f"to {end}"
+    promoted = " and is promoted" if piece == "pawn" and end[1] in "18" else ""
+    return f"{piece} {start} {doing}{promoted}"
 
 
 def diagram(

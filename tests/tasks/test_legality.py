@@ -50,6 +50,33 @@ def test_the_rules(fen: str, text: str, legal: bool) -> None:
     assert TASK.tell(batch, 0, marked) == text  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("fen", "text", "words"),
+    [
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "king e1 castles to g1, legal"),
+        ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "e1g1", "king e1 castles to g1, not legal"),
+        ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8c8", "king e8 castles to c8, legal"),
+        ("4k3/8/8/8/8/5K2/8/8 w - - 0 1", "f3h3", "king f3 to h3, not legal"),
+        ("7k/8/8/8/8/8/8/K7 b - - 0 1", "h8b7", "king h8 to b7, not legal"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", "pawn e5 takes pawn d5 en passant, legal"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - - 0 1", "e5d6", "pawn e5 to d6, not legal"),
+        ("4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 1", "e4d3", "pawn e4 takes pawn d4 en passant, legal"),
+        ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7a8", "pawn a7 to a8 and is promoted, legal"),
+        ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7b8",
+         "pawn a7 takes rook b8 and is promoted, legal"),
+        ("8/8/8/8/8/7k/p7/K7 b - - 0 1", "h3h2", "king h3 to h2, legal"),
+        ("3qk3/8/8/8/8/8/8/3QK3 w - - 0 1", "d1d8", "queen d1 takes queen d8, legal"),
+    ],
+)  # fmt: skip
+def test_a_move_is_said_as_people_say_it(fen: str, text: str, words: str) -> None:
+    batch = TASK.encode(fen)
+    origin, destination = move(text)
+    marked = targets(
+        torch.tensor([origin | destination << 6]), torch.from_numpy(batch.extras["black"])
+    )
+    assert TASK.verdict(batch, 0, marked).words == words  # type: ignore[attr-defined]
+
+
 def test_squares_that_are_no_move_are_said_to_be_none() -> None:
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - 0 1")
     verdict = TASK.verdict(batch, 0, torch.zeros(1, 8, 8).long())  # type: ignore[attr-defined]

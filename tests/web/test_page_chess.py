@@ -12,6 +12,8 @@ import torch
 import iterant
 from iterant.errors import TaskError
 from iterant.tasks.chess_answers import tell_move
+from iterant.tasks.diagrams import as_move, move_words
+from iterant.tasks.positions import parse_fen, square_number
 from iterant.zoo import shipped
 from web.browsing import Visit
 
@@ -105,7 +107,11 @@ MOVES = (
     (WHITE, "d1d8", "rook d1 to d8"),
     ("3rk3/8/8/8/8/8/8/K2R4 w - -", "d1d8", "rook d1 takes rook d8"),
     ("r3k2r/8/8/8/8/8/8/4K3 b kq -", "e8g8", "king e8 castles to g8"),
-    ("8/P6k/8/8/8/8/7p/K7 b - -", "h2h1", "pawn h2 to h1 and becomes another piece"),
+    ("8/P6k/8/8/8/8/7p/K7 b - -", "h2h1", "pawn h2 to h1 and is promoted"),
+    ("1r5k/P7/8/8/8/8/8/K7 w - -", "a7b8", "pawn a7 takes rook b8 and is promoted"),
+    ("4k3/8/8/3pP3/8/8/8/4K3 w - d6", "e5d6", "pawn e5 takes pawn d5 en passant"),
+    ("4k3/8/8/8/3Pp3/8/8/4K3 b - d3", "e4d3", "pawn e4 takes pawn d4 en passant"),
+    ("4k3/8/8/3pP3/8/8/8/4K3 w - d6", "e5e6", "pawn e5 to e6"),
     (WHITE, "g8f7", None),
     (WHITE, "d1a1", None),
 )
@@ -115,6 +121,10 @@ def test_a_move_is_said_in_words(visit: Visit) -> None:
     visit.show(CHESS)
     for fen, move, words in MOVES:
         assert visit.page.evaluate(IN_WORDS, [fen, move]) == {"words": words, "legal": bool(words)}
+        position = parse_fen(fen)
+        two = [square_number(move[:2]), square_number(move[2:])]
+        own = as_move(two, position.board, position.black_to_move)
+        assert words == (own and move_words(position.board, own, position.en_passant))
 
 
 IN_WORDS = """async ([fen, move]) => {
@@ -148,6 +158,7 @@ BAD = (
 
 def test_a_bad_position_is_said_and_changes_nothing(visit: Visit) -> None:
     visit.show(CHESS)
+    visit.settle(CHESS)  # what it says when it settles would stand in the place of the words
     before = visit.panel(CHESS, "panel.position.board.join()")
     for fen, said in BAD:
         paste(visit, fen)
@@ -188,8 +199,12 @@ def test_the_mover_sits_at_the_bottom_of_a_board_that_players_know(visit: Visit)
 
 def test_the_puzzles_move_is_shown_on_demand(visit: Visit) -> None:
     visit.show(CHESS)
+    visit.settle(CHESS)
+    visit.panel(CHESS, "(thinker.history.before = true)")
     visit.page.select_option("[data-is=choice]", "1")
-    visit.wait("iterant.panels.chess.move === 'h5h7'")
+    visit.wait("!iterant.panels.chess.thinker.history.before")
+    assert visit.panel(CHESS, "panel.move") == "h5h7"
+    visit.settle(CHESS)
     visit.page.check("#panel-chess [data-is=truth]")
     assert "The puzzle's move is queen h5 takes pawn h7" in visit.words
     assert visit.page.locator(".square.wanted").count() == 2

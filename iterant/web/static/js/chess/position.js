@@ -82,9 +82,13 @@ export class Position {
   words(from, to) {
     const piece = (place) => PIECES[this.board[place].toLowerCase()];
     const [start, end] = [from, to].map(squareName);
-    if (piece(from) === "king" && Math.abs(to - from) === 2) return `king ${start} castles to ${end}`;
+    const home = from === 4 || from === 60;
+    if (piece(from) === "king" && home && Math.abs(to - from) === 2) return `king ${start} castles to ${end}`;
+    if (piece(from) === "pawn" && to === this.passing && (to - from) % 8) {
+      return `pawn ${start} takes pawn ${end[0]}${start[1]} en passant`;
+    }
     const doing = this.board[to] ? `takes ${piece(to)} ${end}` : `to ${end}`;
-    const reached = piece(from) === "pawn" && (to < 8 || to >= 56) ? " and becomes another piece" : "";
+    const reached = piece(from) === "pawn" && (to < 8 || to >= 56) ? " and is promoted" : "";
     return `${piece(from)} ${start} ${doing}${reached}`;
   }
 }
