@@ -130,6 +130,14 @@ def test_a_wrong_list_is_refused_before_anything_begins(lease: Lease, line: str,
     assert not lease.at.exists()
 
 
+def test_what_is_too_large_stays_and_is_named(lease: Lease) -> None:
+    lease.start("gpu a 5 head -c 3000000 /dev/zero > $HERE/large; echo 1 > $HERE/small.json")
+    lease.ended()
+    text = lease.say("collect", "--out", "out", "--most", "2")
+    assert text.startswith("no room for jobs/a/large\n")
+    assert set(lease.packed()) == {"a/small.json", "a/log"}
+
+
 def test_a_folder_is_used_once(lease: Lease) -> None:
     lease.start("gpu a 5 true")
     lease.ended()
