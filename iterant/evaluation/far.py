@@ -60,9 +60,13 @@ class Far:
         }  # fmt: skip
 
 
-def judge_far(net: Net, task: Task, batch: Batch, steps: int) -> Far:
-    """Look after so many iterations and after twice as many."""
-    if isinstance(net, LocalRule):
+def judge_far(net: Net, task: Task, batch: Batch, steps: int, *, everywhere: bool = False) -> Far:
+    """Look after so many iterations and after twice as many.
+
+    ``everywhere``: let a local rule compute all squares, too; on a GPU that is the faster way where
+    squares are restless until news reaches them.
+    """
+    if isinstance(net, LocalRule) and not everywhere:
         return _where_it_changes(net, task, batch, steps)
     return _everywhere(net, task, batch, steps)
 

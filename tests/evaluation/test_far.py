@@ -45,3 +45,6 @@ def test_a_local_rule_is_judged_as_if_it_thought_everywhere() -> None:
     assert far.solved - far.lost <= far.solved_at_twice
     assert far.prediction is not None
     assert torch.equal(mazes.solved(far.prediction, batch), plain.right)
+    whole = judge_far(net, mazes, batch, 9, everywhere=True)
+    assert (whole.solved, whole.solved_at_twice) == (far.solved, far.solved_at_twice)
+    assert whole.figures()["thinking"] == "everywhere" != far.figures()["thinking"]
