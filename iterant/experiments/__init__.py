@@ -13,6 +13,7 @@ statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours
+every_seed.py   our own recipes from every seed
 singles.py      single runs that are no records
 timed.py        networks that had a time each instead of the paper's epochs
 report.py       RESULTS.md

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
 from iterant.experiments.drawing import BY_TIME, has_figure
+from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import SEEDS
@@ -165,7 +166,7 @@ def results_page(results: PathLike) -> str:
     parts += [section(one, records, timed) for one in EXPERIMENTS.values()]
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
-    parts += [text for text in (singles_section(results),) if text]
+    parts += [text for text in (every_seed_section(results), singles_section(results)) if text]
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
     if older := by_older_recipes(records):

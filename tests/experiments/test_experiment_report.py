@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_up import keep
@@ -11,6 +12,8 @@ from made_up import keep
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.drawing import save_figure
+from iterant.experiments.every_seed import RESULTS as EVERY_SEED
+from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.reference import Reference
@@ -176,9 +179,27 @@ def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
     assert "| ours, 3,570 parameters | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |" in text
 
 
+def test_every_seed_counts_beside_the_papers_best(tmp_path: Path) -> None:
+    assert every_seed_section(tmp_path) == ""
+    seeds: dict[str, Any] = {
+        str(seed): {"parameters": 622, "state": "finished", "59:1000:1500": {
+            "problems": 1000, "solved": solved, "solved at twice": 900, "iterations": 1500}}
+        for seed, solved in enumerate([1000, 990, 980])
+    }  # fmt: skip
+    seeds["3"] = {"not tested": "it broke down"}
+    figures = {"recipe": {"net": "local-rule"}, "seeds": seeds}
+    write_result(EVERY_SEED[1], figures, seed=[0, 1, 2, 3], folder=tmp_path)
+    text = every_seed_section(tmp_path)
+    assert (
+        "| local-rule, 622 parameters | 59 | 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 "
+        "| 1,000 | 97.30 ± 0.68 % at 984 | no difference shown |"
+    ) in text
+    assert text in results_page(tmp_path)
+
+
 def test_every_file_that_is_pointed_to_is_there() -> None:
     for one in EXPERIMENTS.values():
-        for name in (*one.see, *SINGLES):
+        for name in (*one.see, *SINGLES, *EVERY_SEED):
             assert (REPOSITORY / "results" / f"{name}.json").exists()
 
 
