@@ -41,6 +41,8 @@ class Lane:
     """When the report came"""
     losses: list[float] = field(default_factory=list)
     accuracies: list[float] = field(default_factory=list)
+    measured: list[str] = field(default_factory=list)
+    """What a plain line said last of accuracy: it is said again when it is another"""
     ended: str = ""
 
     def begin(self, title: str, folder: Path, report: Report) -> None:
@@ -108,12 +110,17 @@ class Board:
         report = lane.report
         if report is None:
             return
+        measured = [
+            *_together("accuracy", accuracy(report), ", "),
+            *_together("monitoring", watched(report), "; "),
+        ]
+        news = measured != lane.measured or bool(lane.ended)
+        lane.measured = measured
         parts = [
             f"epoch {report.epoch} of {report.epochs}",
             f"update {report.update:,} of {report.updates:,}",
             *([f"loss {report.loss:.4g}"] if lane.losses else []),
-            *_together("accuracy", accuracy(report), ", "),
-            *_together("monitoring", watched(report), "; "),
+            *(measured if news else []),
             *pace(report, None if lane.ended else report.seconds_left),
         ]
         self.say(f"{self.name(lane)}{', '.join(parts)}")

@@ -189,6 +189,8 @@ def test_plain_lines_keep_a_pause_and_the_end_is_always_said() -> None:
     assert rows[1].startswith("epoch 1 of 4, update 40 of 160, loss 0.0213, accuracy 99.9 % at m")
     assert "monitoring 48: 25.0 % at 2m" in rows[1]
     assert rows[1].endswith("4.0 steps/s, 0:30 left")
+    assert rows[2] == "epoch 1 of 4, update 40 of 160, loss 0.0213, 4.0 steps/s, 0:30 left"
+    assert "accuracy 99.9 % at m" in rows[-1]
     assert rows[-1].endswith("4.0 steps/s")
 
 
