@@ -45,6 +45,8 @@ def demo(
     """Show a page on which networks think in the browser: mazes, prefix sums, chess."""
     page = _page(build or bool(net) or runtime is not None, net, out, runtime)
     screen = console()
+    if page.stale:
+        screen.print("this page was built from older files; build it again: iterant demo --build")
     if out is not None:
         screen.print(f"{page.folder}: {', '.join(page.networks)}; serve it with any web server")
         screen.print(f"for instance: python -m http.server --directory {page.folder}")

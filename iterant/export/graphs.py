@@ -99,7 +99,7 @@ def export_onnx(
     which: str | None = None,
 ) -> Exported:
     """Write a trained network as ONNX graphs into a new or empty folder, and check them."""
-    _need_extra()
+    need_extra()
     given = source if isinstance(source, Source) else open_source(source, which)
     depth = depth_of(given.net)
     if depth is not None:
@@ -209,7 +209,8 @@ def _quietly() -> Iterator[None]:
         remarks.setLevel(level)
 
 
-def _need_extra() -> None:
+def need_extra() -> None:
+    """Refuse before any work what cannot be exported here."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
         try:
             importlib.import_module(package)

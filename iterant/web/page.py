@@ -15,6 +15,7 @@ The page asks nothing of any other server.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -26,7 +27,7 @@ from typing import Any
 
 from iterant import names
 from iterant.errors import UsageError
-from iterant.export.graphs import export_onnx
+from iterant.export.graphs import export_onnx, need_extra
 from iterant.export.source import Source, new_folder, open_source
 from iterant.runs import read_json, write_json
 from iterant.tasks.chess import cache_folder
@@ -47,6 +48,8 @@ class Page:
     folder: Path
     networks: tuple[str, ...]
     """The names of the networks that it holds"""
+    stale: bool = False
+    """Whether it was built from other scripts than those that are here now"""
 
 
 def cached_page() -> Path:
@@ -68,7 +71,7 @@ def find_page() -> Page:
 def open_page(folder: Path) -> Page:
     """The page in a folder that was built before."""
     known: dict[str, Any] = read_json(folder / _MARK)
-    return Page(folder, tuple(known["networks"]))
+    return Page(folder, tuple(known["networks"]), stale=known.get("scripts") != _scripts())
 
 
 def build_page(
@@ -87,6 +90,7 @@ def build_page(
     ``runtime`` is the archive that npm would fetch, for machines without npm. It takes a minute or
     so; ``tell`` hears what is being done.
     """
+    need_extra()
     folder = new_folder(out)
     sources = _by_name(shipped() if networks is None else networks)
     if not sources:
@@ -109,6 +113,7 @@ def build_page(
             "iterant": _version(),
             "runtime": {"package": PACKAGE, "version": VERSION},
             "networks": list(sources),
+            "scripts": _scripts(),
         },
     )
     return open_page(folder)
@@ -145,6 +150,14 @@ def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Sou
             name = f"{source.name}-{number}"
         found[name] = source
     return found
+
+
+def _scripts() -> str:
+    """What tells our files from those of another day: a version may last for months."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in STATIC.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(STATIC).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _version() -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iterant.cli.main import run
-from iterant.errors import DataError, UsageError
+from iterant.errors import DataError, MissingExtra, UsageError
 from iterant.export.source import Source, open_source
 from iterant.web import build_page, find_page, page, page_server, runtime
 from iterant.zoo import loading
@@ -31,6 +33,7 @@ def light(monkeypatch: pytest.MonkeyPatch) -> None:
         (out / "network.json").write_text(json.dumps({"task": source.task}))
 
     monkeypatch.setattr(page, "export_onnx", exported)
+    monkeypatch.setattr(page, "need_extra", lambda: None)
     monkeypatch.setattr(page, "fetch_runtime", lambda folder: folder / "archive")
     monkeypatch.setattr(page, "unpack_runtime", lambda archive, out: out.mkdir(parents=True))
 
@@ -114,6 +117,32 @@ def test_the_command_builds_keeps_and_copies(
     code, output, errors = command("--port", "99999", "--no-browser")
     assert code == 2
     assert "choose another --port" in errors
+
+
+@pytest.mark.usefixtures("light")
+def test_a_page_of_older_scripts_says_so(
+    nothing_built: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = written_mazes(nothing_built / "m")
+    page.build_page(page.cached_page(), networks=[net])
+    assert not find_page().stale
+    scripts = shutil.copytree(STATIC, nothing_built / "static")
+    (scripts / "js" / "main.js").write_text("// another\n")
+    monkeypatch.setattr(page, "STATIC", scripts)
+    assert find_page().stale
+    with pytest.raises(SystemExit):
+        run(["demo", "--out", str(nothing_built / "copy")])
+    assert "built from older files" in capsys.readouterr().out
+
+
+def test_what_building_needs_is_asked_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    monkeypatch.setattr(page, "fetch_runtime", lambda folder: pytest.fail("fetched"))
+    with pytest.raises(MissingExtra, match="onnxscript"):
+        build_page(tmp_path / "page", networks=[written_mazes(tmp_path / "m")])
+    assert not (tmp_path / "page").exists()
 
 
 def find_fails() -> bool:
