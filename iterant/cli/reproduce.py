@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
+WIDE = 140
+"""Columns of a terminal that a whole table fits."""
+FEW = ("all seeds", "seeds", "the paper", "all seeds beside it")
+FEW_TIMED = ("trained for", "solved", "at the end", "the paper (its recipe, its puzzles)")
+"""What is shown where it does not, behind what was measured on which model."""
+
 SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
 BY_TIME = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
 
@@ -182,18 +188,31 @@ def _show(
 ) -> None:
     from rich.table import Table
 
-    from iterant.experiments.report import rows_of
-    from iterant.experiments.timed import timed_rows
+    from iterant.experiments.report import HEAD, rows_of
+    from iterant.experiments.timed import HEAD as TIMED_HEAD
+    from iterant.experiments.timed import remarks, timed_rows
 
+    narrow = screen.width < WIDE
     title = f"{one.title} ({one.place}){note}"
-    for name, rows in ((title, rows_of(one, records)), (BY_TIME, timed_rows(one, timed))):
-        if rows:
-            table = Table(*rows[0], title=name, title_justify="left", box=None)
-            for cells in rows[1:]:
-                table.add_row(*cells)
-            screen.print(table)
+    by_time = timed_rows(one, timed)
+    for name, rows, few in (
+        (title, rows_of(one, records), [HEAD.index(word) for word in FEW]),
+        (BY_TIME, by_time, [TIMED_HEAD.index(word) for word in FEW_TIMED]),
+    ):
+        if not rows:
+            continue
+        places = few if narrow else range(len(rows[0]))
+        what = rows[0].index("measured")
+        table = Table(*([""] if narrow else []), *(rows[0][place] for place in places),
+                      title=name, title_justify="left", box=None)  # fmt: skip
+        for cells in rows[1:]:
+            first = [_who([cells[0], cells[1], cells[what]])] if narrow else []
+            table.add_row(*first, *(cells[place] for place in places))
+        screen.print(table)
+    for text in remarks(one, timed)[1:] if by_time else ():
+        screen.print(text.replace("**", ""), soft_wrap=not narrow)
     if one.note:
-        screen.print(one.note, soft_wrap=True)
+        screen.print(one.note, soft_wrap=not narrow)
 
 
 def _train(

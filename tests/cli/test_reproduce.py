@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from made_up import figures, keep
 
+from iterant.cli import screen
 from iterant.cli.main import run
 from iterant.experiments import reproducing
 from iterant.experiments.models import MODELS, Model, Trial
@@ -45,6 +46,18 @@ def test_a_table_and_its_figure_from_results(
     text = said(capsys, "fig-arch-loss-ablation", "--results", tmp_path)
     assert "98.00 % at 2" in text
     assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    monkeypatch.setattr(screen, "_PIPE_COLUMNS", 80)
+    text = said(capsys, "compare-n-zero", "--results", tmp_path)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    for word in ("DT-Recall α = 1", "98.00 % at 2", "97.12 ± 1.88", "one seed"):
+        assert word in text
 
 
 def test_all_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
