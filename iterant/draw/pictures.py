@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,10 +78,20 @@ def show(description: Description, ax: Axes | None = None) -> Axes:
     axes = Figure(layout="constrained").add_subplot() if ax is None else ax
     paint(axes, description)
     axes.set_title(description.title, parse_math=False)
-    axes.set_xlabel(description.caption, parse_math=False)
+    axes.set_xlabel(_folded(description.caption, axes), parse_math=False)
     if ax is None:
         _display(axes)
     return axes
+
+
+def _folded(caption: str, axes: Axes) -> str:
+    """The caption in lines as wide as the axes, roughly: among others it must not touch theirs."""
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        return caption
+    points = 72 * axes.get_position().width * float(figure.get_size_inches()[0])
+    sign = 0.52 * axes.xaxis.label.get_fontproperties().get_size_in_points()
+    return textwrap.fill(caption, max(20, int(points / sign)))
 
 
 def _display(axes: Axes) -> None:

@@ -146,6 +146,16 @@ def test_show_draws_on_the_users_axes() -> None:
     assert len(axes.images) == 1
 
 
+def test_a_caption_is_folded_to_the_width_of_its_axes() -> None:
+    figure = Figure(figsize=(12, 4))
+    wide, narrow = figure.add_axes((0, 0, 0.9, 1)), figure.add_axes((0, 0, 0.25, 1))
+    long = checkered(3, 3, caption="13 by 13 squares, path of 8 steps, 316 pixels wrong")
+    assert draw.show(long, ax=wide).get_xlabel() == long.caption
+    folded = draw.show(long, ax=narrow).get_xlabel()
+    assert folded.count("\n") == 1
+    assert folded.replace("\n", " ") == long.caption
+
+
 def test_show_leaves_nothing_in_pyplot() -> None:
     axes = draw.show(checkered(2, 2))
     assert axes.get_figure() is not None
