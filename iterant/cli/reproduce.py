@@ -229,6 +229,7 @@ def _train(
     from iterant.experiments.records import read_records
     from iterant.experiments.reproducing import (
         SMALLER_TESTS,
+        check_tests,
         estimate,
         missing,
         produce,
@@ -236,7 +237,10 @@ def _train(
         told,
     )
     from iterant.training.start import use_device
+    from iterant.training.stopping import seconds
 
+    if budget is not None:
+        seconds(budget)  # refused before anything is said
     small = use_device(device).type != "cuda"
     out = results / ("reduced" if small else "runs")
     there = read_records(out)
@@ -244,6 +248,7 @@ def _train(
     if not units:
         screen.print("every run is there already; give more --seeds for another")
         return small
+    check_tests(one, data)
     screen.print(
         f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
         f"about {duration(estimate(units))} on one H200"
@@ -268,5 +273,5 @@ def _train(
         raise
     if left:
         names = " ".join(unit.name for unit in left)
-        screen.print(f"no time for: {names}; give the same command again", soft_wrap=True)
+        screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
     return small

@@ -233,6 +233,8 @@ _ALL = (
                "The paper solves one; in 20,000 iterations by its text, 10,000 by its caption."),
 )  # fmt: skip
 
+_CHESS_RESULTS = ("compare-chess", "chess-compare-one-rate-h200", "chess-compare-trials-h200",
+                  "chess-best-h200")  # fmt: skip
 _SEE = {
     "fig-arch-loss-ablation": ("precision-prefix-sums-h200", "late-checkpoints-prefix-sums-h200"),
     "table-prefix-peaks": ("precision-prefix-sums-h200",),
@@ -240,9 +242,9 @@ _SEE = {
     "table-maze-peaks": ("train-mazes-paper-h200-s0", "best-mazes-h200-s0"),
     "mazes-201": ("best-mazes-h200-s0",),
     "mazes-801": ("measure-mazes-best-s0-801",),
-    "fig-chess": ("chess-best-h200",),
-    "fig-chess-harder": ("chess-best-h200",),
-    "table-chess-peaks": ("chess-best-h200",),
+    "fig-chess": _CHESS_RESULTS,
+    "fig-chess-harder": _CHESS_RESULTS,
+    "table-chess-peaks": _CHESS_RESULTS,
     "table-interventions": ("interventions-mazes-shipped",),
     "fig-prefix-noise": ("interventions-prefix-sums-paper-s0",),
     "fig-prefix-zeros": ("interventions-prefix-sums-paper-s0",),

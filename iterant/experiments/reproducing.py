@@ -97,6 +97,14 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
     )
 
 
+def check_tests(experiment: Experiment, data: str | None) -> None:
+    """Raise where something could be trained that cannot be tested: not after hours of it."""
+    for model in narrowed(experiment).values():
+        task = names.task(model.task, **({"data": data} if data else {}))
+        for test in model.tests:
+            task.check_size(test.size)
+
+
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[Unit]:
     """Units that are not recorded yet: a seed of every model, then the next."""
     models = experiment.models

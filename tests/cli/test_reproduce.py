@@ -15,6 +15,7 @@ from iterant.experiments.models import MODELS, Model, Trial
 from iterant.experiments.records import read_records
 from iterant.runs import append_line
 from iterant.runs.results import make_result
+from iterant.tasks.chess import SAMPLE
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
@@ -92,6 +93,18 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     assert "every run is there already" in said(capsys, *words)
 
 
+def test_what_cannot_be_tested_is_not_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ITERANT_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproducing, "campaign", lambda *_, **__: pytest.fail("it began"))
+    words = ("fig-chess", "--budget", "1m", "--device", "cpu", "--data", SAMPLE)
+    text = said(capsys, *words, code=2)
+    assert "the range 600000:700000 goes beyond the set" in text
+    assert text.count("\n") == 1
+
+
 def test_whoever_interrupts_is_told_that_nothing_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +165,9 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
 def test_what_is_refused(
     words: tuple[str, ...], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = said(capsys, *words, "--results", tmp_path, code=2)
-    assert hint in text
-    assert text.count("\n") == 1
+    with pytest.raises(SystemExit) as caught:
+        run(["reproduce", *words, "--results", str(tmp_path)])
+    told = capsys.readouterr()
+    assert (caught.value.code, told.out) == (2, "")
+    assert hint in told.err
+    assert told.err.count("\n") == 1
