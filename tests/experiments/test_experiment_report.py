@@ -203,6 +203,17 @@ def test_every_file_that_is_pointed_to_is_there() -> None:
             assert (REPOSITORY / "results" / f"{name}.json").exists()
 
 
+def test_columns_that_say_nothing_are_left_out_of_the_page(tmp_path: Path) -> None:
+    empty = "| model | α | measured | seeds | the paper |\n| --- | --- | --- | --- | --- |\n"
+    assert f"{empty}| DT-Recall, n = 0 | 1 | size 512 | not run | 90.27 ± 5.95 % |" in (
+        results_page(tmp_path)
+    )
+    keep(tmp_path / "runs", "sums-n0", 0, [50])
+    assert "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 1 | 50.00 % | 1 of 1 |" in (
+        results_page(tmp_path)
+    )
+
+
 def test_every_row_has_every_cell() -> None:
     for one in EXPERIMENTS.values():
         assert all(len(row) == len(HEAD) for row in rows_of(one, Records()))

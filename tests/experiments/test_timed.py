@@ -107,7 +107,7 @@ def test_they_count_in_no_other_table_and_are_drawn_apart(tmp_path: Path) -> Non
     compared(tmp_path, recall_progressive=network(100, 800, 700))
     page = results_page(tmp_path)
     (_, chess, *_) = page.partition("## Chess puzzles 600K–700K by iteration")[2].split("| model |")
-    assert "| DT-Recall | 0.5 | puzzles 600000:700000 |  | not run |" in chess
+    assert "| DT-Recall | 0.5 | puzzles 600000:700000 | not run |" in chess
     assert "- chess-recall-a0.5: seed 0; planned 1\n" in page
     assert f"results/figures/fig-chess-{BY_TIME}.png" in page
     assert "results/figures/fig-chess.png" not in page
