@@ -111,7 +111,9 @@ def _show(report: Report, screen: Console) -> None:
     from iterant.analysis import Recovery
 
     def show(title: str, rows: list[list[str]]) -> None:
-        table = Table(*rows[0], title=title, title_justify="left", box=None)
+        if title:  # on a line of its own, because a table folds its title to its width
+            screen.print(title, style="italic", soft_wrap=True)
+        table = Table(*rows[0], box=None)
         for cells in rows[1:]:
             table.add_row(*cells)
         screen.print(table)
@@ -121,8 +123,8 @@ def _show(report: Report, screen: Console) -> None:
     shown = set(table[0]) if table else set()
     for word in report.studies:
         if word not in shown:
-            for rows in report.headlines(word):
-                show(word, rows)
+            for place, rows in enumerate(report.headlines(word)):
+                show("" if place else word, rows)
     for found in report.found:
         for finding in found.findings:
             if isinstance(finding, Recovery) and finding.broken.any():
