@@ -18,9 +18,10 @@ from torch import Tensor
 
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.judging import judge, like
-from iterant.nets.active import TOLERANCE, Active
+from iterant.nets.active import TOLERANCE
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net, readout_of
+from iterant.nets.telling import attentive
 from iterant.tasks.protocol import Batch, Task
 
 SQUARES_AT_ONCE = 1 << 22
@@ -79,7 +80,7 @@ def _where_it_changes(net: LocalRule, task: Task, batch: Batch, steps: int) -> F
     for first in range(0, len(batch), portion):
         part = batch[first : first + portion]
         inputs = like(net, part.inputs)
-        thinking = Active(net, inputs)
+        thinking = attentive(net, inputs)
         for found in looks:
             thinking.go_on(steps)
             with torch.no_grad():

@@ -21,6 +21,7 @@ from iterant.errors import NetError
 from iterant.nets.active import TOLERANCE, Active
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
+from iterant.nets.telling import attentive
 
 
 class Wakeful:
@@ -46,7 +47,7 @@ class Wakeful:
 
     def start(self, inputs: Tensor) -> Tensor:
         """Begin anew, (1, N, W): every square holds nothing."""
-        self._thinking = Active(self.net, inputs, self.tolerance)
+        self._thinking = attentive(self.net, inputs, self.tolerance)
         self._handed = self._thinking.held[None]
         return self._handed
 

@@ -17,8 +17,8 @@ from iterant.evaluation import judge
 from iterant.evaluation.judging import like, relative_change
 from iterant.evaluation.portions import portions
 from iterant.nets import LocalRule
-from iterant.nets.active import Active
 from iterant.nets.protocol import Net, readout_of
+from iterant.nets.telling import attentive
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.recipe import Recipe
 
@@ -73,7 +73,7 @@ class Watcher:
         solved, change = [0] * len(marks), 0.0
         for _, part in portions(batch):
             inputs = like(net, part.inputs)
-            thinking = Active(net, inputs)
+            thinking = attentive(net, inputs)
             for place, mark in enumerate(marks):
                 thinking.go_on(mark - 1 - thinking.steps)
                 before = thinking.features
