@@ -21,7 +21,7 @@ from torch import Tensor
 
 from iterant.engine import Thought
 from iterant.errors import UsageError
-from iterant.nets.protocol import readout_of
+from iterant.nets.protocol import moved_of, readout_of
 
 
 class Watch(Protocol):
@@ -175,8 +175,8 @@ class _SettledWatch:
             self.previous = self.previous[rows]
 
 
-_LOOK = 8
-"""Iterations between two looks at the answer of a network that does not rest."""
+_LOOK, _LOOKS = 8, 32
+"""Iterations between two looks at an answer, at the least; looks that are enough for a patience."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,8 @@ class Resting:
     An answer can stand for long while knowledge still travels through a corridor, and a small part
     of a large problem hardly shows in a norm: here the part that moves most decides. A network that
     cycles for ever is stopped once its answer was the same, every time it was looked at, for
-    ``patience`` iterations; looking costs more than thinking, so that is every eighth iteration.
+    ``patience`` iterations; looking costs more than thinking, so that is every eighth iteration, or
+    32 times within the patience where that is less often.
     """
 
     tolerance: float = 1e-4
@@ -207,14 +208,20 @@ class Resting:
 class _RestingWatch:
     def __init__(self, rule: Resting) -> None:
         self.rule = rule
-        self.stable = StableAnswer(-(-rule.patience // _LOOK)).watch()
+        self.look = max(_LOOK, rule.patience // _LOOKS)
+        self.stable = StableAnswer(-(-rule.patience // self.look)).watch()
         self.previous: Tensor | None = None
+        self.begun = False
 
     def see(self, thought: Thought) -> Tensor:
-        now = thought.features.flatten(1)
-        done = torch.zeros(len(now), dtype=torch.bool, device=now.device)
-        if thought.step % _LOOK == 0:
+        features = thought.features
+        done = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+        if thought.step % self.look == 0:
             done = self.stable.see(thought)
+        if (moved := moved_of(thought.net)) is not None:
+            begun, self.begun = self.begun, True
+            return done | (begun and moved <= self.rule.tolerance)
+        now = features.flatten(1)
         before, self.previous = self.previous, now
         if before is None:
             return done

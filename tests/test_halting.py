@@ -78,6 +78,9 @@ def test_a_network_that_never_rests_is_stopped_by_its_patience() -> None:
     # Looked at after 8, 16 and 24 iterations: the same for two looks.
     assert answer.steps.tolist() == [24, 24]
     assert answer.settled.tolist() == [True, True]
+    # Longer patience looks less often: every 20 iterations, 32 of which are the same.
+    long = solve(Blinking(), ticks(1), max_steps=900, rule=Resting(1e-4, patience=640))
+    assert long.steps.tolist() == [33 * 20]
 
 
 def test_a_fixed_budget_is_kept() -> None:

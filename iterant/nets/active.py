@@ -35,10 +35,11 @@ class Active:
         """Begin to think about these problems.
 
         ``steps`` counts iterations, ``worked`` squares computed, ``last`` is the last iteration in
-        which anything changed.
+        which anything changed, ``moved`` the largest change of a number in the latest one.
         """
         self.net, self.tolerance = net.written_out(), tolerance
         self.steps = self.worked = self.last = 0
+        self.moved = 0.0
         memory = net.read(inputs)
         self._shape = (len(memory), *memory.shape[2:])
         is_open = memory[:, -1].bool()
@@ -67,8 +68,8 @@ class Active:
 
     @property
     def held(self) -> Tensor:
-        """(N, W): what the open squares hold now, as a copy."""
-        return self._held[:-1].clone()
+        """(N, W): what the open squares hold; the next iteration writes over it."""
+        return self._held[:-1]
 
     def spread(self, held: Tensor) -> Tensor:
         """(B, W, *Q): what open squares hold, (N, W), among walls that hold nothing."""
@@ -82,6 +83,7 @@ class Active:
         for done in range(steps):
             if self.resting:
                 self.steps += steps - done
+                self.moved = 0.0
                 return
             self._step()
 
@@ -95,7 +97,9 @@ class Active:
             self._term[awake], torch.cat([mine, seen], dim=1), _matrix(net.sight.weight).T
         ).relu_()
         new = torch.addmm(_bias(net.mix.bias), hidden, _matrix(net.mix.weight).T).tanh_()
-        changed = (new - mine).abs().amax(dim=1) > self.tolerance
+        apart = (new - mine).abs_().amax(dim=1)
+        changed = apart > self.tolerance
+        self.moved = float(apart.max())
         held[awake] = new
         self.steps += 1
         self.worked += len(awake)

@@ -1,4 +1,4 @@
-"""What a network is: four methods that the engine calls, and two facts it may state.
+"""What a network is: four methods that the engine calls, and three facts it may state.
 
     >>> memory = net.read(inputs)          # once a problem
     >>> features = net.start(inputs)
@@ -47,3 +47,12 @@ def depth_of(net: Net) -> int | None:
     """How many iterations the network has; None where it can go on for ever."""
     depth: Any = getattr(net, "depth", None)
     return depth if isinstance(depth, int) else None
+
+
+def moved_of(net: Net) -> float | None:
+    """The largest change of a feature in the latest iteration, where the network itself knows it.
+
+    Only networks whose features lie between -1 and 1 say so; others are compared.
+    """
+    moved: Any = getattr(net, "moved", None)
+    return moved if isinstance(moved, float) else None

@@ -18,6 +18,7 @@ from torch import Tensor
 from iterant.nets.active import TOLERANCE, Active
 from iterant.nets.grouped import Grouped, fits
 from iterant.nets.local_rule import LocalRule
+from iterant.nets.messages import OWN_WIDTH
 
 
 class Telling(Active):
@@ -28,64 +29,52 @@ class Telling(Active):
         """Begin to think about these problems."""
         super().__init__(net, inputs, tolerance)
         rule = Grouped(net)
-        self._shares, hidden = rule.state, rule.hidden
-        sides, own = rule.sides, hidden.own
-        self._tells = rule.tells[: hidden.each].flatten(1).T.contiguous()
+        self._sides, self._own = rule.sides, rule.state.own
+        own, each = rule.hidden.own, rule.hidden.each
+        self._tells = rule.tells[:each].flatten(1).T.contiguous()
         self._keeps = rule.keeps.flatten(1).T.contiguous()
-        self._spoken = rule.told[: self._shares.each].flatten(1).T.contiguous()
+        self._told = rule.told[: rule.state.each].flatten(1).T.contiguous()
         self._kept = rule.kept.flatten(1).T.contiguous()
-        self._own_bias = rule.bias[: self._shares.own]
-        self._bias = rule.bias[self._shares.own : self._shares.own + self._shares.each]
+        self._own_bias = rule.bias[: self._own]
+        self._bias = rule.bias[self._own : self._own + rule.state.each]
         self._own_term = self._term[:, :own].contiguous()
         self._side_term = self._term[:, own:].contiguous()
-        count = self.squares + 1  # the last is the wall, which tells zeros
-        self._mine = self._term.new_zeros(count, self._shares.own)
-        self._told = self._term.new_zeros(count * sides, self._shares.each)
-        # The neighbour on a side speaks to me on its opposite side.
-        self._from = self._beside * sides + (torch.arange(sides, device=inputs.device) ^ 1)
-
-    @property
-    def features(self) -> Tensor:
-        """(B, W, *Q): what all squares hold."""
-        return self.spread(self.held)
-
-    @property
-    def held(self) -> Tensor:
-        """(N, W): what the open squares hold now, as a copy."""
-        told = self._told.view(len(self._mine), -1)
-        return torch.cat([self._mine[:-1], told[:-1]], dim=1)
+        # What squares hold is a table of messages, a square's own numbers counting as OWN_WIDTH of
+        # them. The neighbour on a side speaks to me on its opposite side.
+        self._rows = OWN_WIDTH + rule.sides
+        said = OWN_WIDTH + (torch.arange(rule.sides, device=inputs.device) ^ 1)
+        self._from = self._beside * self._rows + said
 
     def _step(self) -> None:
-        awake = self._awake
-        whole = len(awake) == self.squares
+        awake, held = self._awake, self._held
+        count, everybody = len(awake), len(awake) == self.squares
 
         def of(table: Tensor) -> Tensor:
-            return table[: self.squares] if whole else table.index_select(0, awake)
+            return table[: self.squares] if everybody else table.index_select(0, awake)
 
         asked = of(self._from)
-        heard = self._told.index_select(0, asked.flatten()).view(*asked.shape, -1)
+        messages = held.view(len(held) * self._rows, -1)
+        heard = messages.index_select(0, asked.flatten()).view(count, self._sides, -1)
         others = _sums_of_others(heard)
-        inner = (others.flatten(0, 1) @ self._tells).view(len(awake), -1).add_(of(self._side_term))
-        told = torch.addmm(self._bias, inner.relu_().view(-1, len(self._spoken)), self._spoken)
-        told = told.tanh_().view(len(awake), -1)
+        inner = (others.flatten(0, 1) @ self._tells).view(count, -1).add_(of(self._side_term))
+        told = torch.addmm(self._bias, inner.relu_().view(-1, len(self._told)), self._told)
         mine = torch.addmm(of(self._own_term), others[:, 0] + heard[:, 0], self._keeps).relu_()
-        mine = torch.addmm(self._own_bias, mine, self._kept).tanh_()
-        all_told = self._told.view(len(self._mine), -1)
-        apart = (told - of(all_told)).abs_().view(heard.shape)
-        news = apart.amax(dim=2) > self.tolerance
-        changed = bool(news.any()) or bool(((mine - of(self._mine)).abs_() > self.tolerance).any())
-        for table, new in ((all_told, told), (self._mine, mine)):
-            if whole:
-                table[:-1] = new
-            else:
-                table.index_copy_(0, awake, new)
+        mine = torch.addmm(self._own_bias, mine, self._kept)
+        new = torch.cat([mine, told.view(count, -1)], dim=1).tanh_()
+        apart = (new - of(held)).abs_()
+        news = apart[:, self._own :].view(heard.shape).amax(dim=2) > self.tolerance
+        self.moved = float(apart.max())
+        if everybody:
+            held[:-1] = new
+        else:
+            held.index_copy_(0, awake, new)
         self.steps += 1
-        self.worked += len(awake)
-        wake = torch.zeros(len(self._mine), dtype=torch.bool, device=told.device)
-        wake[asked[news].div_(asked.shape[1], rounding_mode="floor")] = True
-        self._awake = wake[:-1].nonzero().flatten()
-        if changed:
+        self.worked += count
+        if self.moved > self.tolerance:
             self.last = self.steps
+        wake = torch.zeros(len(held), dtype=torch.bool, device=held.device)
+        wake[asked[news].div_(self._rows, rounding_mode="floor")] = True
+        self._awake = wake[:-1].nonzero().flatten()
 
 
 def _sums_of_others(heard: Tensor) -> Tensor:

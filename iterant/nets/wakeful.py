@@ -29,9 +29,16 @@ class Wakeful:
 
     depth: int | None = None
 
-    def __init__(self, net: LocalRule, tolerance: float = TOLERANCE) -> None:
-        """The rule, and the change that wakes nobody."""
+    def __init__(
+        self, net: LocalRule, tolerance: float = TOLERANCE, *, lasting: bool = True
+    ) -> None:
+        """The rule, and the change that wakes nobody.
+
+        Unless they are ``lasting``, the features of an iteration are written over by the next:
+        copying all squares takes longer than thinking about those that are awake.
+        """
         self.net, self.readout, self.tolerance = net, net.readout, tolerance
+        self.lasting = lasting
         self._thinking: Active | None = None
         self._handed: Tensor | None = None
 
@@ -48,21 +55,31 @@ class Wakeful:
     def start(self, inputs: Tensor) -> Tensor:
         """Begin anew, (1, N, W): every square holds nothing."""
         self._thinking = attentive(self.net, inputs, self.tolerance)
-        self._handed = self._thinking.held[None]
-        return self._handed
+        return self._hand_out(self._thinking)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration of the squares that are awake."""
         if self._thinking is None or features is not self._handed:
             raise NetError("the features are not those that were given out; use the rule itself")
         self._thinking.go_on(1)
-        self._handed = self._thinking.held[None]
+        return self._hand_out(self._thinking)
+
+    @property
+    def moved(self) -> float | None:
+        """The largest change of a number in the last iteration, known without comparing."""
+        return None if self._thinking is None else self._thinking.moved
+
+    def _hand_out(self, thinking: Active) -> Tensor:
+        held = thinking.held[None]
+        self._handed = held.clone() if self.lasting else held
         return self._handed
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (1, classes, *S) of features that were given out since the last start."""
         if self._thinking is None:
             raise NetError("nothing was thought about yet; start with a problem")
+        if not self.lasting and features is not self._handed:
+            raise NetError("the features of an earlier iteration are written over; ask in time")
         return self.net.answer(self._thinking.spread(features[0]))
 
 
@@ -71,5 +88,5 @@ def quickest(net: Net, inputs: Tensor) -> Net:
     rule: Any = net
     alone_on_a_cpu = len(inputs) == 1 and inputs.device.type == "cpu"
     if type(rule) is LocalRule and rule.config.masked and alone_on_a_cpu:
-        return Wakeful(rule)
+        return Wakeful(rule, lasting=False)
     return net

@@ -45,6 +45,48 @@ def test_only_one_problem_that_nobody_meddles_with() -> None:
         quick.step(thought.features.clone(), None, 1)
 
 
+def test_features_that_do_not_last_are_not_answered_from() -> None:
+    net = rule()
+    inputs = iterant.task("mazes").sample(1, size=9, seed=1).inputs.double()
+    with torch.no_grad():
+        thinking = iterant.think(Wakeful(net, tolerance=0, lasting=False), inputs, steps=3)
+        plain = iterant.think(net, inputs, steps=3)
+        first, second = next(thinking), next(plain)
+        assert torch.equal(first.prediction, second.prediction)
+        stale = next(thinking)
+        next(thinking)
+        with pytest.raises(NetError, match="written over"):
+            _ = stale.prediction
+
+
+@pytest.mark.parametrize("changes", [{}, {"messages": True, "width": 24, "hidden": 80}])
+def test_what_moved_is_what_a_comparison_finds(changes: dict[str, object]) -> None:
+    quick = Wakeful(rule(**changes), tolerance=0)
+    assert quick.moved is None
+    inputs = iterant.task("mazes").sample(1, size=9, seed=1).inputs.double()
+    before = None
+    with torch.no_grad():
+        for thought in iterant.think(quick, inputs, steps=20):
+            if before is not None:
+                assert quick.moved == pytest.approx(float((thought.features - before).abs().max()))
+            before = thought.features
+
+
+@pytest.mark.parametrize("changes", [{}, {"messages": True, "width": 24, "hidden": 80}])
+def test_it_is_at_rest_after_as_many_iterations_as_the_rule(changes: dict[str, object]) -> None:
+    net = rule(**changes)
+    if not changes:
+        with torch.no_grad():  # a weaker rule forgets, so that it settles soon
+            net.sight.weight.mul_(0.3)
+    inputs = iterant.task("mazes").sample(1, size=9, seed=1).inputs.double()
+    plain = iterant.solve(net, inputs)
+    quick = iterant.solve(quickest(net, inputs), inputs)
+    assert bool(plain.settled[0])
+    assert bool(quick.settled[0])
+    assert 2 < int(plain.steps[0]) == int(quick.steps[0]) < 500
+    assert torch.equal(plain.prediction, quick.prediction)
+
+
 def test_it_is_chosen_for_masked_local_rules_and_single_problems() -> None:
     inputs = iterant.task("mazes").sample(2, size=5).inputs
     net, unmasked = rule(), rule(masked=False)
