@@ -65,6 +65,10 @@ def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     class Cuda:
         Stream = object
 
+        @staticmethod
+        def synchronize() -> None:
+            """Nothing runs beside."""
+
     monkeypatch.setattr(captured, "_CUDA", Cuda)
 
 
@@ -130,7 +134,11 @@ def test_prefixes_advance_from_the_start_and_from_any_state(steps: int) -> None:
 def test_a_stretch_is_captured_once() -> None:
     batch = small_batch("mazes")
     hands, _ = hands_on("dt-recall", "captured")
+    assert isinstance(hands, OnTheCpu)
+    prepared = [hands.preparing]
     for steps in (3, 2, 3, 3, 2):
         hands.learn(batch.inputs, batch.targets, Stretch(steps))
-    assert isinstance(hands, OnTheCpu)
+        prepared.append(hands.preparing)
     assert hands.captures == 2
+    # Time goes into preparing when a stretch is new, and only then.
+    assert prepared[0] == 0 < prepared[1] < prepared[2] == prepared[-1]
