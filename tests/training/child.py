@@ -54,12 +54,13 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
     """Kill a run again and again at random moments, look at its folder, and let it end."""
     chance = np.random.default_rng(7)
     go(out.with_name("warm"), kind, {"epochs": 1})  # what is loaded once is loaded here
-    for _ in range(times):
+    for turn in range(times):
         process = os.fork()
         if process == 0:
-            go(out, kind, changes)
+            with patch.object(Learner, "update", unhurried):
+                go(out, kind, changes)
             os._exit(0)
-        if times == 10:
+        if times == 10 and turn % 2:
             time.sleep(chance.uniform(0.05, 0.5))
         else:  # a moment of training, however slow the machine is to get there
             while holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
@@ -77,6 +78,15 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
             looked["state"] = run.state
         tell(**looked)
     tell(state=go(out, kind, changes).state)
+
+
+_UPDATE = Learner.update
+
+
+def unhurried(learner: Learner, *given: Any) -> torch.Tensor:
+    """An update that takes a while: no machine is so fast that a run ends before it is killed."""
+    time.sleep(0.01)
+    return _UPDATE(learner, *given)
 
 
 def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
