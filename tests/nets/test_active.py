@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from thinking_rules import plain, rule
 
-from iterant.engine import last, think
-from iterant.nets import LocalRule, build
 from iterant.nets.active import Active
 from iterant.tasks.mazes import Mazes
-
-
-def rule(**changes: object) -> LocalRule:
-    config = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
-    net = build("local-rule", {**config, **changes}, seed=4)
-    assert isinstance(net, LocalRule)
-    return net.double()
-
-
-def plain(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
-    with torch.no_grad():
-        return last(think(net, inputs, steps=steps)).features
 
 
 @pytest.mark.parametrize("isotropic", [True, False])

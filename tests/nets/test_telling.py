@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from thinking_rules import plain, rule
 from torch import Tensor
 
-from iterant.engine import last, think
-from iterant.nets import LocalRule, build
+from iterant.nets import LocalRule
 from iterant.nets.active import Active
 from iterant.nets.telling import Telling, attentive
 from iterant.tasks.mazes import Mazes
 
-
-def rule(**changes: object) -> LocalRule:
-    config = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open",
-              "messages": True, "width": 24, "hidden": 80}  # fmt: skip
-    net = build("local-rule", {**config, **changes}, seed=4)
-    assert isinstance(net, LocalRule)
-    return net.double()
+MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
 
 
-def plain(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
-    with torch.no_grad():
-        return last(think(net, inputs, steps=steps)).features
+def talking(**changes: object) -> LocalRule:
+    return rule(**{**MESSAGES, **changes})
 
 
 def mazes(count: int = 3, size: int = 9) -> Tensor:
@@ -32,7 +25,7 @@ def mazes(count: int = 3, size: int = 9) -> Tensor:
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_without_tolerance_it_is_the_plain_iteration(masked: bool) -> None:
-    net, inputs = rule(masked=masked), mazes()
+    net, inputs = talking(masked=masked), mazes()
     thinking = Telling(net, inputs, tolerance=0.0)
     for steps in (1, 2, 9, 40):
         thinking.go_on(steps - thinking.steps)
@@ -41,7 +34,7 @@ def test_without_tolerance_it_is_the_plain_iteration(masked: bool) -> None:
 
 
 def test_strings_too() -> None:
-    net = rule(dims=1, channels=1, stem=1, masked=False, width=12, hidden=15, readout="argmax")
+    net = talking(dims=1, channels=1, stem=1, masked=False, width=12, hidden=15, readout="argmax")
     inputs = torch.randn(4, 1, 11, generator=torch.Generator().manual_seed(1)).double()
     thinking = Telling(net, inputs, tolerance=0.0)
     thinking.go_on(30)
@@ -50,7 +43,7 @@ def test_strings_too() -> None:
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_it_rests_when_the_older_way_does_and_works_less(count: int) -> None:
-    net, inputs = rule(), mazes(count, 13)
+    net, inputs = talking(), mazes(count, 13)
     ways = [Active(net, inputs, tolerance=1e-9), Telling(net, inputs, tolerance=1e-9)]
     for thinking in ways:
         thinking.go_on(1000)
@@ -66,7 +59,7 @@ def test_it_rests_when_the_older_way_does_and_works_less(count: int) -> None:
 
 
 def test_what_is_at_rest_follows_from_what_was_told() -> None:
-    net, inputs = rule(), mazes(2)
+    net, inputs = talking(), mazes(2)
     thinking = Telling(net, inputs, tolerance=0.0)
     thinking.go_on(500)
     assert thinking.resting
@@ -77,7 +70,7 @@ def test_what_is_at_rest_follows_from_what_was_told() -> None:
 
 def test_each_rule_gets_the_way_that_suits_it() -> None:
     inputs = mazes(1)
-    assert type(attentive(rule(), inputs)) is Telling
-    assert type(attentive(rule(isotropic=False), inputs)) is Active
-    assert type(attentive(rule(messages=False), inputs)) is Active
-    assert attentive(rule(), inputs, 0.5).tolerance == 0.5
+    assert type(attentive(talking(), inputs)) is Telling
+    assert type(attentive(talking(isotropic=False), inputs)) is Active
+    assert type(attentive(talking(messages=False), inputs)) is Active
+    assert attentive(talking(), inputs, 0.5).tolerance == 0.5

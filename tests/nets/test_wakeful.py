@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from thinking_rules import rule
 
 import iterant
 from iterant.errors import NetError
-from iterant.nets import LocalRule, Net, build
+from iterant.nets import Net, build
 from iterant.nets.wakeful import Wakeful, quickest
-
-
-def rule(**changes: object) -> LocalRule:
-    shape = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
-    made = build("local-rule", {**shape, **changes}, seed=3)
-    assert isinstance(made, LocalRule)
-    return made.double()
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
