@@ -10,9 +10,11 @@ arguments in Python. What a field is called here is what it is called everywhere
 
 from __future__ import annotations
 
+import ast
 import difflib
 import math
 import tomllib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -258,6 +260,20 @@ def _is_number(value: object) -> bool:
 
 def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def fields_of(words: Iterable[str]) -> dict[str, Any]:
+    """Fields given as words: ``["rate=0.001", "net=dt", "clip=None"]``."""
+    made: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign:
+            raise RecipeError(f"a field is given as FIELD=VALUE, got {word!r}")
+        try:
+            made[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            made[name] = text
+    return made
 
 
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
