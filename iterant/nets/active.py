@@ -98,7 +98,7 @@ class Active:
         ).relu_()
         new = torch.addmm(_bias(net.mix.bias), hidden, _matrix(net.mix.weight).T).tanh_()
         apart = (new - mine).abs_().amax(dim=1)
-        changed = apart > self.tolerance
+        changed = ~(apart <= self.tolerance)  # what is no number never rests
         self.moved = float(apart.max())
         held[awake] = new
         self.steps += 1

@@ -62,7 +62,8 @@ class Telling(Active):
         mine = torch.addmm(self._own_bias, mine, self._kept)
         new = torch.cat([mine, told.view(count, -1)], dim=1).tanh_()
         apart = (new - of(held)).abs_()
-        news = apart[:, self._own :].view(heard.shape).amax(dim=2) > self.tolerance
+        # What is no number never rests.
+        news = ~(apart[:, self._own :].view(heard.shape).amax(dim=2) <= self.tolerance)
         self.moved = float(apart.max())
         if everybody:
             held[:-1] = new
@@ -70,7 +71,7 @@ class Telling(Active):
             held.index_copy_(0, awake, new)
         self.steps += 1
         self.worked += count
-        if self.moved > self.tolerance:
+        if not self.moved <= self.tolerance:
             self.last = self.steps
         wake = torch.zeros(len(held), dtype=torch.bool, device=held.device)
         wake[asked[news].div_(self._rows, rounding_mode="floor")] = True

@@ -7,9 +7,11 @@ import torch
 from thinking_rules import plain, rule
 from torch import Tensor
 
+import iterant
 from iterant.nets import LocalRule
 from iterant.nets.active import Active
 from iterant.nets.telling import Telling, attentive
+from iterant.nets.wakeful import quickest
 from iterant.tasks.mazes import Mazes
 
 MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
@@ -74,3 +76,16 @@ def test_each_rule_gets_the_way_that_suits_it() -> None:
     assert type(attentive(talking(isotropic=False), inputs)) is Active
     assert type(attentive(talking(messages=False), inputs)) is Active
     assert attentive(talking(), inputs, 0.5).tolerance == 0.5
+
+
+@pytest.mark.parametrize("messages", [True, False])
+def test_what_is_no_number_never_rests(messages: bool) -> None:
+    net, inputs = talking() if messages else rule(), mazes(1)
+    with torch.no_grad():
+        for weight in net.mix.parameters():
+            weight.fill_(torch.nan)
+    thinking = attentive(net, inputs)
+    thinking.go_on(5)
+    assert not thinking.resting
+    assert thinking.moved != thinking.moved  # is no number either
+    assert not iterant.solve(quickest(net, inputs), inputs, max_steps=20).settled.any()
