@@ -7,15 +7,15 @@ import sys
 import pytest
 import torch
 
-import iterant
 from iterant.errors import MissingExtra
 from iterant.tasks.boards import targets
+from iterant.tasks.chess import Chess
 from iterant.tasks.legality import assumed, best_legal, is_legal, legal_moves
 from iterant.tasks.positions import parse_fen, square_number
 from iterant.tasks.reading import gather
 
 pytest.importorskip("chess")
-TASK = iterant.task("chess")
+TASK = Chess()
 
 
 def move(text: str) -> tuple[int, int]:
@@ -45,9 +45,9 @@ def test_the_rules(fen: str, text: str, legal: bool) -> None:
     marked = targets(
         torch.tensor([origin | destination << 6]), torch.from_numpy(batch.extras["black"])
     )
-    verdict = TASK.verdict(batch, 0, marked)  # type: ignore[attr-defined]
+    verdict = TASK.verdict(batch, 0, marked)
     assert verdict.keeps is legal
-    assert TASK.tell(batch, 0, marked) == text  # type: ignore[attr-defined]
+    assert TASK.tell(batch, 0, marked) == text
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_a_move_is_said_as_people_say_it(fen: str, text: str, words: str) -> Non
     marked = targets(
         torch.tensor([origin | destination << 6]), torch.from_numpy(batch.extras["black"])
     )
-    assert TASK.verdict(batch, 0, marked).words == words  # type: ignore[attr-defined]
+    assert TASK.verdict(batch, 0, marked).words == words
 
 
 def test_squares_that_are_no_move_are_said_to_be_none() -> None:
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - 0 1")
-    verdict = TASK.verdict(batch, 0, torch.zeros(1, 8, 8).long())  # type: ignore[attr-defined]
+    verdict = TASK.verdict(batch, 0, torch.zeros(1, 8, 8).long())
     assert verdict.keeps is False
     assert "no move" in verdict.words
 
@@ -115,7 +115,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         legal_moves(parse_fen("4k3/8/8/8/8/8/8/R3K3 w"))
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
     marked = targets(torch.tensor([0 | 8 << 6]), torch.tensor([False]))
-    verdict = TASK.verdict(batch, 0, marked)  # type: ignore[attr-defined]
+    verdict = TASK.verdict(batch, 0, marked)
     assert verdict.keeps is None
     assert "iterant[chess]" in verdict.words
 
