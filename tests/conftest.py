@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,3 +51,8 @@ def no_global_randomness() -> Iterator[None]:
     changed = [name for name, old, new in zip(names, before, after, strict=True) if old != new]
     if changed:
         pytest.fail(f"the global state of {', '.join(changed)} was changed; pass a seed instead")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Begun in the background of a shell, a process ignores what tests of interruption send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
