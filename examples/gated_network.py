@@ -12,11 +12,11 @@ import iterant
 class Gated(torch.nn.Module):
     """A convolution that says what to write into the features, and one that says where."""
 
-    def __init__(self, dims, channels, width=32):
+    def __init__(self, dims, channels, classes=2, width=32):
         super().__init__()
         conv, self.width = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d}[dims], width
         self.look = conv(width + channels, 2 * width, 3, padding=1)
-        self.head = conv(width, 2, 1)
+        self.head = conv(width, classes, 1)
 
     def read(self, inputs):
         return inputs  # once a problem: what every step recalls of it

@@ -241,7 +241,7 @@ class _RestingWatch:
 class MostConfident:
     """Never stop before the budget; answer as at the most confident iteration, the later on a tie.
 
-    The confidence of an iteration is the sum of the larger class probability over the positions
+    The confidence of an iteration is the sum of the largest class probability over the positions
     that count: the paper's exit rule for networks that overthink.
     """
 
@@ -283,7 +283,7 @@ class _ConfidentWatch:
 
 
 def confidence(thought: Thought) -> Tensor:
-    """(B,): the larger class probability, summed over the positions that count."""
+    """(B,): the largest class probability, summed over the positions that count."""
     surest = thought.logits.softmax(dim=1).amax(dim=1)
     counted = readout_of(thought.net).counted(thought.inputs)
     return (surest if counted is None else surest * counted).flatten(1).sum(dim=1)

@@ -49,6 +49,7 @@ def variant_config(
     *,
     dims: int,
     channels: int,
+    classes: int = 2,
     readout: str = "argmax",
     width: int | None = None,
     head: tuple[int, ...] | None = None,
@@ -68,6 +69,7 @@ def variant_config(
     shared: dict[str, Any] = {
         "dims": dims,
         "channels": channels,
+        "classes": classes,
         "width": features,
         "head": head or ((features, max(1, features // 2)) if dims == 1 else (32, 8)),
         "readout": readout,
@@ -101,9 +103,11 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
         ready = made.Config(**config) if isinstance(config, dict) else config
     except TypeError as error:
         if not hasattr(made, "Config"):
+            wanted = tuple(config) if isinstance(config, dict) else ()
             raise NetError(
-                f"{kind!r} cannot be built with dims= and channels= ({error}); wanted "
-                "__init__(self, dims, channels), and defaults for what else it takes"
+                f"{kind!r} cannot be built with {', '.join(f'{word}=' for word in wanted)} "
+                f"({error}); wanted __init__(self, {', '.join(wanted)}), and defaults for what "
+                "else it takes"
             ) from error
         raise DataError(
             f"the configuration of a {kind!r} network does not fit ({error}); "

@@ -2,8 +2,8 @@
 
     >>> check_own(Gated(dims=1, channels=1), "mine:Gated", dims=1, channels=1)
 
-Training would go on for minutes with an answer of four classes, and fail with a traceback where a
-method takes too few arguments.
+Training would go on for minutes with an answer of too many classes, and fail with a traceback where
+a method takes too few arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIDE = 8
 """Positions a side of what it is tried on: a chess board has no more."""
 
 
-def check_own(net: Net, word: str, *, dims: int, channels: int) -> None:
+def check_own(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
     """Refuse a network whose methods or shapes cannot be right for a task.
 
     What else goes wrong inside of it is left for later, where the whole traceback is shown: it may
@@ -44,11 +44,11 @@ def check_own(net: Net, word: str, *, dims: int, channels: int) -> None:
             f"step() of {word!r} makes features of shape {_of(after)} from {_of(features)}; "
             "wanted the same shape"
         )
-    wanted = (2, 2, *inputs.shape[2:])
+    wanted = (2, classes, *inputs.shape[2:])
     if logits.shape != wanted:
         raise NetError(
             f"answer() of {word!r} gave {_of(logits)} for 2 problems of {_of(inputs[0, 0])}; "
-            f"wanted {wanted}: a score for each of two classes at every position"
+            f"wanted {wanted}: a score for each of {classes} classes at every position"
         )
 
 

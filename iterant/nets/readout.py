@@ -28,18 +28,18 @@ class Readout(Protocol):
 
 
 class Argmax:
-    """The likelier class at every position: prefix sums."""
+    """The likeliest class at every position: prefix sums."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The likelier class."""
-        return _likelier(logits)
+        """The likeliest class."""
+        return _likeliest(logits)
 
     def counted(self, inputs: Tensor) -> Tensor | None:
         """Every position counts."""
         return None
 
 
-def _likelier(logits: Tensor) -> Tensor:
+def _likeliest(logits: Tensor) -> Tensor:
     """The class of the largest logit, the first of equal ones; two classes need no search.
 
     Comparing is some fifty times faster than argmax on a CPU, which every iteration would wait for.
@@ -52,11 +52,11 @@ def _likelier(logits: Tensor) -> Tensor:
 
 
 class ArgmaxOpen:
-    """The likelier class where the input is not all zero, 0 elsewhere: mazes and their walls."""
+    """The likeliest class where the input is not all zero, 0 elsewhere: mazes and their walls."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The likelier class, 0 on walls."""
-        return _likelier(logits) * self.counted(inputs)
+        """The likeliest class, 0 on walls."""
+        return _likeliest(logits) * self.counted(inputs)
 
     def counted(self, inputs: Tensor) -> Tensor:
         """Only open positions count."""

@@ -85,7 +85,10 @@ class Solution:
         return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(words)}"
 
     def described(self) -> dict[str, Any]:
-        """Everything that JSON can hold; positions of an answer are rows of digits."""
+        """Everything that JSON can hold; positions of an answer are rows of digits.
+
+        Where there are classes above 9, spaces stand between them.
+        """
         batch = self.problem.batch
         told_of = {
             "problem": self.problem.name,
@@ -286,5 +289,5 @@ def _digits(grid: Tensor | None) -> list[str] | None:
     """Rows of a (1, *S) grid of classes as text."""
     if grid is None:
         return None
-    rows = grid[0] if grid.dim() == 3 else grid
-    return ["".join(map(str, row)) for row in rows.tolist()]
+    rows, between = grid[0] if grid.dim() == 3 else grid, " " if int(grid.max()) > 9 else ""
+    return [between.join(map(str, row)) for row in rows.tolist()]

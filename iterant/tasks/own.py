@@ -8,8 +8,8 @@
     >>> AllOnes().sample(100, size=64, seed=1).inputs.shape
     torch.Size([100, 1, 64])
 
-`PlainTask` adds what most tasks share: one of two classes a position, sizes that are whole
-numbers, the strict metric, a drawing. Whatever does not fit is overridden; nothing needs this
+`PlainTask` adds what most tasks share: a class for every position, sizes that are whole numbers,
+the strict metric, a drawing. Whatever does not fit is overridden; nothing needs this
 class, since any object with the members of `Task` is a task.
 """
 
@@ -34,10 +34,15 @@ from iterant.tasks.protocol import (
 )
 
 _PAPER, _INK = np.array([255.0, 255.0, 255.0]), np.array([64.0, 64.0, 64.0])
-_MARKED, _WRONG = np.array([86.0, 180.0, 233.0]), np.array([213.0, 94.0, 0.0])
-"""Sky blue and vermilion: apart for every kind of colour vision."""
-_SIGNS = np.array([".", "#", "o", "x"])
-"""In text: nothing, something of the input, the answer, what is wrong."""
+_MARKED = np.array([[86.0, 180.0, 233.0], [230.0, 159.0, 0.0], [0.0, 158.0, 115.0],
+                    [204.0, 121.0, 167.0], [0.0, 114.0, 178.0], [240.0, 228.0, 66.0]])  # fmt: skip
+_WRONG = np.array([213.0, 94.0, 0.0])
+"""Sky blue for class 1, colours of the same palette for the next, vermilion for what is wrong:
+apart for every kind of colour vision. A seventh class has the first one's colour again."""
+_NOTHING, _SOMETHING, _YES, _NO = ".#ox"
+"""In text: nothing, something of the input, class 1 of a question of yes or no, what is wrong."""
+_CLASSES = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
+"""Where there are more: their numbers, further ones as letters."""
 
 
 class PlainTask(ABC):
@@ -47,7 +52,7 @@ class PlainTask(ABC):
 
     @abstractmethod
     def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
-        """One problem: its input (C, *S), and for each of its positions class 0 or 1, (*S)."""
+        """One problem: its input (C, *S), and for each of its positions a class from 0 on, (*S)."""
 
     def check_size(self, size: Size | None) -> int:
         """The size itself if it is a number above 0, the training size for None."""
@@ -89,10 +94,10 @@ class PlainTask(ABC):
                 f"make() of {spec.name} gave an answer of shape {targets.shape[1:]}, wanted one "
                 f"class for each position of the input, {inputs.shape[2:]}"
             )
-        if not np.isin(targets, (0, 1)).all():
+        if targets.min() < 0 or targets.max() >= spec.classes:
             raise TaskError(
-                f"make() of {spec.name} gave classes other than 0 and 1; "
-                "ask a question of yes or no at every position"
+                f"make() of {spec.name} gave class {targets.min()} to {targets.max()}, wanted 0 to "
+                f"{spec.classes - 1}; say how many there are: TaskSpec(classes=…)"
             )
 
     def encode(self, problem: str) -> Batch:
@@ -109,9 +114,10 @@ class PlainTask(ABC):
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """The input in greys, the answer in blue, wrong positions in vermilion.
+        """The input in greys, the answer in colours, wrong positions in vermilion.
 
-        Over a grid the answer is drawn on the input, below a string on a line of its own.
+        Over a grid the answer is drawn on the input, below a string on a line of its own; class 0
+        is drawn as nothing.
         """
         # Strings are grids of one row.
         question = np.atleast_3d(batch.inputs[index].detach().cpu().float().numpy())
@@ -129,14 +135,14 @@ class PlainTask(ABC):
         shade = (shade / np.maximum(shade.max(axis=(1, 2), keepdims=True), 1e-9)).mean(axis=0)
         labels: tuple[str, ...] = ()
         if self.spec.dims == 1:
-            labels, blank = ("input", "answer"), np.zeros_like(shade)
-            shade = np.concatenate([shade, blank])
-            answer, wrong = (np.concatenate([blank, part]) for part in (answer, wrong))
+            labels, shade = ("input", "answer"), np.concatenate([shade, 0 * shade])
+            answer, wrong = (np.concatenate([0 * part, part]) for part in (answer, wrong))
+        wrong = wrong.astype(bool)
+        marked = answer > 0
         cells = _PAPER + shade[..., None] * (_INK - _PAPER)
-        cells[answer > 0] = (cells[answer > 0] + 2 * _MARKED) / 3
-        cells[wrong > 0] = _WRONG
-        codes = np.where(wrong > 0, 3, np.where(answer > 0, 2, (shade > 0).astype(int)))
-        lines = ["".join(line) for line in _SIGNS[codes]]
+        cells[marked] = (cells[marked] + 2 * _MARKED[(answer[marked] - 1) % len(_MARKED)]) / 3
+        cells[wrong] = _WRONG
+        lines = self._signs(shade, answer, wrong)
         if labels:
             lines = [f"{label:>6} {line}" for label, line in zip(labels, lines, strict=True)]
         size = "×".join(map(str, batch.targets.shape[1:]))
@@ -147,3 +153,12 @@ class PlainTask(ABC):
             row_labels=labels,
             caption=f"{size}, {int(wrong.sum())} wrong" if judged else size,
         )
+
+    def _signs(
+        self, shade: NDArray[np.float32], answer: NDArray[np.int64], wrong: NDArray[np.bool_]
+    ) -> list[str]:
+        """The same in text, a line a row."""
+        named = _CLASSES[np.clip(answer, 0, len(_CLASSES) - 1)]
+        under = np.where(shade > 0, _SOMETHING, _NOTHING)
+        signs = np.where(answer > 0, _YES if self.spec.classes == 2 else named, under)
+        return ["".join(line) for line in np.where(wrong, _NO, signs)]

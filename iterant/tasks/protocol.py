@@ -26,6 +26,9 @@ from torch import Tensor
 from iterant import names
 from iterant.errors import TaskError
 
+MOST_CLASSES = 256
+"""Of a position: films of thinking hold a byte for each."""
+
 Size = int | tuple[int, int]
 """How hard: bits, a maze's side, or for chess an index range ``(first, stop)``."""
 
@@ -40,6 +43,8 @@ class TaskSpec:
     """How many axes space has: 1 for strings, 2 for images."""
     channels: int
     """Input channels C."""
+    classes: int = 2
+    """K: what a position of an answer can be, numbered from 0; the networks have as many scores."""
     readout: str = "argmax"
     """How logits become an answer: a word of `iterant.names`, carried by networks trained here."""
     train_size: Size
@@ -52,6 +57,18 @@ class TaskSpec:
     """In words, for help texts and errors: 'an odd number of at least 3'."""
     square: int = 1
     """Pixels a side of what belongs together: 2 where every square is drawn doubled."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no network can answer, when the task is made."""
+        if self.dims not in (1, 2):
+            raise TaskError(f"{self.name} has 1 or 2 axes of space, got dims={self.dims!r}")
+        if self.channels < 1:
+            raise TaskError(f"{self.name} has 1 channel or more, got channels={self.channels!r}")
+        if not 2 <= self.classes <= MOST_CLASSES:
+            raise TaskError(
+                f"{self.name} has 2 to {MOST_CLASSES} classes, got classes={self.classes!r}; "
+                "yes or no at every position is 2"
+            )
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ def _paper_net(recipe: Recipe, spec: TaskSpec) -> PaperConfig:
         spec.name,
         dims=spec.dims,
         channels=spec.channels,
+        classes=spec.classes,
         readout=spec.readout,
         width=recipe.width,
         head=recipe.head,
@@ -88,6 +89,7 @@ def _local_rule(recipe: Recipe, spec: TaskSpec) -> LocalRuleConfig:
         isotropic=recipe.isotropic,
         messages=recipe.messages,
         masked=recipe.masked,
+        classes=spec.classes,
         readout=spec.readout,
     )
 
@@ -102,9 +104,12 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
     """A new network for a task, and what `iterant.nets.build` needs to build it again."""
     described: dict[str, Any]
     if ":" in recipe.net:
-        described = {"kind": recipe.net, "config": {"dims": spec.dims, "channels": spec.channels}}
-        net = build(recipe.net, described["config"], seed=seed)
-        check_own(net, recipe.net, **described["config"])
+        asked = {"dims": spec.dims, "channels": spec.channels}
+        if spec.classes != 2:  # a class that takes no number of classes has two
+            asked["classes"] = spec.classes
+        described = {"kind": recipe.net, "config": asked}
+        net = build(recipe.net, asked, seed=seed)
+        check_own(net, recipe.net, **asked)
         return net, described
     config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
     described = {"kind": config.kind, "config": config.described()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from iterant.errors import RecipeError
+from iterant.errors import RecipeError, TaskError
 from iterant.tasks.chance import Stream
 from iterant.tasks.protocol import Batch, Mirrors, Packs, Rows, Size, Task
 from iterant.training.moments import Moment, sent
@@ -38,10 +38,16 @@ class Problems:
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         held_out, train = order[:held].sort().values, order[held:].sort().values
         mirrored = _mirroring(task) if recipe.mirror else None
+        if recipe.places and task.spec.classes != 2:
+            raise RecipeError(
+                f"places asks where class 1 is, and {task.spec.name} has {task.spec.classes} "
+                "classes; leave it out"
+            )
         if isinstance(task, Packs) and task.packs:
             rows = task.packed(count, size=size, seed=recipe.data_seed)
             return cls(Chosen(rows, train).to(device), Batch(*rows[held_out]), mirrored)
         whole = task.sample(count, size=size, seed=recipe.data_seed)
+        _check_classes(task, whole.targets)
         made = Plain(_compact(whole.inputs[train]), whole.targets[train])
         return cls(made.to(device), whole[held_out], mirrored)
 
@@ -97,6 +103,16 @@ class Chosen:
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
         return self.rows[self.which[sent(which, self.which.device)]]
+
+
+def _check_classes(task: Task, targets: Tensor) -> None:
+    """Refuse answers that no score stands for: a GPU would say so without a word of where."""
+    least, most, classes = int(targets.min()), int(targets.max()), task.spec.classes
+    if least < 0 or most >= classes:
+        raise TaskError(
+            f"{task.spec.name} has answers of class {least} to {most}, and its spec says classes 0 "
+            f"to {classes - 1}; give the spec as many as there are"
+        )
 
 
 def _mirroring(task: Task) -> Mirrors:

@@ -89,18 +89,40 @@ def test_a_network_of_ones_own_from_the_command_line() -> None:
         assert ended.value.code == 0, words
 
 
-def test_a_task_of_ones_own_from_the_command_line() -> None:
+@pytest.mark.parametrize("task", ["flood_fill:FloodFill", "running_sum:RunningSum"])
+def test_a_task_of_ones_own_from_the_command_line(task: str) -> None:
     small = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items() if value]
-    words = ["train", "flood_fill:FloodFill", "--net", "local-rule", "--out", "runs/f", *small]
+    words = ["train", task, "--net", "local-rule", "--out", "runs/f", *small]
     for command in (
         words,
         ["evaluate", "runs/f", "--size", "12", "--count", "3", "--max-steps", "4"],
         ["analyze", "runs/f", "--what", "zeros", "--size", "9", "--count", "2", "--max-steps", "4"],
-        ["sample", "flood_fill:FloodFill", "--size", "9", "--save", "flood.png"],
+        ["solve", task, "--size", "9", "--net", "runs/f", "--save", "thought.json"],
+        ["solve", task, "--size", "9", "--net", "runs/f", "--save", "thought.gif"],
+        ["sample", task, "--size", "9", "--save", "problem.png"],
     ):
         with pytest.raises(SystemExit) as ended:
             run_command(command)
         assert ended.value.code == 0, command
+
+
+def test_three_classes_are_learned_on_short_strings_and_right_on_long_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluate, found = iterant.evaluate, []
+
+    def smaller(net: Any, task: Task, **how: Any) -> Any:
+        found.append(evaluate(net, task, size=64, count=20, max_steps=100))
+        return found[0]
+
+    monkeypatch.setattr(iterant, "evaluate", smaller)
+    runpy.run_path(str(EXAMPLES / "running_sum.py"), run_name="__main__")
+    assert found[0].end >= 0.9
+    net = iterant.load("runs/running-sum")
+    task: Task = importlib.import_module("running_sum").RunningSum()
+    batch = task.sample(5, size=40, seed=9)
+    answer = iterant.solve(net, batch.inputs)
+    assert set(answer.prediction.flatten().tolist()) == {0, 1, 2}
 
 
 def test_task_and_network_of_ones_own_are_found_again() -> None:
@@ -116,6 +138,15 @@ def test_task_and_network_of_ones_own_are_found_again() -> None:
     assert report.table()[1][0] == "both"
     assert iterant.train(resume="runs/both").state == "finished"
     assert isinstance(iterant.load("runs/both"), gated)
+
+
+@pytest.mark.parametrize("net", ["dt-recall", "ff", "local-rule", "gated_network:Gated"])
+def test_networks_have_a_score_for_each_class_of_the_task(net: str) -> None:
+    task: Task = importlib.import_module("running_sum").RunningSum()
+    made, described = network_of(Recipe(net=net, iterations=2), task.spec, seed=0)
+    assert described["config"]["classes"] == 3
+    thought = iterant.last(iterant.think(made, task.sample(2).inputs, steps=1))
+    assert thought.logits.shape == (2, 3, 10)
 
 
 def test_a_network_that_was_never_trained_here_is_analysed() -> None:

@@ -82,7 +82,7 @@ def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (FourClasses, "wanted (2, 2, 8): a score for each of two classes at every position"),
+        (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
         (NoIndex, "step(features, memory, index)"),
     ],
@@ -91,6 +91,14 @@ def test_what_does_not_fit_is_said(made: type[Plain], said: str) -> None:
     with pytest.raises(NetError) as caught:
         check_own(drawn(made), "mine:Net", dims=1, channels=1)
     assert said in str(caught.value)
+
+
+def test_a_network_answers_as_many_classes_as_the_task_has() -> None:
+    check_own(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=4)
+    with pytest.raises(NetError, match=r"wanted \(2, 3, 8\)"):
+        check_own(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
+    with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels, classes\)"):
+        build(f"{Plain.__module__}:Plain", {"dims": 1, "channels": 1, "classes": 3})
 
 
 def test_what_fails_within_a_method_is_left_to_its_traceback() -> None:

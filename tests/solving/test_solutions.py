@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,3 +166,10 @@ def test_everything_is_json() -> None:
     assert len(told["prediction"]) == len(told["prediction"][0]) == 16
     assert set(told) >= {"settled", "iterations", "seconds", "sure", "changes", "right"}
     assert isinstance(found, Solution)
+
+
+def test_classes_of_two_digits_stay_apart() -> None:
+    (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "101").problems)
+    assert found.described()["prediction"] == ["110"]
+    many = replace(found, prediction=torch.tensor([[11, 0, 3]]))
+    assert many.described()["prediction"] == ["11 0 3"]

@@ -31,7 +31,17 @@ class Diagonal(PlainTask):
         return random.random((2, size, size)), np.eye(size)
 
 
-TASKS = [AllOnes(), Diagonal()]
+class Thirds(PlainTask):
+    """1D with three classes: the sum so far, modulo three."""
+
+    spec = TaskSpec(name="thirds", title="thirds", dims=1, channels=1, classes=3, train_size=9)
+
+    def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
+        bits = random.integers(0, 2, size)
+        return bits[None], bits.cumsum() % 3
+
+
+TASKS = [AllOnes(), Diagonal(), Thirds()]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
@@ -43,7 +53,7 @@ def test_it_is_a_task(task: PlainTask) -> None:
     assert batch.targets.dtype == torch.int64
     assert batch.labelled
     assert task.solved(batch.targets, batch).all()
-    assert not task.solved(1 - batch.targets, batch).any()
+    assert not task.solved((1 + batch.targets) % task.spec.classes, batch).any()
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
@@ -58,7 +68,7 @@ def test_problems_do_not_depend_on_how_they_are_asked_for(task: PlainTask) -> No
 def test_a_drawing_marks_exactly_the_wrong_positions(task: PlainTask) -> None:
     batch = task.sample(2, seed=1)
     flawed = batch.targets.clone()
-    flawed[1].view(-1)[:3] = 1 - flawed[1].view(-1)[:3]
+    flawed[1].view(-1)[:3] = (flawed[1].view(-1)[:3] + 1) % task.spec.classes
     shown = task.describe(batch, 1, prediction=flawed)
     assert shown.text.count("x") == 3
     assert shown.caption.endswith("3 wrong")
@@ -77,6 +87,24 @@ def test_a_string_and_its_answer_hide_nothing_of_each_other() -> None:
     assert AllOnes().describe(batch, prediction=batch.targets * 0).text.endswith("answer x.xx")
     unknown = Batch(batch.inputs, torch.full((1, 4), -1))
     assert AllOnes().describe(unknown, prediction=batch.targets).caption == "4"
+
+
+def test_further_classes_are_shown_by_number_and_colour() -> None:
+    batch = Batch(torch.tensor([[[1.0, 1.0, 0.0, 1.0]]]), torch.tensor([[1, 2, 2, 0]]))
+    shown = Thirds().describe(batch)
+    assert shown.text == " input ##.#\nanswer 122."
+    colours = [tuple(cell) for cell in shown.cells[1]]
+    assert len(set(colours)) == 3
+    assert colours[1] == colours[2]
+    assert Thirds().describe(batch, prediction=batch.targets.flip(1)).text.endswith("answer x22x")
+
+
+@pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),
+                                              ("channels", 0)])  # fmt: skip
+def test_a_spec_that_nothing_can_answer_is_refused_when_it_is_made(field: str, wrong: int) -> None:
+    good: dict[str, Any] = {"name": "odd", "title": "odd", "dims": 1, "channels": 1}
+    with pytest.raises(TaskError, match=f"odd has .*, got .*{wrong}"):
+        TaskSpec(**{**good, field: wrong}, train_size=8)
 
 
 def test_sizes_are_read_and_checked() -> None:
@@ -98,7 +126,7 @@ def test_written_problems_are_refused_until_the_task_reads_them() -> None:
         ((np.zeros(8), np.zeros(8)), "wanted 1 channels and 1 axes"),
         ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channels"),
         ((np.zeros((1, 8)), np.zeros(7)), "one class for each position"),
-        ((np.zeros((1, 8)), np.full(8, 2)), "classes other than 0 and 1"),
+        ((np.zeros((1, 8)), np.full(8, 2)), r"class 2 to 2, wanted 0 to 1; .*classes="),
     ],
 )
 def test_a_make_that_does_not_fit_its_spec_is_told(made: Any, said: str) -> None:

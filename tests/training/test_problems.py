@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor
 
 import iterant
-from iterant.errors import RecipeError
+from iterant.errors import RecipeError, TaskError
 from iterant.tasks.protocol import Batch
 from iterant.training.moments import Moment
 from iterant.training.problems import Problems
@@ -69,3 +71,20 @@ def test_half_the_problems_are_mirrored_anew_at_every_update() -> None:
 def test_a_task_without_mirror_images_says_so() -> None:
     with pytest.raises(RecipeError, match=r"prefix-sums has none.*leave it out"):
         made("prefix-sums", mirror=True)
+
+
+def test_answers_that_no_score_stands_for_are_refused() -> None:
+    """Of a task that checks nothing itself: a GPU would end the process without a word."""
+    sums = iterant.task("prefix-sums")
+    recipe = Recipe(batch=10, count=60)
+
+    def beyond(*given: Any, **how: Any) -> Batch:
+        return replace(sums.sample(*given, **how), targets=sums.sample(*given, **how).targets + 1)
+
+    odd: Any = SimpleNamespace(spec=sums.spec, check_size=sums.check_size, sample=beyond)
+    with pytest.raises(TaskError, match=r"class 1 to 2, and its spec says classes 0 to 1"):
+        Problems.of(odd, recipe, CPU)
+    odd.spec = replace(sums.spec, classes=3)
+    assert len(Problems.of(odd, recipe, CPU)) == 48
+    with pytest.raises(RecipeError, match=r"places asks where class 1 is, .* 3 classes"):
+        Problems.of(odd, recipe.changed(places=0.5), CPU)

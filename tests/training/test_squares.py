@@ -32,6 +32,7 @@ WAYS: dict[str, dict[str, object]] = {
     "no mask": {**MAZES, "masked": False},
     "sums": SUMS,
     "sums, isotropic": {**SUMS, "isotropic": True},
+    "sums, three classes": {**SUMS, "classes": 3},
 }
 
 
@@ -45,7 +46,10 @@ def problems(way: str) -> Batch:
     sums = way.startswith("sums")
     task = iterant.task("prefix-sums" if sums else "mazes")
     batch = task.sample(3, size=8 if sums else 5, seed=3)
-    return Batch(batch.inputs.double(), batch.targets)
+    classes = rule(way).config.classes
+    # The class that two do not have stands somewhere too.
+    targets = batch.targets if classes == 2 else batch.targets.cumsum(-1) % classes
+    return Batch(batch.inputs.double(), targets)
 
 
 def learned(
