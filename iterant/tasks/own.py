@@ -41,8 +41,8 @@ _WRONG = np.array([213.0, 94.0, 0.0])
 apart for every kind of colour vision. A seventh class has the first one's colour again."""
 _NOTHING, _SOMETHING, _YES, _NO = ".#ox"
 """In text: nothing, something of the input, class 1 of a question of yes or no, what is wrong."""
-_CLASSES = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
-"""Where there are more: their numbers, further ones as letters."""
+_NUMBERS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
+"""Of classes where there are more than two, and of channels; further ones as letters."""
 
 
 class PlainTask(ABC):
@@ -131,18 +131,19 @@ class PlainTask(ABC):
         answer = given.reshape(truth.shape)
         judged = prediction is not None and bool((truth >= 0).any())
         wrong = (answer != truth) & (truth >= 0)
-        shade = question - question.min(axis=(1, 2), keepdims=True)
-        shade = (shade / np.maximum(shade.max(axis=(1, 2), keepdims=True), 1e-9)).mean(axis=0)
+        shade, signs = _shades(question)
         labels: tuple[str, ...] = ()
         if self.spec.dims == 1:
             labels, shade = ("input", "answer"), np.concatenate([shade, 0 * shade])
+            signs = np.concatenate([signs, np.full_like(signs, _NOTHING)])
             answer, wrong = (np.concatenate([0 * part, part]) for part in (answer, wrong))
-        wrong = wrong.astype(bool)
-        marked = answer > 0
+        marked, wrong = answer > 0, wrong.astype(bool)
         cells = _PAPER + shade[..., None] * (_INK - _PAPER)
         cells[marked] = (cells[marked] + 2 * _MARKED[(answer[marked] - 1) % len(_MARKED)]) / 3
         cells[wrong] = _WRONG
-        lines = self._signs(shade, answer, wrong)
+        named = _YES if self.spec.classes == 2 else _numbered(answer)
+        signs = np.where(wrong, _NO, np.where(marked, named, signs))
+        lines = ["".join(line) for line in signs]
         if labels:
             lines = [f"{label:>6} {line}" for label, line in zip(labels, lines, strict=True)]
         size = "×".join(map(str, batch.targets.shape[1:]))
@@ -154,11 +155,22 @@ class PlainTask(ABC):
             caption=f"{size}, {int(wrong.sum())} wrong" if judged else size,
         )
 
-    def _signs(
-        self, shade: NDArray[np.float32], answer: NDArray[np.int64], wrong: NDArray[np.bool_]
-    ) -> list[str]:
-        """The same in text, a line a row."""
-        named = _CLASSES[np.clip(answer, 0, len(_CLASSES) - 1)]
-        under = np.where(shade > 0, _SOMETHING, _NOTHING)
-        signs = np.where(answer > 0, _YES if self.spec.classes == 2 else named, under)
-        return ["".join(line) for line in np.where(wrong, _NO, signs)]
+
+def _shades(question: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
+    """A problem (C, rows, columns) as greys from 0 to 1, and as signs.
+
+    Later channels are darker; where every position is of exactly one, its number is the sign.
+    """
+    each = question - question.min(axis=(1, 2), keepdims=True)
+    each = each / np.maximum(each.max(axis=(1, 2), keepdims=True), 1e-9)
+    weights = np.arange(1, len(each) + 1, dtype=each.dtype)
+    shade = np.average(each, axis=0, weights=weights).astype(each.dtype)
+    if len(each) > 1 and bool(((each > 0).sum(axis=0) == 1).all()):
+        return shade, _numbered(each.argmax(axis=0))
+    return shade, np.where(shade > 0, _SOMETHING, _NOTHING)
+
+
+def _numbered(numbers: NDArray[np.int64]) -> NDArray[np.str_]:
+    """A sign a number."""
+    made: NDArray[np.str_] = _NUMBERS[np.clip(numbers, 0, len(_NUMBERS) - 1)]
+    return made

@@ -99,6 +99,15 @@ def test_further_classes_are_shown_by_number_and_colour() -> None:
     assert Thirds().describe(batch, prediction=batch.targets.flip(1)).text.endswith("answer x22x")
 
 
+def test_a_channel_a_digit_is_shown_as_digits_of_several_greys() -> None:
+    digits = torch.tensor([2, 0, 1, 2])
+    hot = torch.nn.functional.one_hot(digits).T[None].float()
+    shown = Thirds().describe(Batch(hot, torch.zeros(1, 4, dtype=torch.int64)))
+    assert shown.text.splitlines()[0] == " input 2012"
+    greys = shown.cells[0, :, 0].tolist()
+    assert greys[0] == greys[3] < greys[2] < greys[1]
+
+
 @pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),
                                               ("channels", 0)])  # fmt: skip
 def test_a_spec_that_nothing_can_answer_is_refused_when_it_is_made(field: str, wrong: int) -> None:
