@@ -21,11 +21,12 @@ from iterant.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from iterant.experiments.catalogue import Experiment
+    from iterant.experiments.counts import Counts
+    from iterant.experiments.layout import Experiment
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
-WIDE = 140
+WIDE = 170
 """Columns of a terminal that a whole table fits."""
 FEW = ("all seeds", "seeds", "the paper", "all seeds beside it")
 FEW_TIMED = ("trained for", "solved", "at the end", "the paper (its recipe, its puzzles)")
@@ -63,6 +64,7 @@ def reproduce(
 ) -> None:
     """Make a table or figure of the paper, ours beside theirs."""
     from iterant.experiments.catalogue import experiment
+    from iterant.experiments.counts import Counts, read_counts
     from iterant.experiments.drawing import save_by_time, save_figure
     from iterant.experiments.timed import read_timed
 
@@ -80,19 +82,24 @@ def reproduce(
     if name is None:
         records = _kept(results / "runs", screen).whole
         if list_:
-            _list(records, read_timed(results), screen)
+            _list(records, read_timed(results), read_counts(results), screen)
         else:
             _all(records, results, write, screen)
         return
     chosen, small = experiment(name), False
+    if (train or budget) and not chosen.models:
+        raise UsageError(
+            f"{name} is counted on networks that are trained already: test them by "
+            "scripts/measure-network RUN TASK SIZE:PROBLEMS:ITERATIONS --model MODEL"
+        )
     if train or budget:
         small = _train(chosen, results, seeds, budget, device, None if data is None else str(data),
                        screen)  # fmt: skip
     place = results / ("reduced" if small else "runs")
     found = _kept(place, screen)
     records = found.taken_as_they_are if small else found.whole
-    timed = () if small else read_timed(results)
-    _show(chosen, records, screen, timed, SMALL if small else "")
+    timed, counts = ((), Counts()) if small else (read_timed(results), read_counts(results))
+    _show(chosen, records, screen, timed, counts, SMALL if small else "")
     figures = (place if small else results) / "figures"
     for path in save_figure(chosen, records, figures) + save_by_time(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)
@@ -117,29 +124,31 @@ def _kept(folder: Path, screen: Console) -> Records:
     return found
 
 
-def _list(records: Records, timed: Sequence[Timed], screen: Console) -> None:
+def _list(
+    records: Records, timed: Sequence[Timed], counts: Counts, screen: Console
+) -> None:  # fmt: skip
     """Every experiment with its runs, what is missing, the paper's seeds, and both numbers."""
     from rich.table import Table
 
     from iterant.cli.figures import duration
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.paper import SEEDS
-    from iterant.experiments.report import HEAD, rows_of, state_of
     from iterant.experiments.reproducing import estimate, missing
+    from iterant.experiments.rows import HEAD, rows_of, state_of
     from iterant.experiments.timed import timed_rows
 
     ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
     for one in EXPERIMENTS.values():
-        done, wanted = state_of(one, records)
+        done, wanted = state_of(one, records, counts)
         left = estimate(missing(one, records))
         need = f", the rest about {duration(left)} of an H200" if left else ""
-        paper = "; ".join(dict.fromkeys(SEEDS[model.task] for model in one.models))
+        paper = "; ".join(SEEDS[task] for task in one.tasks)
         screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
         screen.print(
             f"  {done} of {wanted} runs{need}; seeds in the paper: {paper}", soft_wrap=True
         )
         table = Table("", "ours", "the paper's", box=None, padding=(0, 2))
-        for row in rows_of(one, records)[1:]:
+        for row in rows_of(one, records, counts)[1:]:
             if row[ours] or row[theirs] != "–":
                 table.add_row(_who(row), row[ours] or "not run", row[theirs])
         for row in timed_rows(one, timed)[1:]:
@@ -157,6 +166,7 @@ def _who(row: Sequence[str]) -> str:
 
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
     from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.counts import read_counts
     from iterant.experiments.drawing import save_by_time, save_figure
     from iterant.experiments.reference import Reference
     from iterant.experiments.report import results_page
@@ -174,8 +184,9 @@ def _all(records: Records, results: Path, write: Path | None, screen: Console) -
     if reference is not None:
         drawn += reference.save(records, figures)
     if write is None:
+        counts = read_counts(results)
         for one in EXPERIMENTS.values():
-            _show(one, records, screen, timed)
+            _show(one, records, screen, timed, counts)
     screen.print(f"{len(drawn)} pictures in {figures}", soft_wrap=True)
 
 
@@ -183,12 +194,13 @@ def _show(
     one: Experiment,
     records: Records,
     screen: Console,
-    timed: Sequence[Timed] = (),
+    timed: Sequence[Timed],
+    counts: Counts,
     note: str = "",
 ) -> None:
     from rich.table import Table
 
-    from iterant.experiments.report import HEAD, rows_of
+    from iterant.experiments.rows import HEAD, rows_of
     from iterant.experiments.timed import HEAD as TIMED_HEAD
     from iterant.experiments.timed import remarks, timed_rows
 
@@ -196,7 +208,7 @@ def _show(
     title = f"{one.title} ({one.place}){note}"
     by_time = timed_rows(one, timed)
     for name, rows, few in (
-        (title, rows_of(one, records), [HEAD.index(word) for word in FEW]),
+        (title, rows_of(one, records, counts), [HEAD.index(word) for word in FEW]),
         (BY_TIME, by_time, [TIMED_HEAD.index(word) for word in FEW_TIMED]),
     ):
         if not rows:

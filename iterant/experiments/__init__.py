@@ -2,6 +2,7 @@
 
 models.py       what is trained, and what is tested on it
 paper.py        the paper's own numbers
+layout.py       what a table or a figure consists of
 catalogue.py    every table and figure: rows, panels, what the paper says
 measuring.py    every test and study of a trained network, as plain numbers
 campaign.py     working through units within a time
@@ -9,8 +10,10 @@ ending.py       what ends a unit before its recipe does
 processes.py    the same with a process a unit
 records.py      what units left behind, one record each
 shape.py        whether a record holds what it should
+counts.py       results without curves: problems solved after many iterations
 statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
+rows.py         the rows of tables
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours
 every_seed.py   our own recipes from every seed

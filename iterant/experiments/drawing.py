@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
-from iterant.experiments.catalogue import Experiment, Panel
+from iterant.experiments.layout import Experiment, Panel
 from iterant.experiments.measures import Changes, Indices, Peaks, Recovered, curves_of_all
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS

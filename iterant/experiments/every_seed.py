@@ -52,7 +52,7 @@ def _rows(file: Path) -> Iterator[list[str]]:
         parts = [part[key] for part in seeds.values() if key in part]
         shares = [100 * part["solved"] / part["problems"] for part in parts]
         twice = [100 * part["solved at twice"] / part["problems"] for part in parts]
-        mean, later = summary(shares, sum(part["problems"] for part in parts)), summary(twice)
+        mean, later = summary(shares, max(part["problems"] for part in parts)), summary(twice)
         if mean is None or later is None:
             continue
         paper = _best(size)

@@ -237,7 +237,10 @@ def _peaks(
     """The peak of all, and the height of the filtered ones at their own."""
 
     def over(some: Sequence[Record]) -> Peak | None:
-        return peak(curves_of_all(measure, some), sum(problems(one) or 0 for one in some))
+        # All seeds have the same problems: more seeds are not more of them.
+        return peak(
+            curves_of_all(measure, some), max((problems(one) or 0 for one in some), default=0)
+        )
 
     every, fit = over(records), over([record for record in records if record.converged])
     if every is None:
@@ -254,6 +257,6 @@ def _both(
     def over(some: Sequence[Record]) -> Summary | None:
         values = [take(record) for record in some]
         found = [scale * value for value in values if value is not None]
-        return summary(found, sum(map(problems, some)))
+        return summary(found, max(map(problems, some), default=0))
 
     return Cell(over(records), over([record for record in records if record.converged]))

@@ -44,7 +44,7 @@ PEAKS: dict[str, dict[str, Value]] = {
         "mazes-ff": Value(0.0, 0.0),
         "mazes-run-time": Value(0.0),
     },
-    "201": {"mazes-recall-a0.01": Value(74.0, None, 2000)},
+    "201": {"mazes-recall-a0.01": Value(74.0, None, 2000, problems=100)},
     "600000:700000": {
         "chess-dt-a0": Value(78.81, 1.04, 32),
         "chess-dt-a0.5": Value(82.32, 0.10, 43),

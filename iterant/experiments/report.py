@@ -1,4 +1,4 @@
-"""RESULTS.md: every table and figure beside the paper's, made from records and nothing else.
+"""RESULTS.md: every table and figure beside the paper's, made from results and nothing else.
 
 >>> Path("RESULTS.md").write_text(results_page("results"))
 """
@@ -9,16 +9,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
+from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.counts import Counts, read_counts
 from iterant.experiments.drawing import BY_TIME, has_figure
 from iterant.experiments.every_seed import every_seed_section
-from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
+from iterant.experiments.layout import Experiment
+from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import SEEDS
 from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
+from iterant.experiments.rows import NONE, rows_of, state_of
 from iterant.experiments.singles import singles_section
-from iterant.experiments.statistics import Summary, Value, verdict
 from iterant.experiments.timed import Timed, read_timed, remarks, timed_rows
 from iterant.runs.files import PathLike
 from iterant.runs.plain import plain
@@ -26,9 +28,6 @@ from iterant.training.recipe import Recipe
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""
-
-HEAD = ["model", "α", "measured", "all seeds", "seeds", "converged", "of them", "the paper",
-        "all seeds beside it", "converged beside it"]  # fmt: skip
 
 _NOT_OF_A_RECIPE = {"name", "notes", "precision"}
 """Fields that may differ from run to run of one recipe."""
@@ -43,9 +42,13 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   of the mean curve and its iteration; a run that broke down solves nothing. **converged**: the same
   over those with at least 99 % training accuracy, which is what the paper reports; **of them** says
   how many those are.
-- **beside it**: above or below only where the 95 % intervals are apart (ours: Student's t over
-  seeds, and no narrower than the number of test problems allows; the paper's: 1.96 standard
-  errors); otherwise no difference is shown. One seed says nothing.
+- **95 %**: the interval of all seeds, by Student's t over seeds and no narrower than the number of
+  test problems allows, which are the same for every seed; of one seed, by its problems alone.
+- **beside it**: above or below only where the 95 % intervals are apart (the paper's: 1.96 standard
+  errors); otherwise no difference is shown. One seed says nothing, and nothing is said where the
+  paper gives no error.
+- **after** so many iterations, instead of at: more or larger problems without a curve, judged after
+  these and after twice as many; the results are named above the table.
 - Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48, 1,000 mazes
   of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
 - A row with fewer seeds than planned is no fair sample of them: what validates perfectly early is
@@ -58,60 +61,15 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
 """
 
 
-def rows_of(experiment: Experiment, records: Records) -> list[list[str]]:
-    """The table of an experiment, its head first."""
-    return [HEAD, *(_cells(row, records.of(row.model)) for row in experiment.rows)]
-
-
-def _cells(row: Row, records: Sequence[Record]) -> list[str]:
-    model, cell = MODELS[row.model], row.measure.of(records)
-    done = cell.seeds if cell.every is None else cell.every.seeds
-    fit = sum(record.converged for record in records)
-    return [
-        model.label,
-        "" if model.alpha is None or model.label == "FF" else f"{model.alpha:g}",
-        row.measure.title,
-        _said(cell, row, cell.every, cell.step),
-        str(done) if done else "not run",
-        _said(cell, row, cell.filtered, None) if done else "",
-        f"{fit} of {len(records)}" if records else "",
-        _theirs(row.paper, row.said),
-        verdict(cell.every, row.paper),
-        verdict(cell.filtered, row.paper),
-    ]
-
-
-def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
-    if value is None:
-        return f"– ({cell.text})" if cell.seeds else "–" if cell.every is not None else ""
-    if isinstance(row.measure, Changes):
-        return f"{value.mean:.2g}"
-    unit = "" if isinstance(row.measure, Indices) else " %"
-    number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + unit
-    if isinstance(row.measure, Recovered):
-        return f"{cell.text} ({number})"
-    if isinstance(row.measure, Indices):
-        return f"{number} ({cell.text})"
-    return number + (f" at {step}" if step is not None and value.mean > 0 else "")
-
-
-def _theirs(value: Value | None, said: str) -> str:
-    if value is None:
-        return "–"
-    return f"{said} ({value.mean:g} %)" if said else value.told
-
-
-def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
-    """Seeds done and wanted, over all models of an experiment."""
-    models = experiment.models
-    done = sum(min(len(records.of(model.key)), model.seeds) for model in models)
-    return done, sum(model.seeds for model in models)
-
-
-def section(experiment: Experiment, records: Records, timed: Sequence[Timed] = ()) -> str:
+def section(
+    experiment: Experiment,
+    records: Records,
+    timed: Sequence[Timed] = (),
+    counts: Counts = NONE,
+) -> str:
     """One experiment as Markdown."""
-    done, wanted = state_of(experiment, records)
-    theirs = "; ".join(dict.fromkeys(SEEDS[model.task] for model in experiment.models))
+    done, wanted = state_of(experiment, records, counts)
+    theirs = "; ".join(SEEDS[task] for task in experiment.tasks)
     lines = [
         f"## {experiment.title}",
         "",
@@ -127,12 +85,16 @@ def section(experiment: Experiment, records: Records, timed: Sequence[Timed] = (
     ]
     if experiment.note:
         lines += [experiment.note, ""]
-    if experiment.see:
-        files = ", ".join(f"[{name}](results/{name}.json)" for name in experiment.see)
-        lines += [f"See also: {files}.", ""]
+    for told, names in (
+        ("Rows with “after” come from", _files(experiment, counts)),
+        ("See also", experiment.see),
+    ):
+        if names:
+            files = ", ".join(f"[{name}](results/{name}.json)" for name in names)
+            lines += [f"{told}: {files}.", ""]
     if has_figure(experiment, records):
         lines += _picture(experiment.title, experiment.name)
-    lines += _table(rows_of(experiment, records))
+    lines += _table(rows_of(experiment, records, counts))
     if by_time := timed_rows(experiment, timed):
         for remark in remarks(experiment, timed):
             lines += [remark, ""]
@@ -142,6 +104,12 @@ def section(experiment: Experiment, records: Records, timed: Sequence[Timed] = (
             )
         lines += _table(by_time)
     return "\n".join(lines)
+
+
+def _files(experiment: Experiment, counts: Counts) -> tuple[str, ...]:
+    """The results that its rows without curves come from."""
+    found = [one.file.stem for row in experiment.counted for one in counts.of(row.model, row.size)]
+    return tuple(dict.fromkeys(found))
 
 
 def _picture(title: str, name: str) -> list[str]:
@@ -165,9 +133,9 @@ def results_page(results: PathLike) -> str:
     Runs that were made smaller are no part of it.
     """
     records, reference = read_records(Path(results) / "runs").whole, Reference.read(results)
-    timed = read_timed(results)
-    parts = [_INTRODUCTION, _contents(records)]
-    parts += [section(one, records, timed) for one in EXPERIMENTS.values()]
+    timed, counts = read_timed(results), read_counts(results)
+    parts = [_INTRODUCTION, _contents(records, counts)]
+    parts += [section(one, records, timed, counts) for one in EXPERIMENTS.values()]
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [text for text in (every_seed_section(results), singles_section(results)) if text]
@@ -178,11 +146,11 @@ def results_page(results: PathLike) -> str:
     return "\n".join([*parts, _missing(records)])
 
 
-def _contents(records: Records) -> str:
+def _contents(records: Records, counts: Counts) -> str:
     """Where everything stands, and how far it is."""
     lines = ["| | where in the paper | runs |", "| --- | --- | --- |"]
     for one in EXPERIMENTS.values():
-        done, wanted = state_of(one, records)
+        done, wanted = state_of(one, records, counts)
         anchor = re.sub(r"[^\w\- ]", "", one.title.lower()).replace(" ", "-")
         lines.append(f"| [{one.title}](#{anchor}) | {one.place} | {done} of {wanted} |")
     return "\n".join([*lines, ""])

@@ -12,7 +12,7 @@ from typing import Any
 
 from iterant import names
 from iterant.experiments.campaign import campaign
-from iterant.experiments.catalogue import Experiment
+from iterant.experiments.layout import Experiment
 from iterant.experiments.measuring import Say
 from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes

@@ -24,8 +24,6 @@ SINGLES = (
     "train-prefix-sums-paper-h200-bf16-s0",
     "train-mazes-paper-h200-s0-resumed",
     "measure-mazes-best-s0-small",
-    "best-mazes-h200-s0",
-    "measure-mazes-best-s0-801",
 )
 """Results with "size N": a peak or a count of problems solved, a size each."""
 

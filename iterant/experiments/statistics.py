@@ -7,8 +7,8 @@
 
 As in the paper, a peak is that of the curve averaged over seeds, with the standard error there.
 Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
-problems allows: seeds that all solve 200 of 200 do not show 100.00 %. A difference is called one
-only where the intervals are apart.
+problems allows: seeds that all solve the same 200 of 200 do not show 100.00 %. A difference is
+called one only where the intervals are apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Summary:
     """The standard error of the mean; None: one seed has none"""
     seeds: int
     problems: int = 0
-    """Test problems of all seeds together, where the mean is a share in per cent; 0: it is none"""
+    """Test problems, the same for all seeds, where the mean is a share of them; 0: it is none"""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -46,10 +46,17 @@ class Summary:
         half = self.error * (_T[self.seeds - 2] if self.seeds - 2 < len(_T) else _Z)
         low, high = self.mean - half, self.mean + half
         if self.problems:
-            solved = torch.tensor(self.mean / 100 * self.problems, dtype=torch.float64)
-            least, most = (100 * wilson(solved, self.problems)).tolist()
+            least, most = _over_problems(self.mean, self.problems)
             low, high = min(low, least), max(high, most)
         return low, high
+
+    @property
+    def told_interval(self) -> str:
+        """As tables have it: ``96.30 to 100.00``; of one seed, what its problems allow."""
+        if not self.problems:
+            return ""
+        low, high = self.interval or _over_problems(self.mean, self.problems)
+        return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,8 @@ class Value:
     error: float | None = None
     step: int | None = None
     """At which iteration"""
+    problems: int = 0
+    """How many it is of, where the paper gives no error but says so"""
 
     @property
     def told(self) -> str:
@@ -79,7 +88,7 @@ class Value:
     def interval(self) -> tuple[float, float] | None:
         """Within 1.96 standard errors; the paper does not say how many seeds."""
         if self.error is None:
-            return None
+            return _over_problems(self.mean, self.problems) if self.problems else None
         return self.mean - _Z * self.error, self.mean + _Z * self.error
 
 
@@ -112,12 +121,18 @@ def peak(curves: Sequence[Sequence[float]], problems: int = 0) -> Peak | None:
 
 def verdict(ours: Summary | None, paper: Value | None) -> str:
     """What the two allow to be said: above, below, no difference shown; "": nothing."""
-    if ours is None or paper is None:
+    if ours is None or paper is None or paper.interval is None:
         return ""
-    mine, theirs = ours.interval, paper.interval
+    mine, (low, high) = ours.interval, paper.interval
     if mine is None:
         return "one seed"
-    low, high = (paper.mean, paper.mean) if theirs is None else theirs
     if mine[0] > high:
         return "above"
     return "below" if mine[1] < low else "no difference shown"
+
+
+def _over_problems(mean: float, problems: int) -> tuple[float, float]:
+    """Where a share in per cent lies, with 95 %, by the number of problems alone."""
+    solved = torch.tensor(mean / 100 * problems, dtype=torch.float64)
+    low, high = (100 * wilson(solved, problems)).tolist()
+    return low, high

@@ -19,7 +19,7 @@ import torch
 
 from iterant.errors import RunError
 from iterant.evaluation.curve import wilson
-from iterant.experiments.catalogue import Experiment, Row
+from iterant.experiments.layout import Experiment, Row
 from iterant.experiments.measures import Accuracy, Peaks
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Record, Records
@@ -215,12 +215,12 @@ def _cells(row: Row, group: Timed) -> list[str] | None:
 
 
 def _interval(mean: float, measure: Peaks | Accuracy, records: Sequence[Record]) -> str:
-    """What the number of puzzles allows to be said, all seeds together."""
+    """What the number of puzzles, the same for every seed, allows to be said."""
     if isinstance(measure, Peaks):
         tests = [record.tests[measure.size] for record in records if measure.size in record.tests]
-        count = sum(test["problems"] for test in tests)
+        count = max(test["problems"] for test in tests)
     else:
-        count = sum(record.figures["training"][measure.which]["of"] for record in records)
+        count = max(record.figures["training"][measure.which]["of"] for record in records)
     solved = torch.tensor(mean / 100 * count, dtype=torch.float64)
     low, high = (100 * wilson(solved, count)).tolist()
     return f"{low:.1f} to {high:.1f} of {count:,}"

@@ -13,7 +13,7 @@ from iterant.cli.main import run
 from iterant.experiments import reproducing
 from iterant.experiments.models import MODELS, Model, Trial
 from iterant.experiments.records import read_records
-from iterant.runs import append_line
+from iterant.runs import append_line, write_result
 from iterant.runs.results import make_result
 from iterant.tasks.chess import SAMPLE
 
@@ -38,6 +38,21 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     (row,) = [line.split("  ") for line in lines[:5] if "DT-Recall α = 1, size 512" in line]
     numbers = [cell.strip() for cell in row if cell.strip()]
     assert numbers[1:] == ["98.00 % at 2", "97.12 ± 1.88 % at 237"]
+
+
+def test_results_without_curves_are_in_the_list_and_in_their_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = {"solved": 9, "solved at twice": 8, "problems": 10, "iterations": 2000}
+    seeds = {str(seed): {"201:10:2000": test} for seed in range(2)}
+    write_result("best-mazes-h200", {"recipe": {"net": "x"}, "seeds": seeds}, folder=tmp_path)
+    for words in (["--list"], ["mazes-201"]):
+        text = said(capsys, *words, "--results", tmp_path)
+        assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
+    listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
+    assert listed.splitlines()[1].startswith("  2 of 11 runs; seeds in the paper: not stated (with")
+    said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
+    assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
 
 def test_a_table_and_its_figure_from_results(
@@ -160,6 +175,7 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
         (("fig-width", "--seeds", "0"), "at least one seed"),
         (("--all", "--train"), "one table or figure at a time"),
         (("fig-width", "--budget", "soon"), "a time is written like"),
+        (("mazes-201", "--train"), "test them by scripts/measure-network RUN"),
     ],
 )
 def test_what_is_refused(

@@ -12,7 +12,7 @@ from iterant.draw.lines import Line
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.drawing import _lines, _plot, save_figure
 from iterant.experiments.records import Records, read_records
-from iterant.experiments.report import rows_of
+from iterant.experiments.rows import rows_of
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:
@@ -96,6 +96,6 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
         assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
         assert list(line.trace.x) == [0, 1], "indices begin at 0"
         assert len(save_figure(EXPERIMENTS["fig-overthinking"], records, tmp_path / "f")) == 2
-    (row,) = [row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row[4] == "1"]
+    (row,) = [row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row[5] == "1"]
     number = "–" if mean is None else "12.00"
     assert row[3] == f"{number} ({100 * share:.1f} % recovered)"

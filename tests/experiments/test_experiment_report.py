@@ -17,7 +17,8 @@ from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.reference import Reference
-from iterant.experiments.report import HEAD, by_older_recipes, results_page, rows_of
+from iterant.experiments.report import by_older_recipes, results_page
+from iterant.experiments.rows import HEAD, rows_of
 from iterant.experiments.singles import SINGLES, singles_section
 from iterant.runs import write_result
 
@@ -37,7 +38,7 @@ def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
     row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
     assert row == {
         "model": "DT-Recall", "α": "1", "measured": "size 512", "all seeds": "96.00 ± 1.15 % at 2",
-        "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
+        "95 %": "90.16 to 100.00", "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
         "the paper": "97.12 ± 1.88 % at 237", "all seeds beside it": "no difference shown",
         "converged beside it": "no difference shown",
     }  # fmt: skip
@@ -62,6 +63,19 @@ def test_an_accuracy_is_no_surer_than_its_problems_allow(
     row = cells(read_records(tmp_path), "table-in-distribution", "DT", "0")
     assert (row["measured"], row["all seeds"]) == ("train accuracy", "100.00 ± 0.00 %")
     assert row["all seeds beside it"] == told
+
+
+def test_more_seeds_are_not_more_problems(tmp_path: Path) -> None:
+    # Four seeds, the same 100 problems, all solved: Wilson's interval of 100 of 100.
+    for seed in range(4):
+        keep(tmp_path, "sums-recall-a1", seed, [100])
+    row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
+    assert row["95 %"] == "96.30 to 100.00"
+    fit = {"solved": 100, "of": 100}
+    for seed in range(2):
+        keep(tmp_path, "sums-dt-a0", seed, [1], training={"train": fit, "validation": fit})
+    row = cells(read_records(tmp_path), "table-in-distribution", "DT", "0")
+    assert row["95 %"] == "96.30 to 100.00"
 
 
 def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
@@ -209,7 +223,7 @@ def test_columns_that_say_nothing_are_left_out_of_the_page(tmp_path: Path) -> No
         results_page(tmp_path)
     )
     keep(tmp_path / "runs", "sums-n0", 0, [50])
-    assert "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 1 | 50.00 % | 1 of 1 |" in (
+    assert "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 40.38 to 59.62 | 1 | 50.00 %" in (
         results_page(tmp_path)
     )
 

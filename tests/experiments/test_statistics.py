@@ -39,6 +39,14 @@ def test_an_interval_is_no_narrower_than_the_problems_allow() -> None:
     assert Summary(97.0, 3.0, 5, problems=1000).interval == wide.interval
 
 
+def test_intervals_are_told_within_bounds_and_of_one_seed_by_its_problems() -> None:
+    assert Summary(99.0, 2.0, 3, problems=1000).told_interval == "90.39 to 100.00"
+    assert Summary(1.0, 2.0, 3, problems=1000).told_interval == "0.00 to 9.61"
+    test = stats.binomtest(3, 3).proportion_ci(method="wilson")
+    assert Summary(100.0, None, 1, problems=3).told_interval == f"{100 * test.low:.2f} to 100.00"
+    assert Summary(12.5, 1.0, 3).told_interval == "", "no share of anything"
+
+
 def test_one_seed_has_no_error_and_none_no_mean() -> None:
     assert summary([3.0]) == Summary(3.0, None, 1)
     assert Summary(3.0, None, 1).interval is None
@@ -72,7 +80,9 @@ def test_curves_of_unlike_lengths_are_averaged_as_far_as_all_go() -> None:
         (Summary(96.0, 0.3, 2), Value(97.0, 0.5), "no difference shown"),
         (Summary(0.0, 0.0, 3), Value(0.0, 0.0), "no difference shown"),
         (Summary(0.0, None, 1), Value(97.0, 0.5), "one seed"),
-        (Summary(80.0, 1.0, 5), Value(74.0), "above"),
+        (Summary(80.0, 1.0, 5), Value(74.0), ""),
+        (Summary(90.0, 1.0, 5), Value(74.0, problems=100), "above"),
+        (Summary(80.0, 1.0, 5), Value(74.0, problems=100), "no difference shown"),
         (Summary(80.0, 1.0, 5), None, ""),
         (None, Value(74.0), ""),
         (Summary(100.0, 0.0, 5), Value(99.97, 0.01), "above"),

@@ -1,0 +1,112 @@
+"""The rows of tables: ours, how sure it is, and the paper's beside it.
+
+>>> head, *rows = rows_of(EXPERIMENTS["mazes-201"], records, counts)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iterant.experiments.counts import Counts, Group
+from iterant.experiments.layout import Counted, Experiment, Row
+from iterant.experiments.measures import Cell, Changes, Indices, Recovered
+from iterant.experiments.models import MODELS
+from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import Summary, Value, verdict
+
+HEAD = ["model", "α", "measured", "all seeds", "95 %", "seeds", "converged", "of them",
+        "the paper", "all seeds beside it", "converged beside it"]  # fmt: skip
+
+NONE = Counts()
+
+
+def rows_of(experiment: Experiment, records: Records, counts: Counts = NONE) -> list[list[str]]:
+    """The table of an experiment, its head first: what records say, then results without curves."""
+    recorded = [_cells(row, records.of(row.model)) for row in experiment.rows]
+    counted = [cells for row in experiment.counted for cells in _counted(row, counts)]
+    return [HEAD, *recorded, *counted]
+
+
+def state_of(
+    experiment: Experiment, records: Records, counts: Counts = NONE
+) -> tuple[int, int]:  # fmt: skip
+    """Runs done and wanted, over all models of an experiment."""
+    parts = [(len(records.of(model.key)), model.seeds) for model in experiment.models]
+    parts += [
+        (len({one.seed for one in counts.of(row.model, row.size)}), row.seeds)
+        for row in experiment.counted
+    ]
+    return sum(min(done, wanted) for done, wanted in parts), sum(wanted for _, wanted in parts)
+
+
+def _cells(row: Row, records: Sequence[Record]) -> list[str]:
+    cell = row.measure.of(records)
+    done = cell.seeds if cell.every is None else cell.every.seeds
+    fit = sum(record.converged for record in records)
+    return [
+        *_model(row.model),
+        row.measure.title,
+        _said(cell, row, cell.every, cell.step),
+        "" if cell.every is None else cell.every.told_interval,
+        str(done) if done else "not run",
+        _said(cell, row, cell.filtered, None) if done else "",
+        f"{fit} of {len(records)}" if records else "",
+        _theirs(row.paper, row.said),
+        verdict(cell.every, row.paper),
+        verdict(cell.filtered, row.paper),
+    ]
+
+
+def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:
+    """A line a test; one that it was not run, where it is wanted."""
+    theirs, groups = row.said or _theirs(row.paper, ""), counts.groups(row.model, row.size)
+    for group in groups:
+        first, solved = group.counts[0], group.solved
+        yield [
+            *_model(row.model),
+            f"size {row.size}, {first.problems:,} problems",
+            _twice(group, first.iterations),
+            solved.told_interval,
+            str(solved.seeds),
+            "",
+            "",
+            theirs,
+            verdict(solved, row.paper),
+            "",
+        ]
+    if row.seeds and not groups:
+        yield [*_model(row.model), f"size {row.size}", "", "", "not run", "", "", theirs, "", ""]
+
+
+def _twice(group: Group, iterations: int) -> str:
+    """Both looks, in one where they say the same."""
+    first, second = (Value(look.mean, look.error).told for look in (group.solved, group.twice))
+    if first == second:
+        return f"{first} after {iterations:,} and {2 * iterations:,}"
+    return f"{first} after {iterations:,}, {second} after {2 * iterations:,}"
+
+
+def _model(key: str) -> tuple[str, str]:
+    model = MODELS[key]
+    none = model.alpha is None or model.label == "FF"
+    return model.label, "" if none else f"{model.alpha:g}"
+
+
+def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
+    if value is None:
+        return f"– ({cell.text})" if cell.seeds else "–" if cell.every is not None else ""
+    if isinstance(row.measure, Changes):
+        return f"{value.mean:.2g}"
+    unit = "" if isinstance(row.measure, Indices) else " %"
+    number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + unit
+    if isinstance(row.measure, Recovered):
+        return f"{cell.text} ({number})"
+    if isinstance(row.measure, Indices):
+        return f"{number} ({cell.text})"
+    return number + (f" at {step}" if step is not None and value.mean > 0 else "")
+
+
+def _theirs(value: Value | None, said: str) -> str:
+    if value is None:
+        return "–"
+    return f"{said} ({value.mean:g} %)" if said else value.told

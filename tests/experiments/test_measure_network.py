@@ -1,0 +1,84 @@
+"""`scripts/measure-network` at a tiny scale: what it writes, and that tables take it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iterant
+from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.counts import read_counts
+from iterant.experiments.records import Records
+from iterant.experiments.rows import rows_of
+from iterant.runs import read_result
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "measure-network"
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    spec = spec_from_loader("measure_network", SourceFileLoader("measure_network", str(SCRIPT)))
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny network of the paper's kind, trained for two updates from seed 3."""
+    out = tmp_path_factory.mktemp("trained") / "mazes-recall-a0.01-s3"
+    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16}
+    small |= {"epochs": 1, "watch_every": 0}
+    iterant.train("mazes", recipe="paper", seed=3, out=out, device="cpu", **small)
+    return out
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_run_of_the_papers_network_fills_its_row(
+    script: Any, run: Path, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [str(run), "mazes", "201:1:2", "801:1:1", "--precision", precision,
+             "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["measure-network", *words])
+    monkeypatch.setattr(type(iterant.names.task("mazes")), "sample", small_mazes())
+    seen, judge = [], script.judge_far
+
+    def watched(net: Any, *rest: Any, **how: Any) -> Any:
+        seen.append(net)
+        return judge(net, *rest, **how)
+
+    monkeypatch.setattr(script, "judge_far", watched)
+    script.main()
+    assert {weight.dtype for net in seen for weight in net.parameters()} == {
+        iterant.names.find("precision", precision)
+    }
+    result = read_result(tmp_path / "measure-mazes-mazes-recall-a0.01-s3.json")
+    assert result["seed"] == 3, "from the run's own configuration"
+    assert result["figures"]["precision"] == precision
+    counts = read_counts(tmp_path)
+    assert [(one.model, one.seed, one.size) for one in counts.all] == [
+        ("mazes-recall-a0.01", 3, "201"), ("mazes-recall-a0.01", 3, "801"),
+    ]  # fmt: skip
+    head, theirs, _ = rows_of(EXPERIMENTS["mazes-801"], Records(), counts)
+    assert theirs[head.index("all seeds")] == "0.00 % after 1 and 2"
+
+
+def small_mazes() -> Any:
+    """Mazes of 9×9, whatever is asked for: 801×801 would take a minute to make."""
+    plain = type(iterant.names.task("mazes")).sample
+
+    def sample(self: Any, count: int, *, size: Any = None, seed: int = 0) -> Any:
+        return plain(self, count, size=9, seed=seed)
+
+    return sample
+
+
+def test_the_seed_of_shipped_weights_is_that_of_their_card(script: Any) -> None:
+    assert script.seed_of("mazes") == 0
