@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from iterant.errors import NetError
+from iterant.nets.fitting import check_shape, needs_of
 from iterant.nets.protocol import Net, depth_of, readout_of
 
 
@@ -149,9 +151,26 @@ class _Thinking(Iterator[Thought]):
         if self._inputs is not self._read_inputs:
             self._memory, self._read_inputs = self._net.read(self._inputs), self._inputs
         step = self._state.step
-        features = self._net.step(self._state.features, self._memory, step)
+        try:
+            features = self._net.step(self._state.features, self._memory, step)
+        except RuntimeError as error:
+            self._blame_shape(error)
+            raise
         self._state = State(features, step + 1)
         return Thought(self._net, self._state, self._inputs)
+
+    def _blame_shape(self, error: RuntimeError) -> None:
+        """Say so where features of another shape than the network's own are why a step failed."""
+        if isinstance(error, torch.OutOfMemoryError):
+            return
+        with torch.no_grad():
+            wanted = self._net.start(self._inputs).shape
+        got = self._state.features.shape
+        if got != wanted:
+            raise NetError(
+                f"the state has features of shape {tuple(got)}, and this network thinks about "
+                f"these inputs in {tuple(wanted)}; give a state of the same network and size"
+            ) from error
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
@@ -210,3 +229,5 @@ def _check_inputs(net: Net, inputs: Tensor) -> None:
     check: Any = getattr(net, "check", None)
     if callable(check):
         check(inputs)
+    elif (needs := needs_of(net)) is not None:
+        check_shape(inputs, needs)

@@ -160,3 +160,24 @@ def test_the_last_of_nothing_is_refused() -> None:
         last([])
     with pytest.raises(NetError, match="after 0 or more"):
         After(-1)
+
+
+def test_a_state_of_another_size_or_network_is_told_by_its_shape() -> None:
+    net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs
+    with torch.no_grad():
+        state = last(think(net, x, steps=2)).state
+        longer = torch.cat([x, x], dim=2)
+        with pytest.raises(NetError, match=r"shape \(4, 8, 12\), .* in \(4, 8, 24\)"):
+            last(think(net, longer, steps=1, state=state))
+        cut = After(1, features=lambda features: features[:, :3])
+        with pytest.raises(NetError, match=r"shape \(4, 3, 12\)"):
+            last(think(net, x, steps=3, intervene=[cut]))
+
+
+def test_a_step_that_fails_for_other_reasons_says_why_itself() -> None:
+    class Failing(Ticking):
+        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+            raise RuntimeError("no such kernel")
+
+    with pytest.raises(RuntimeError, match="no such kernel"):
+        last(think(Failing(), torch.ones(1, 1, 3), steps=1))

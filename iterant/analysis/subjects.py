@@ -18,6 +18,7 @@ from iterant.errors import UsageError
 from iterant.nets.protocol import Net
 from iterant.runs import RunFolder, read_weights
 from iterant.runs.folder import CHECKPOINTS
+from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Task
 from iterant.training.objectives import Progressive
 from iterant.training.parts import objective_of
@@ -38,6 +39,10 @@ class Subject:
     """The share of the progressive loss in training, which has a stroke"""
     regime: int | None = None
     """Iterations in training, which are shaded"""
+
+    def __post_init__(self) -> None:
+        """Refuse a network for problems of another kind before anything is thought about."""
+        check_fits(self.net, self.task)
 
     @property
     def legend(self) -> str:

@@ -30,6 +30,7 @@ from iterant.evaluation import Curve, budget_of, judge
 from iterant.halting import Rule, StableAnswer
 from iterant.nets import DeepThinking, FeedForward, PaperNet, build, parameter_count
 from iterant.nets.catalogue import variant_config
+from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.start import device_of
 from iterant.zoo import load
@@ -79,7 +80,7 @@ class Subject:
             spec = made.spec
             config = variant_config(
                 self.net, spec.name, dims=spec.dims, channels=spec.channels,
-                readout=spec.readout, width=self.width,
+                classes=spec.classes, readout=spec.readout, width=self.width,
             )  # fmt: skip
             net = build(config.kind, config, seed=self.seed)
             net.to(device)
@@ -88,6 +89,7 @@ class Subject:
                 f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "
                 "ff or ff-recall"
             )
+        check_fits(net, made)
         batch = made.sample(self.count, size=size, seed=self.seed).to(device)
         return Contestants(net, made, batch, budget_of(net, self.steps))
 

@@ -22,6 +22,7 @@ from iterant.nets.active import TOLERANCE
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net, readout_of
 from iterant.nets.telling import attentive
+from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Task
 
 SQUARES_AT_ONCE = 1 << 22
@@ -67,6 +68,7 @@ def judge_far(net: Net, task: Task, batch: Batch, steps: int, *, everywhere: boo
     ``everywhere``: let a local rule compute all squares, too; on a GPU that is the faster way where
     squares are restless until news reaches them.
     """
+    check_fits(net, task)
     if isinstance(net, LocalRule) and not everywhere:
         return _where_it_changes(net, task, batch, steps)
     return _everywhere(net, task, batch, steps)

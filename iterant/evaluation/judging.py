@@ -22,6 +22,7 @@ from iterant.nets.fused import can_fuse
 from iterant.nets.protocol import Net, depth_of
 from iterant.nets.strings import fused
 from iterant.solving import Glance, shrinking
+from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 
 MAX_STEPS = 1000
@@ -52,6 +53,7 @@ def evaluate(
     None: 1,000 iterations, or as many as a feed-forward network has. With a rule, problems that
     are done leave the batch. ``portion``: problems at a time, where memory is short.
     """
+    check_fits(net, task)
     steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
     return judge(
@@ -79,6 +81,7 @@ def judge(
     A network of fixed depth that is asked for more is refused, unless ``cut`` takes its depth
     instead, for everything asked beyond. ``cost`` counts floating-point operations too.
     """
+    check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
     book, fast = _Book(_marks(at, budget, cut), len(batch)), swift(net)
 

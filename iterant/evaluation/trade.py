@@ -25,6 +25,7 @@ from iterant.evaluation.portions import portions
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve
+from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Task
 
 RULES: tuple[Rule, ...] = (
@@ -125,6 +126,7 @@ def trade(
     """Accuracy and mean iterations under each rule, with a budget of ``steps``."""
     if not rules:
         raise UsageError("there is no rule to compare; give at least one")
+    check_fits(net, task)
     budget_of(net, steps)
     sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), swift(net)
     for first, part in portions(batch, portion):

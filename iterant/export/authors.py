@@ -35,6 +35,7 @@ from torch import Tensor, nn
 
 from iterant.errors import DataError, IterantError, UsageError
 from iterant.nets import FeedForwardConfig, PaperConfig, build
+from iterant.nets.fitting import Needs
 from iterant.runs import save_weights
 from iterant.tasks.protocol import TaskSpec
 
@@ -213,11 +214,12 @@ def _numbered(tensors: Tensors, pattern: str) -> Iterable[tuple[int, Tensor]]:
 
 
 def _check_task(config: PaperConfig, task: TaskSpec, path: Path) -> None:
-    if (config.dims, config.channels) != (task.dims, task.channels):
+    held = Needs(config.dims, config.channels, config.classes)
+    offered = Needs(task.dims, task.channels, task.classes)
+    if held != offered:
         raise DataError(
-            f"{path} holds a {config.dims}D network for inputs of {config.channels} channels, and "
-            f"{task.name} is {task.dims}D with {task.channels}; name the task that it was "
-            "trained on with --task"
+            f"{path} holds a network for {held.beside(offered)}, and {task.name} has "
+            f"{offered.beside(held)}; name the task that it was trained on with --task"
         )
 
 

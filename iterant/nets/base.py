@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from iterant.errors import NetError
+from iterant.nets.fitting import Needs, check_kind, check_shape
 from iterant.nets.layers import RecallConv, conv, head
 from iterant.nets.readout import readout
 
@@ -72,25 +73,8 @@ class PaperNet(nn.Module):
 
     def check(self, inputs: Tensor) -> None:
         """Raise NetError where the inputs cannot be read by this network."""
-        config, axes = self.config, self.config.dims + 2
-        wanted = f"({', '.join(['N', str(config.channels), 'H', 'W'][:axes])})"
-        if inputs.dim() != axes or inputs.shape[1] != config.channels:
-            raise NetError(
-                f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}"
-            )
-        if min(inputs.shape) < 1:
-            raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {wanted}")
-        weight = self.projection.weight
-        if inputs.dtype != weight.dtype:
-            raise NetError(
-                f"this network computes in {weight.dtype}, the inputs are {inputs.dtype}; "
-                f"use inputs.to({weight.dtype})"
-            )
-        if inputs.device != weight.device:
-            raise NetError(
-                f"this network is on {weight.device}, the inputs on {inputs.device}; "
-                f"use inputs.to({str(weight.device)!r})"
-            )
+        check_shape(inputs, Needs(self.config.dims, self.config.channels))
+        check_kind(inputs, self.projection.weight)
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term, computed once a problem; None without recall."""

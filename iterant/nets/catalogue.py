@@ -98,7 +98,10 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
     try:
         if not hasattr(made, "Config"):  # a user's own class, built from keywords
             given = config if isinstance(config, dict) else {}
-            mine: Net = _drawn(seed, lambda: made(**given))
+            own: Any = _drawn(seed, lambda: made(**given))
+            if not hasattr(own, "config"):  # what it is for, where it does not say so itself
+                own.config = dict(given)
+            mine: Net = own
             return mine
         ready = made.Config(**config) if isinstance(config, dict) else config
     except TypeError as error:

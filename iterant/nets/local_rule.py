@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
+from iterant.nets.fitting import Needs, check_kind, check_shape
 from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, without_echo
 from iterant.nets.readout import readout
 
@@ -116,22 +117,13 @@ class LocalRule(nn.Module):
     def check(self, inputs: Tensor) -> None:
         """Raise NetError where the inputs cannot be read by this network."""
         config = self.config
-        if inputs.dim() != config.dims + 2 or inputs.shape[1] != config.channels:
-            wanted = ", ".join(["N", str(config.channels), "H", "W"][: config.dims + 2])
-            raise NetError(
-                f"this network reads inputs of shape ({wanted}), got {tuple(inputs.shape)}"
-            )
-        if min(inputs.shape) < 1 or any(side % config.stem for side in inputs.shape[2:]):
+        check_shape(inputs, Needs(config.dims, config.channels))
+        if any(side % config.stem for side in inputs.shape[2:]):
             raise NetError(
                 f"this network reads squares of {config.stem} pixels a side, so sides must be "
-                f"multiples of {config.stem} and not 0, got {tuple(inputs.shape)}"
+                f"multiples of {config.stem}, got {tuple(inputs.shape)}"
             )
-        weight = self.sight.weight
-        if inputs.dtype != weight.dtype or inputs.device != weight.device:
-            raise NetError(
-                f"this network computes in {weight.dtype} on {weight.device}, the inputs are "
-                f"{inputs.dtype} on {inputs.device}; use inputs.to(network's)"
-            )
+        check_kind(inputs, self.sight.weight)
 
     def read(self, inputs: Tensor) -> Tensor:
         """What each square sees of the problem, (B, H, *Q), and whether it is open, (B, 1, *Q)."""

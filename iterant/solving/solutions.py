@@ -26,6 +26,7 @@ from iterant.nets.protocol import Net
 from iterant.nets.wakeful import quickest
 from iterant.solving.answers import Answer, Glance, solve
 from iterant.solving.film import Film, Frame, frames_of
+from iterant.solving.fitting import check_fits
 from iterant.tasks.answers import NOTHING_SAID, Restricts, Verdict, judged, told
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
@@ -137,6 +138,7 @@ def solutions(
     default rule stops when the features rest (`Resting`). ``restrict`` also chooses the best
     answer that the rules of the task allow.
     """
+    check_fits(net, task)
     if restrict and not isinstance(task, Restricts):
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"

@@ -43,7 +43,9 @@ def take_over(learner: Learner, path: Path) -> None:
     try:
         learner.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
+        said = str(error).strip().splitlines()
+        # torch announces what is wrong in a line of its own.
+        first = said[1].strip() if said[0].endswith(":") and said[1:] else said[0]
         raise RunError(
             f"the last checkpoint of {path} does not fit this recipe ({first}); a branch needs "
             "the network of the run that it begins with"

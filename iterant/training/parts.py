@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 from iterant import names
+from iterant.errors import UnknownName
 from iterant.nets import LocalRuleConfig, Net, PaperConfig, build, variant_config
+from iterant.nets.catalogue import VARIANTS
 from iterant.nets.own import check_own
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.muon import Muon
@@ -111,6 +113,8 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
         net = build(recipe.net, asked, seed=seed)
         check_own(net, recipe.net, **asked)
         return net, described
+    if recipe.net not in (words := (*VARIANTS, *_MAKERS)):
+        raise UnknownName(f"{names.unknown('network', recipe.net, words)}; or module:Class")
     config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
     described = {"kind": config.kind, "config": config.described()}
     return build(described["kind"], described["config"], seed=seed), described

@@ -268,7 +268,7 @@ def test_tensors_that_do_not_fit_are_refused_by_name(
 def test_a_network_of_another_task_is_refused(tmp_path: Path) -> None:
     for other in ("prefix-sums", "chess"):
         said = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
-        assert "2D network for inputs of 3 channels" in said
+        assert "a network for images of 3 channels, and" in said
         assert "--task" in said
 
 

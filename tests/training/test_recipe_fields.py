@@ -68,6 +68,8 @@ class TestChanging:
     def test_a_wrong_network_gets_a_suggestion(self) -> None:
         with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
             network_of(Recipe(net="dt-recal"), iterant.task("mazes").spec, 0)
+        with pytest.raises(UnknownName, match="ff-recall, local-rule; or module:Class"):
+            network_of(Recipe(net="resnet"), iterant.task("mazes").spec, 0)
 
 
 BAD: dict[str, list[Any]] = {

@@ -1,0 +1,70 @@
+"""What a network reads and answers, as far as it says so, and inputs that it cannot read.
+
+    >>> needs_of(net)
+    Needs(dims=2, channels=3, classes=2)
+    >>> check_shape(inputs, needs_of(net))
+
+Networks that come with iterant say it in their configuration. A class of the user's own need not:
+what it was built with is kept, and one that was never built here says nothing and is let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from iterant.errors import NetError
+from iterant.nets.protocol import Net
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What problems a network is made for."""
+
+    dims: int
+    channels: int
+    classes: int = 2
+
+    def beside(self, other: Needs) -> str:
+        """In words, classes only where they differ: "strings of 1 channel and 3 classes"."""
+        what = {1: "strings", 2: "images"}.get(self.dims, f"{self.dims}D problems")
+        many = "channel" if self.channels == 1 else "channels"
+        classes = f" and {self.classes} classes" if self.classes != other.classes else ""
+        return f"{what} of {self.channels} {many}{classes}"
+
+
+def needs_of(net: Net) -> Needs | None:
+    """What a network's configuration says; None where it has none or it does not say."""
+    config: Any = getattr(net, "config", None)
+    said = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
+    found = {name: said.get(name) for name in ("dims", "channels", "classes")}
+    if not all(isinstance(found[name], int) for name in ("dims", "channels")):
+        return None
+    return Needs(**{name: value for name, value in found.items() if isinstance(value, int)})
+
+
+def check_shape(inputs: Tensor, needs: Needs) -> None:
+    """Raise NetError where inputs have other axes or channels, or hold nothing."""
+    axes = needs.dims + 2
+    wanted = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
+    if inputs.dim() != axes or inputs.shape[1] != needs.channels:
+        raise NetError(f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}")
+    if min(inputs.shape) < 1:
+        raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {wanted}")
+
+
+def check_kind(inputs: Tensor, weight: Tensor) -> None:
+    """Raise NetError where inputs are of another precision or on another device than a weight."""
+    if inputs.dtype != weight.dtype:
+        raise NetError(
+            f"this network computes in {weight.dtype}, the inputs are {inputs.dtype}; "
+            f"use inputs.to({weight.dtype})"
+        )
+    if inputs.device != weight.device:
+        raise NetError(
+            f"this network is on {weight.device}, the inputs on {inputs.device}; "
+            f"use inputs.to({str(weight.device)!r})"
+        )

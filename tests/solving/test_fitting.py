@@ -1,0 +1,92 @@
+"""A network for other problems than the task's is refused in one line, wherever it comes in."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thinkers import small_net
+
+import iterant
+from iterant.analysis import Subject
+from iterant.cli.main import run as run_command
+from iterant.errors import NetError
+from iterant.evaluation import judge_far, trade
+from iterant.evaluation.judging import judge
+from iterant.nets import Net, build
+from iterant.solving import solutions
+from iterant.solving.fitting import check_fits
+from iterant.tasks.protocol import Task
+from iterant.tasks.reading import generated
+
+SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
+WAYS_IN: dict[str, Callable[[Net, Task], object]] = {
+    "evaluate": lambda net, task: iterant.evaluate(net, task, count=2, max_steps=2),
+    "judge": lambda net, task: judge(net, task, task.sample(2), steps=2),
+    "trade": lambda net, task: trade(net, task, task.sample(2), steps=2),
+    "judge_far": lambda net, task: judge_far(net, task, task.sample(2), steps=2),
+    "solutions": lambda net, task: list(solutions(net, task, generated(task).problems)),
+    "analyze": lambda net, task: iterant.analyze(Subject(net, task, "mine"), "zeros", count=2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+@pytest.mark.parametrize("kind", ["dt-recall", "local-rule"])
+def test_every_way_in_refuses_what_does_not_fit(way: str, kind: str) -> None:
+    with pytest.raises(NetError, match="is for images of 3 channels, and prefix-sums has strings"):
+        WAYS_IN[way](small_net("mazes", kind), SUMS)
+
+
+def test_classes_count_too_and_are_named_only_then() -> None:
+    net: Any = small_net("prefix-sums", "dt-recall")
+    check_fits(net, SUMS)
+    three: Any = small_net("prefix-sums", "dt-recall", classes=3)
+    with pytest.raises(
+        NetError, match=r"1 channel and 3 classes, and prefix-sums has .* 2 classes"
+    ):
+        check_fits(three, SUMS)
+
+
+def test_a_network_that_says_nothing_of_itself_is_let_through() -> None:
+    silent: Any = small_net("mazes", "dt")
+    for said in ({"dims": "two", "channels": 3}, {"width": 4}, None):
+        silent.config = said
+        check_fits(silent, SUMS)
+
+
+def test_a_network_of_ones_own_is_known_by_what_it_was_built_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    examples = Path(__file__).resolve().parents[2] / "examples"
+    monkeypatch.syspath_prepend(str(examples))
+    importlib.import_module("gated_network")
+    net = build("gated_network:Gated", {"dims": 1, "channels": 1})
+    check_fits(net, SUMS)
+    with pytest.raises(NetError, match="take a network that was trained on mazes"):
+        check_fits(net, MAZES)
+    with pytest.raises(NetError, match=r"reads inputs of shape \(N, 1, H\), got \(1, 3, 16, 16\)"):
+        iterant.solve(net, MAZES.sample(1, size=5).inputs)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "mazes", "--task", "prefix-sums", "--count", "2", "--max-steps", "2"],
+        ["evaluate", "mazes", "--task", "prefix-sums", "--trade", "--count", "2"],
+        ["solve", "prefix-sums", "0110", "--net", "mazes"],
+        ["analyze", "mazes", "--task", "prefix-sums", "--what", "zeros"],
+        ["bench", "evaluate", "--task", "prefix-sums", "--run", "mazes-paper"],
+    ],
+    ids=" ".join,
+)
+def test_commands_say_so_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_command(words)
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.count("\n") == 1
+    assert said.startswith("iterant: error: this network is for images")
+    assert "take a network that was trained on prefix-sums" in said
