@@ -132,7 +132,7 @@ def _list(
 
     from iterant.cli.figures import duration
     from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.paper import SEEDS
+    from iterant.experiments.paper import seeds_told
     from iterant.experiments.reproducing import estimate, missing
     from iterant.experiments.rows import HEAD, rows_of, state_of
     from iterant.experiments.timed import timed_rows
@@ -142,10 +142,10 @@ def _list(
         done, wanted = state_of(one, records, counts)
         left = estimate(missing(one, records))
         need = f", the rest about {duration(left)} of an H200" if left else ""
-        paper = "; ".join(SEEDS[task] for task in one.tasks)
         screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
         screen.print(
-            f"  {done} of {wanted} runs{need}; seeds in the paper: {paper}", soft_wrap=True
+            f"  {done} of {wanted} runs{need}; seeds in the paper: {seeds_told(one.tasks)}",
+            soft_wrap=True,
         )
         table = Table("", "ours", "the paper's", box=None, padding=(0, 2))
         for row in rows_of(one, records, counts)[1:]:

@@ -16,7 +16,7 @@ from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper import SEEDS
+from iterant.experiments.paper import seeds_told
 from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
 from iterant.experiments.rows import NONE, rows_of, state_of
@@ -69,7 +69,6 @@ def section(
 ) -> str:
     """One experiment as Markdown."""
     done, wanted = state_of(experiment, records, counts)
-    theirs = "; ".join(SEEDS[task] for task in experiment.tasks)
     lines = [
         f"## {experiment.title}",
         "",
@@ -78,7 +77,7 @@ def section(
                 f"`iterant reproduce {experiment.name}`",
                 experiment.place,
                 f"{done} of {wanted} runs",
-                f"seeds in the paper: {theirs}",
+                f"seeds in the paper: {seeds_told(experiment.tasks)}",
             ]
         ),
         "",

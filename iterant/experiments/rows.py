@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from iterant.experiments.counts import Counts, Group
 from iterant.experiments.layout import Counted, Experiment, Row
-from iterant.experiments.measures import Cell, Changes, Indices, Recovered
+from iterant.experiments.measures import Cell, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Summary, Value, verdict
@@ -22,7 +22,8 @@ NONE = Counts()
 
 def rows_of(experiment: Experiment, records: Records, counts: Counts = NONE) -> list[list[str]]:
     """The table of an experiment, its head first: what records say, then results without curves."""
-    recorded = [_cells(row, records.of(row.model)) for row in experiment.rows]
+    several = len(experiment.tasks) > 1  # then a label alone does not say which network it is
+    recorded = [_cells(row, records.of(row.model), several) for row in experiment.rows]
     counted = [cells for row in experiment.counted for cells in _counted(row, counts)]
     return [HEAD, *recorded, *counted]
 
@@ -39,22 +40,31 @@ def state_of(
     return sum(min(done, wanted) for done, wanted in parts), sum(wanted for _, wanted in parts)
 
 
-def _cells(row: Row, records: Sequence[Record]) -> list[str]:
+def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
     cell = row.measure.of(records)
     done = cell.seeds if cell.every is None else cell.every.seeds
-    fit = sum(record.converged for record in records)
+    part = [record for record in records if _counts(row, record)]
+    fit = sum(record.converged for record in part)
     return [
         *_model(row.model),
-        row.measure.title,
+        f"{MODELS[row.model].task}: {row.measure.title}" if several else row.measure.title,
         _said(cell, row, cell.every, cell.step),
         "" if cell.every is None else cell.every.told_interval,
         str(done) if done else "not run",
         _said(cell, row, cell.filtered, None) if done else "",
-        f"{fit} of {len(records)}" if records else "",
+        f"{fit} of {len(part)}" if done else "",
         _theirs(row.paper, row.said),
         verdict(cell.every, row.paper),
         verdict(cell.filtered, row.paper),
     ]
+
+
+def _counts(row: Row, record: Record) -> bool:
+    """Whether a run has a part in the number: some studies are of the first seed only."""
+    if record.failed:
+        return isinstance(row.measure, Peaks | Recovered)
+    alone = row.measure.of([record])
+    return alone.every is not None or alone.seeds > 0
 
 
 def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:

@@ -61,7 +61,8 @@ def test_an_accuracy_is_no_surer_than_its_problems_allow(
     for seed in range(3):
         keep(tmp_path, "sums-dt-a0", seed, [1], training={"train": fit, "validation": fit})
     row = cells(read_records(tmp_path), "table-in-distribution", "DT", "0")
-    assert (row["measured"], row["all seeds"]) == ("train accuracy", "100.00 ± 0.00 %")
+    assert row["measured"] == "prefix-sums: train accuracy", "mazes have a DT with α = 0, too"
+    assert row["all seeds"] == "100.00 ± 0.00 %"
     assert row["all seeds beside it"] == told
 
 
@@ -76,6 +77,15 @@ def test_more_seeds_are_not_more_problems(tmp_path: Path) -> None:
         keep(tmp_path, "sums-dt-a0", seed, [1], training={"train": fit, "validation": fit})
     row = cells(read_records(tmp_path), "table-in-distribution", "DT", "0")
     assert row["95 %"] == "96.30 to 100.00"
+
+
+def test_a_study_of_the_first_seed_counts_the_first_seed(tmp_path: Path) -> None:
+    flips = {"bit-flip": {"recovered": 0.0, "mean iterations": None,
+                          "mean iterations by index": [None]}}  # fmt: skip
+    keep(tmp_path, "sums-recall-a1", 0, [1], studies=flips)
+    keep(tmp_path, "sums-recall-a1", 1, [1], train=50)
+    row = cells(read_records(tmp_path), "fig-overthinking", "DT-Recall", "1")
+    assert (row["seeds"], row["of them"]) == ("1", "1 of 1")
 
 
 def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
