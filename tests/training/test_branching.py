@@ -48,7 +48,9 @@ def test_an_average_may_be_new(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     source = unbroken()["progressive"]
-    with pytest.raises(RunError, match=r"does not fit this recipe \(size mismatch for .*; a branch"):
+    with pytest.raises(
+        RunError, match=r"does not fit this recipe \(size mismatch for .*; a branch"
+    ):
         begin(tmp_path / "b", start=source.path, width=6)
     with pytest.raises(RunError, match="trained by adam, and its moments mean nothing to muon"):
         begin(tmp_path / "b", start=source.path, optimizer="muon")
