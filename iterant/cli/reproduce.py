@@ -142,6 +142,8 @@ def _list(
         done, wanted = state_of(one, records, counts)
         left = estimate(missing(one, records))
         need = f", the rest about {duration(left)} of an H200" if left else ""
+        if done < wanted and not left:
+            need = ", the rest by scripts/measure-network"
         screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
         screen.print(
             f"  {done} of {wanted} runs{need}; seeds in the paper: {seeds_told(one.tasks)}",
@@ -177,16 +179,16 @@ def _all(records: Records, results: Path, write: Path | None, screen: Console) -
     if write is not None:  # before the pictures: what cannot be written leaves them as they are
         write_atomic(write, results_page(results).encode("utf-8"))
         screen.print(f"written to {write}", soft_wrap=True)
+    else:
+        counts = read_counts(results)
+        for one in EXPERIMENTS.values():
+            _show(one, records, screen, timed, counts)
     drawn = []
     for one in EXPERIMENTS.values():
         drawn += save_figure(one, records, figures) + save_by_time(one, timed, figures)
     reference = Reference.read(results)
     if reference is not None:
         drawn += reference.save(records, figures)
-    if write is None:
-        counts = read_counts(results)
-        for one in EXPERIMENTS.values():
-            _show(one, records, screen, timed, counts)
     screen.print(f"{len(drawn)} pictures in {figures}", soft_wrap=True)
 
 
@@ -241,6 +243,7 @@ def _train(
     from iterant.experiments.records import read_records
     from iterant.experiments.reproducing import (
         SMALLER_TESTS,
+        check_places,
         check_tests,
         estimate,
         missing,
@@ -261,6 +264,7 @@ def _train(
         screen.print("every run is there already; give more --seeds for another")
         return small
     check_tests(one, data)
+    check_places(out, small)
     screen.print(
         f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
         f"about {duration(estimate(units))} on one H200"

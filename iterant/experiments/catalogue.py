@@ -200,8 +200,8 @@ _CHESS_RESULTS = ("compare-chess", "chess-compare-one-rate-h200", "chess-compare
 _SEE = {
     "fig-arch-loss-ablation": ("precision-prefix-sums-h200", "late-checkpoints-prefix-sums-h200"),
     "table-prefix-peaks": ("precision-prefix-sums-h200",),
-    "fig-mazes-ablation": ("train-mazes-paper-h200-s0", "ablation-mazes-one-epoch"),
-    "table-maze-peaks": ("train-mazes-paper-h200-s0",),
+    "fig-mazes-ablation": ("train-mazes-paper-h200-s0-resumed", "ablation-mazes-one-epoch"),
+    "table-maze-peaks": ("train-mazes-paper-h200-s0-resumed",),
     "fig-chess": _CHESS_RESULTS,
     "fig-chess-harder": _CHESS_RESULTS,
     "table-chess-peaks": _CHESS_RESULTS,

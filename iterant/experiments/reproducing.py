@@ -18,7 +18,8 @@ from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes
 from iterant.experiments.records import Records
 from iterant.nets.catalogue import paper_net
-from iterant.runs.files import PathLike
+from iterant.runs import write_atomic
+from iterant.runs.files import PathLike, make_folder
 from iterant.training.stopping import seconds
 
 SMALLER: dict[str, dict[str, Any]] = {
@@ -37,6 +38,9 @@ PROCESSES = 2
 
 _SMALL = 4
 """A recipe whose network is so many times narrower than the paper's is small already."""
+
+_RECORD = 1 << 16
+"""Bytes that a record needs at most"""
 
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
@@ -97,6 +101,19 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
     )
 
 
+def check_places(out: PathLike, small: bool) -> None:
+    """Raise where no record could be kept: not after the training."""
+    for folder in (out, _runs(small)):
+        probe = make_folder(folder) / ".probe"
+        write_atomic(probe, bytes(_RECORD))
+        probe.unlink()
+
+
+def _runs(small: bool) -> str:
+    """Where run folders lie."""
+    return "runs/reduced" if small else "runs/campaign"
+
+
 def check_tests(experiment: Experiment, data: str | None) -> None:
     """Raise where something could be trained that cannot be tested: not after hours of it."""
     for model in narrowed(experiment).values():
@@ -141,12 +158,12 @@ def produce(
     """
     if not small:
         return in_processes(
-            units, processes=PROCESSES, out=out, device=device, time_limit=budget,
-            precision="fp16", say=say, data=data,
+            units, processes=PROCESSES, out=out, runs=_runs(small), device=device,
+            time_limit=budget, precision="fp16", say=say, data=data,
             enough_time=lambda unit, left: left > 0.6 * usual_seconds(MODELS[unit.model]),
         )  # fmt: skip
     return campaign(
-        units, out=out, runs="runs/reduced", device=device, time_limit=budget,
+        units, out=out, runs=_runs(small), device=device, time_limit=budget,
         reserve=0.0 if budget is None else _TESTING * seconds(budget),
         reduced=smaller, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
         models=narrowed(experiment),

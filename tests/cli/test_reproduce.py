@@ -50,7 +50,9 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
         text = said(capsys, *words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
     listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
-    assert listed.splitlines()[1].startswith("  2 of 11 runs; seeds in the paper: not stated (with")
+    assert listed.splitlines()[1].startswith(
+        "  2 of 11 runs, the rest by scripts/measure-network; seeds"
+    )
     said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
     assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
@@ -118,6 +120,31 @@ def test_what_cannot_be_tested_is_not_trained(
     text = said(capsys, *words, code=2)
     assert "the range 600000:700000 goes beyond the set" in text
     assert text.count("\n") == 1
+
+
+def test_what_cannot_be_kept_is_not_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproducing, "campaign", lambda *_, **__: pytest.fail("it began"))
+    words = ("compare-n-zero", "--budget", "1m", "--device", "cpu", "--results", "here")
+    Path("runs").touch()
+    text = said(capsys, *words, code=1)
+    assert "a file stands where a folder is wanted" in text
+    assert text.count("\n") == 1
+
+
+def test_tables_are_shown_though_nothing_can_be_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
+    (tmp_path / "figures").touch()
+    with pytest.raises(SystemExit) as caught:
+        run(["reproduce", "--all", "--results", str(tmp_path)])
+    told = capsys.readouterr()
+    assert caught.value.code == 1
+    assert "98.00 % at 2" in told.out
+    assert told.err.count("\n") == 1
 
 
 def test_whoever_interrupts_is_told_that_nothing_is_lost(
