@@ -72,7 +72,7 @@ class Grouped(nn.Module):
         """One iteration."""
         if memory is None:
             raise NetError("a local rule recalls the problem at every iteration")
-        heard = self._heard(features)
+        heard = self._heard(features * memory[:, -1:] if self.config.masked else features)
         others = []
         for side in range(self.sides):
             rest = [told for at, told in enumerate(heard) if at != side]

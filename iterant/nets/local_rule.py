@@ -141,8 +141,11 @@ class LocalRule(nn.Module):
         """One iteration; the same at every index."""
         if memory is None:
             raise NetError("a local rule recalls the problem at every iteration")
-        seen = torch.relu(self.sight(self._sights(features)) + memory[:, :-1])
-        return torch.tanh(self.mix(seen)) * memory[:, -1:]
+        is_open = memory[:, -1:]
+        # Walls hold nothing, whatever was done to the features: noise there would be heard beside.
+        held = features * is_open if self.config.masked else features
+        seen = torch.relu(self.sight(self._sights(held)) + memory[:, :-1])
+        return torch.tanh(self.mix(seen)) * is_open
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, classes, *S): those of its square for every pixel."""

@@ -3,8 +3,9 @@
     >>> hands = SquareHands(net, smoothing=0.2)          # as PlainHands, several times faster
 
 The open squares of all problems are rows of one matrix, and an iteration is two matrix products
-over them. Losses and gradients are those of `iterant.training.hands.PlainHands` up to rounding,
-where walls hold nothing at the start; damage that a pool does to walls is not seen here at all.
+over them. Losses and gradients are those of `iterant.training.hands.PlainHands` up to rounding: a
+rule's walls hold nothing, whatever noise or damage a pool adds. Only the penalty on restless
+features differs where walls were damaged, which is no restlessness of the rule's.
 
 Shapes: B batch, W width, K classes, *S space in pixels, *Q space in squares, N open squares.
 """

@@ -9,6 +9,7 @@ from torch import Tensor
 from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build
+from iterant.nets.grouped import Grouped
 from iterant.tasks.mazes import Mazes
 
 
@@ -73,6 +74,20 @@ def test_walls_hold_nothing_and_the_state_is_bounded() -> None:
     for thought in think(net, images, steps=20):
         assert thought.features.abs().max() <= 1
         assert thought.features.movedim(1, -1)[closed].abs().max() == 0
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("grouped", [True, False])
+def test_what_is_done_to_walls_is_heard_only_where_they_are_not_masked(
+    masked: bool, grouped: bool
+) -> None:
+    rules = rule(masked=masked, messages=True, width=12, hidden=20)
+    net, images = Grouped(rules) if grouped else rules, mazes()
+    closed = (rules._squares(images) == 0).all(dim=1, keepdim=True)
+    memory, features = net.read(images), last(think(net, images, steps=4)).features
+    noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(3)).double()
+    calm, shaken = (net.step(x, memory, 4) for x in (features, features + noise * closed))
+    assert torch.equal(calm, shaken) is masked
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,10 @@ def learned(
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
     memory = hands.net.read(batch.inputs)
     assert memory is not None
-    # Walls hold nothing, shaken or not.
-    shake = 0.4 * noise.flip(0) * memory.detach()[:, -1:] if shaken else None
-    state = State(noise.tanh() * memory.detach()[:, -1:], 4)
+    # Noise and damage fall on walls too, and a rule that masks them must not hear it; only a
+    # penalty on change sees that damage vanish.
+    shake = 0.4 * noise.flip(0) if shaken else None
+    state = State(noise.tanh() * (memory.detach()[:, -1:] if stretch.settle else 1), 4)
     restart = torch.tensor([True, False, False])
     made = hands.learn(
         batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2, noise=shake
