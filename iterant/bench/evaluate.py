@@ -32,7 +32,7 @@ from iterant.nets import DeepThinking, FeedForward, PaperNet, build, parameter_c
 from iterant.nets.catalogue import variant_config
 from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.start import device_of
+from iterant.training.devices import device_of
 from iterant.zoo import load
 
 _SIDES = ("ours", "plain")

@@ -26,10 +26,10 @@ from iterant.bench.plain import PlainStep, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import build, parameter_count
 from iterant.tasks.protocol import Batch, Task
+from iterant.training.devices import device_of
 from iterant.training.learner import Learner
 from iterant.training.parts import network_of, rate_factor
 from iterant.training.recipe import Recipe
-from iterant.training.start import device_of
 
 _PRECISIONS = {"cuda": "bf16"}
 """What a device computes in unless told otherwise; elsewhere, what the recipe says."""

@@ -69,7 +69,7 @@ def analyze(
     from rich.progress import Progress
 
     from iterant.analysis import analyze as analyze_runs
-    from iterant.runs.files import make_folder
+    from iterant.runs.places import check_folder
 
     if not runs:
         raise UsageError(
@@ -77,7 +77,7 @@ def analyze(
         )
     for folder in (out, save_failures):
         if folder is not None:
-            make_folder(folder)  # before long work, not after
+            check_folder(folder)
     words = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
     screen = console()
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:

@@ -44,7 +44,9 @@ def train(
 
     from iterant.bench import bench_train, result_name
     from iterant.runs import write_result
+    from iterant.runs.places import check_folder
 
+    check_folder(out)
     screen = console()
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turns = bar.add_task("measuring", total=rounds)
@@ -92,7 +94,9 @@ def evaluate(
 
     from iterant.bench import bench_evaluate, evaluation_name
     from iterant.runs import write_result
+    from iterant.runs.places import check_folder
 
+    check_folder(out)
     screen, made = console(), task_of(task)
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turns = bar.add_task("measuring", total=None)
@@ -135,7 +139,9 @@ def scale(
 
     from iterant.bench.scale import bench_scale
     from iterant.runs import write_result
+    from iterant.runs.places import check_folder
 
+    check_folder(out)
     task_of(task)
     screen, counts = console(), processes or [1, 2]
     figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,

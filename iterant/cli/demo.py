@@ -64,7 +64,7 @@ def demo(
 
 def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | None) -> Page:
     """The page to show: built now where that was asked for, else the one that is there."""
-    from iterant.export.source import new_folder
+    from iterant.runs.places import check_new_folder
     from iterant.web import build_page, find_page
     from iterant.web.page import cached_page, open_page
 
@@ -72,7 +72,9 @@ def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | 
         page = find_page()
         if out is None:
             return page
-        return open_page(Path(shutil.copytree(page.folder, new_folder(out), dirs_exist_ok=True)))
+        return open_page(
+            Path(shutil.copytree(page.folder, check_new_folder(out), dirs_exist_ok=True))
+        )
     if out is not None:
         return build_page(out, networks=net, runtime=runtime, tell=_tell)
     target = cached_page()

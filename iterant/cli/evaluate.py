@@ -85,10 +85,11 @@ def evaluate(
 ) -> None:
     """Measure accuracy after every iteration on fresh problems."""
     from iterant.draw.pictures import check_png
+    from iterant.runs.results import check_result_place
 
     chosen = rule_of(rule, patience, tolerance)
     picture = None if save is None else check_png(save)
-    result = None if json is None else _result_path(json)
+    result = None if json is None else check_result_place(json)
     if trade and (check or picture):
         raise UsageError("--trade compares rules and draws no curves; leave out --check and --save")
     if not runs:
@@ -120,12 +121,6 @@ def rule_of(word: str, patience: int, tolerance: float) -> Rule | None:
         raise UsageError(names.unknown("rule", word, _WORDS))
     made = (None, MostConfident(), StableAnswer(patience), SettledFeatures(tolerance))
     return made[_WORDS.index(word)]
-
-
-def _result_path(path: Path) -> Path:
-    if path.suffix != ".json":
-        raise UsageError(f"figures are written as .json, got {path.name!r}; try {path.stem}.json")
-    return path
 
 
 def _work(runs: tuple[str, ...], sizes: list[str] | None, *, precision: str, **how: Any) -> Work:

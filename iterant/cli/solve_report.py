@@ -42,7 +42,8 @@ from iterant.draw.pictures import check_png, save_png
 from iterant.draw.terminal import squeezed, terminal
 from iterant.draw.thinking import SIDE_BY_SIDE, lasting, outcome, thinking
 from iterant.errors import UsageError
-from iterant.runs.files import check_place, shown, write_json
+from iterant.runs.files import shown, write_json
+from iterant.runs.places import check_place
 from iterant.solving import Solution
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem

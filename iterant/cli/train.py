@@ -186,8 +186,8 @@ def _one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
 def _several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
     """Train or resume several seeds; one that failed does not hide that others did not."""
     from iterant.cli.live import display
+    from iterant.training.devices import device_of
     from iterant.training.seeds import parse_seeds, train_seeds
-    from iterant.training.start import device_of
 
     screen, seeds = console(), parse_seeds(text)
     if device_of(how["device"]).type == "cpu" and len(seeds) > 1:

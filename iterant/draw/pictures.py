@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from iterant.draw.sheet import sheet
 from iterant.errors import UsageError
-from iterant.runs.files import PathLike, check_place, shown, write_atomic
+from iterant.runs.files import PathLike, shown, write_atomic
+from iterant.runs.places import check_place
 from iterant.tasks.protocol import Description
 
 if TYPE_CHECKING:

@@ -33,10 +33,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iterant.errors import DataError, IterantError, UsageError
+from iterant.errors import DataError, IterantError
 from iterant.nets import FeedForwardConfig, PaperConfig, build
 from iterant.nets.fitting import Needs
 from iterant.runs import save_weights
+from iterant.runs.places import check_new_folder
 from iterant.tasks.protocol import TaskSpec
 
 Tensors = Mapping[str, Tensor]
@@ -90,9 +91,7 @@ def import_checkpoint(
     ``out`` is a new or empty folder. Every tensor of the file must be one that the network needs,
     and every one that it needs must be there.
     """
-    source, target = Path(path), Path(out)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"{target} is there already; give a new or an empty folder as --out")
+    source, target = Path(path), check_new_folder(out)
     content = _restricted(source)
     tensors = _network(content, source)
     layout = _layout(tensors, task, group_norm, source)

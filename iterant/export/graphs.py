@@ -31,10 +31,12 @@ from torch import Tensor, nn
 
 from iterant.errors import MissingExtra, NetError
 from iterant.export.checking import Checked, check, example
-from iterant.export.source import Source, new_folder, open_source
+from iterant.export.source import Source, open_source
 from iterant.nets import LocalRule, depth_of
 from iterant.nets.grouped import Grouped, fits
 from iterant.runs import write_atomic, write_json
+from iterant.runs.files import make_folder
+from iterant.runs.places import check_new_folder
 
 FORMAT = 1
 MANIFEST = "network.json"
@@ -109,8 +111,8 @@ def export_onnx(
         )
     if not isinstance(given.net, nn.Module):
         raise NetError("only networks that are nn.Modules can be exported")
-    folder = new_folder(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = check_new_folder(out)
+    make_folder(folder)
     graphs = _graphs(given)
     for name, (content, _) in graphs.items():
         write_atomic(folder / f"{name}.onnx", content)

@@ -20,8 +20,10 @@ import torch
 from safetensors.torch import save
 
 from iterant.export.card import card
-from iterant.export.source import Source, new_folder, open_source
+from iterant.export.source import Source, open_source
 from iterant.runs import write_atomic, write_json
+from iterant.runs.files import make_folder
+from iterant.runs.places import check_new_folder
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
@@ -35,8 +37,8 @@ def export_hub(
 ) -> Path:
     """Write a trained network as a folder for the hub, which must be new or empty."""
     given = source if isinstance(source, Source) else open_source(source, which)
-    folder = new_folder(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = check_new_folder(out)
+    make_folder(folder)
     tensors = {
         # Copies of their own: safetensors refuses views, and tensors that share memory.
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)

@@ -14,7 +14,6 @@ from typing import Any
 
 from torch import Tensor
 
-from iterant.errors import UsageError
 from iterant.nets import Net, parameter_count
 from iterant.runs import RunFolder, read_weights
 from iterant.zoo.loading import folder_of, load
@@ -72,11 +71,3 @@ def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) 
 
 
 _OWN = ("format", "kind", "config")
-
-
-def new_folder(out: str | os.PathLike[str]) -> Path:
-    """The folder to write into, which must be new or empty."""
-    target = Path(out)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"{target} is there already; give a new or an empty folder as --out")
-    return target

@@ -6,6 +6,7 @@
 
     plain.py        values as JSON can hold them
     files.py        atomic writes, JSON with a checksum, errors in one line
+    places.py       whether something can be written somewhere
     jsonlines.py    metrics that survive a killed writer
     origin.py       code version, libraries, machine, command
     lock.py         one writer a folder

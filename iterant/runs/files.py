@@ -22,7 +22,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NoReturn
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError
 from iterant.runs.plain import plain
 
 PathLike = str | os.PathLike[str]
@@ -80,24 +80,6 @@ def make_folder(path: PathLike) -> Path:
     except OSError as error:
         raise explained(error, "make the folder", folder) from error
     return folder
-
-
-def check_place(path: PathLike) -> Path:
-    """The path itself if a file can be written there: asked before long work, not after."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"cannot write {shown(path)}: there is no folder {shown(target.parent)}; "
-            "make it first or choose another"
-        )
-    if target.is_dir():
-        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
-    if not os.access(target.parent, os.W_OK):
-        raise UsageError(
-            f"cannot write {shown(path)}: nothing may be written into the folder "
-            f"{shown(target.parent)}; choose another"
-        )
-    return target
 
 
 def write_atomic(path: PathLike, data: bytes) -> None:

@@ -39,6 +39,7 @@ from iterant.runs.files import (
 from iterant.runs.jsonlines import Record, append_line, read_lines, write_lines
 from iterant.runs.lock import Lock
 from iterant.runs.origin import environment
+from iterant.runs.places import check_folder
 from iterant.runs.tensors import FORMAT, index_path, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ class RunFolder:
         """For `create` and `open` to call."""
         self.path = path
         self.config = config
+
+    @staticmethod
+    def check_new(path: PathLike) -> None:
+        """Refuse a folder that no run can begin in: asked before its problems are made."""
+        if check_folder(path).exists():
+            _refuse_taken(Path(path))
 
     @classmethod
     def create(cls, path: PathLike, config: Mapping[str, Any]) -> RunFolder:

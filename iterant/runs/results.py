@@ -25,6 +25,7 @@ from iterant.runs.origin import (
     versions,
     without_machine_paths,
 )
+from iterant.runs.places import check_folder
 from iterant.runs.plain import plain
 
 _KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "versions", "figures")
@@ -45,6 +46,23 @@ def write_result(
     return path
 
 
+def check_result_place(path: PathLike) -> Path:
+    """The path itself if `write_result` can write there: asked before long work, not after."""
+    target = Path(path)
+    if target.suffix != ".json":
+        raise UsageError(f"figures are written as .json, got {shown(path)}; try {target.stem}.json")
+    _check_name(target.stem)
+    if target.is_dir():
+        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
+    check_folder(target.parent)
+    return target
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
+
+
 def make_result(
     name: str,
     figures: Mapping[str, Any],
@@ -53,8 +71,7 @@ def make_result(
     command: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """What `write_result` writes, for whoever keeps many in one file, a line each."""
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
+    _check_name(name)
     commit, dirty = code_version()
     return {
         "name": name,

@@ -16,7 +16,7 @@ import torch
 from iterant.errors import IterantError
 from iterant.sweeps.folder import SweepFolder
 from iterant.sweeps.minding import AT_ONCE, Means, mind
-from iterant.training.start import device_of
+from iterant.training.devices import device_of
 from iterant.training.stopping import Clock, Signals
 
 MEMORY_A_PROCESS = 1 << 30

@@ -23,6 +23,7 @@ from iterant import names
 from iterant.errors import RunError, UsageError
 from iterant.runs.files import PathLike, make_folder
 from iterant.runs.lock import FILE, holder
+from iterant.runs.places import check_folder
 from iterant.sweeps import slurm
 from iterant.sweeps.collect import collect
 from iterant.sweeps.folder import Record, SweepFolder, refuse_foreign
@@ -70,6 +71,8 @@ def sweep(
     means, limit = means or Means(), None if time_limit is None else seconds(time_limit)
     if means.nodes > 1 and on == "local":
         raise UsageError("here is one node; give --nodes with --on slurm")
+    if results is not None:
+        check_folder(results)
     folder = make_folder(Path("runs") / plan.name if out is None else out)
     refuse_foreign(folder)
     with SweepFolder(folder, plan).lock():

@@ -22,8 +22,9 @@ from iterant.runs import RunFolder
 from iterant.sweeps.folder import SweepFolder
 from iterant.sweeps.plan import Exam, PlannedRun
 from iterant.sweeps.points import recipe_of
+from iterant.training.devices import device_of
 from iterant.training.progress import Reporter
-from iterant.training.start import device_of, train
+from iterant.training.start import train
 from iterant.zoo.loading import load
 
 STOPPED = 75

@@ -26,8 +26,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from iterant.errors import DataError, MissingExtra
+from iterant.runs.files import make_folder
+from iterant.runs.places import check_new_folder
 from iterant.tasks.decompression import blocks, lines
-from iterant.tasks.puzzles import FLAGS, Puzzles, check_new_folder, write_puzzles
+from iterant.tasks.puzzles import FLAGS, Puzzles, write_puzzles
 
 NEEDED = ("PuzzleId", "FEN", "Moves", "Rating", "RatingDeviation", "Themes")
 """The columns that are read, found by their names in the first line."""
@@ -78,6 +80,7 @@ def pack_csv(
     """
     began = time.monotonic()
     path, folder = Path(source), check_new_folder(out)
+    make_folder(folder.parent)
     try:
         with (
             path.open("rb") as raw,

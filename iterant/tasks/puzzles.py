@@ -26,7 +26,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from iterant.errors import DataError, UsageError
+from iterant.errors import DataError
+from iterant.runs.files import make_folder
+from iterant.runs.places import check_new_folder
 from iterant.tasks.boards import origin_codes
 from iterant.tasks.chance import mix
 
@@ -118,6 +120,7 @@ def write_puzzles(
     Only one column at a time is held in memory.
     """
     folder = check_new_folder(out)
+    make_folder(folder.parent)
     rows = np.arange(len(puzzles)) if order is None else order
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".packing-") as place:
@@ -138,18 +141,6 @@ def write_puzzles(
         raise DataError(
             f"{folder} cannot be written ({error.strerror}); free some space or give another folder"
         ) from error
-
-
-def check_new_folder(out: str | Path) -> Path:
-    """The folder to write, whose parent is there, if nothing is in it yet; else UsageError."""
-    folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already; give another folder or take it away first")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made ({error.strerror}); give another") from error
-    return folder
 
 
 def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:

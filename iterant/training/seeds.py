@@ -23,6 +23,7 @@ import torch
 
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.runs import RunFolder
+from iterant.runs.places import check_folder
 from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
@@ -196,7 +197,7 @@ def on_stream(stream: Any) -> AbstractContextManager[object]:
 def _refuse_taken(folders: Mapping[int, Path]) -> None:
     """All folders or none: a run that is there already is refused before the first begins."""
     for seed, folder in folders.items():
-        if folder.exists() and any(folder.iterdir()):
+        if check_folder(folder).exists() and any(folder.iterdir()):
             first, last = min(folders), max(folders)
             raise RunError(
                 f"{folder} for seed {seed} is there already; choose another --out, or go on with "

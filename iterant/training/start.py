@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Task
 from iterant.training.branching import take_over
 from iterant.training.crew import Crew, join
+from iterant.training.devices import device_of
 from iterant.training.learner import Learner
 from iterant.training.loop import Keeping, Loop
 from iterant.training.parts import network_of
@@ -33,30 +33,6 @@ from iterant.training.progress import Reporter, Silent
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import honest
 from iterant.training.stopping import Clock, Signals, seconds
-
-
-def device_of(word: str = "auto") -> torch.device:
-    """The device of that name; ``auto`` is the GPU if there is one.
-
-    Of several processes each takes the GPU of its own number.
-    """
-    if word == "auto":
-        word = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(word)
-    except RuntimeError as error:
-        raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0") from error
-    if device.type == "cuda":
-        if device.index is None:
-            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if count <= device.index:
-            raise UsageError(
-                f"device {str(device)!r} was asked for and {count or 'no'} GPU is there; "
-                "use --device cpu"
-            )
-    return device
-
 
 Going = Generator[None, None, RunFolder]
 """A run under way: yields after every update, returns its folder."""
@@ -187,6 +163,8 @@ def begun(
     """A new run; everything that can be refused is refused before the folder is made."""
     crew, keeping, reporter = setting.crew, setting.keeping, setting.reporter
     crew.check(recipe.batch)
+    if crew.rank == 0:
+        RunFolder.check_new(out)
     recipe = honest(recipe, task.spec.name)
     net, described = network_of(recipe, task.spec, seed)
     learner = Learner(net, recipe, setting.device, crew)

@@ -28,8 +28,10 @@ from typing import Any
 from iterant import names
 from iterant.errors import UsageError
 from iterant.export.graphs import export_onnx, need_extra
-from iterant.export.source import Source, new_folder, open_source
+from iterant.export.source import Source, open_source
 from iterant.runs import read_json, write_json
+from iterant.runs.files import make_folder
+from iterant.runs.places import check_new_folder
 from iterant.tasks.chess import cache_folder
 from iterant.web.runtime import PACKAGE, VERSION, fetch_runtime, unpack_runtime
 from iterant.zoo import shipped
@@ -91,11 +93,11 @@ def build_page(
     so; ``tell`` hears what is being done.
     """
     need_extra()
-    folder = new_folder(out)
+    folder = check_new_folder(out)
     sources = _by_name(shipped() if networks is None else networks)
     if not sources:
         raise UsageError("no network ships with this version; name one with --net RUN")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with tempfile.TemporaryDirectory() as scratch:
         tell(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
         archive = fetch_runtime(Path(scratch)) if runtime is None else runtime

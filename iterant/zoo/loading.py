@@ -23,7 +23,7 @@ from iterant import names
 from iterant.errors import DataError, IterantError, UnknownName
 from iterant.nets import Net, build
 from iterant.runs import read_weights
-from iterant.training.start import device_of
+from iterant.training.devices import device_of
 
 SHIPPED = Path(__file__).parent / "weights"
 """Where the shipped weights are: a folder a name."""

@@ -54,7 +54,7 @@ def test_wrong_words_and_files_are_one_line(
 ) -> None:
     out = ("--out", str(tmp_path / "out"))
     for words, wanted, said in (
-        ((str(checkpoint), "--task", "chess", *out), 1, "holds a 2D network"),
+        ((str(checkpoint), "--task", "chess", *out), 1, "holds a network for images of 3 channels"),
         ((str(checkpoint), "--task", "maze", *out), 2, "did you mean 'mazes'?"),
         ((str(checkpoint), *out), 2, "--task"),
         ((str(checkpoint), "--task", "mazes"), 2, "--out"),

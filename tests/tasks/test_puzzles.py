@@ -18,7 +18,6 @@ from iterant.errors import DataError, UsageError
 from iterant.tasks.chess import SAMPLE
 from iterant.tasks.puzzles import (
     Puzzles,
-    check_new_folder,
     holds_puzzles,
     load_puzzles,
     subset,
@@ -74,8 +73,8 @@ def test_a_set_is_not_written_over_another(sample: Puzzles, folder: Path, tmp_pa
     write_puzzles(sample.take(slice(0, 5)), tmp_path / "empty", source="test")
     assert len(load_puzzles(tmp_path / "empty")) == 5
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
-        check_new_folder(tmp_path / "file" / "set")
+    with pytest.raises(UsageError, match="file' is no folder"):
+        write_puzzles(sample, tmp_path / "file" / "set", source="test")
 
 
 def replace_column(folder: Path, name: str, column: object) -> None:

@@ -1,0 +1,36 @@
+"""The device that a word names, refused in one line where there is none.
+
+>>> device_of("auto")
+device(type='cpu')
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from iterant.errors import UsageError
+
+
+def device_of(word: str = "auto") -> torch.device:
+    """The device of that name; ``auto`` is the GPU if there is one.
+
+    Of several processes each takes the GPU of its own number.
+    """
+    if word == "auto":
+        word = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(word)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0") from error
+    if device.type == "cuda":
+        if device.index is None:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count <= device.index:
+            raise UsageError(
+                f"device {str(device)!r} was asked for and {count or 'no'} GPU is there; "
+                "use --device cpu"
+            )
+    return device
