@@ -32,6 +32,9 @@ REGIME = 30
 ENOUGH_RECOVER = 5.0
 """Per cent of flipped bits from which a mean over those recovered from is drawn."""
 
+ALL_RECOVER = 99.5
+"""Per cent from which nothing is said of the others."""
+
 BY_TIME = "by-time"
 """How names of pictures end that show networks which had a time each."""
 
@@ -142,7 +145,9 @@ def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
 
 def _line(key: str, measure: Any, records: Sequence[Record], trained: str) -> Line | None:
     """The mean of a model's curves; None where there is nothing to show."""
-    xs, means, errors = _mean(curves_of_all(measure, records))
+    curves = curves_of_all(measure, records)
+    # Features beyond all numbers have no change any more, and the others alone would be less.
+    xs, means, errors = _mean(curves, whole=isinstance(measure, Changes))
     if all(map(math.isnan, means)):
         return None
     label = _label(key, getattr(measure, "confident", False)) + (f", {trained}" if trained else "")
@@ -150,7 +155,8 @@ def _line(key: str, measure: Any, records: Sequence[Record], trained: str) -> Li
         share = measure.recovered(records)
         if share is None or share.mean < ENOUGH_RECOVER:
             return None
-        label += f" ({share.mean:.0f} % recovered)"
+        # An entry of its own only where it says something: other panels have the same lines.
+        label += "" if share.mean >= ALL_RECOVER else f" ({share.mean:.0f} % recovered)"
         xs = [x - 1 for x in xs]  # indices begin at 0
     # A band on a logarithmic axis would reach below nothing.
     spread = () if isinstance(measure, Changes) else errors
@@ -209,14 +215,17 @@ def _points(pairs: Sequence[tuple[float, float]]) -> Trace:
     return Trace([x for x, _ in ordered], [y for _, y in ordered])
 
 
-def _mean(curves: list[list[float]]) -> tuple[list[float], list[float], list[float]]:
-    """Steps from 1, the mean and its standard error.
+def _mean(
+    curves: list[list[float]], *, whole: bool = False
+) -> tuple[list[float], list[float], list[float]]:
+    """Steps from 1, the mean and its standard error; one seed has no error.
 
-    Gaps are left out seed by seed; one seed has no error.
+    Gaps are left out seed by seed; ``whole``: there is no mean where one has a gap.
     """
     means, errors = [], []
     for column in zip(*curves, strict=False):
-        found = summary([value for value in column if not math.isnan(value)])
+        known = [value for value in column if not math.isnan(value)]
+        found = summary(known if not whole or len(known) == len(column) else [])
         means.append(float("nan") if found is None else found.mean)
         errors.append(0.0 if found is None or found.error is None else found.error)
     steps = [float(step) for step in range(1, len(means) + 1)]

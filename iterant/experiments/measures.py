@@ -8,6 +8,7 @@ Every measure gives a `Cell`: the mean over seeds, filtered as in the paper and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -173,10 +174,13 @@ class Changes:
         ]
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The change at the end, of all."""
-        every = summary([curve[-1] for curve in self.curves(records)])
+        """The change at the end, of all; no mean where some went beyond all numbers."""
+        last = [curve[-1] for curve in self.curves(records)]
+        if beyond := sum(map(math.isnan, last)):
+            text = f"overflow in {beyond} of {len(last)}"
+            return Cell(None, None, text=text, seeds=len(last))
         fit = [record for record in records if record.converged]
-        return Cell(every, summary([curve[-1] for curve in self.curves(fit)]))
+        return Cell(summary(last), summary([curve[-1] for curve in self.curves(fit)]))
 
 
 @dataclass(frozen=True)

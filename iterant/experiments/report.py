@@ -138,6 +138,8 @@ def results_page(results: PathLike) -> str:
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [text for text in (every_seed_section(results), singles_section(results)) if text]
+    if broken := [record for record in records.all if record.failed]:
+        parts.append(_broken(broken))
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
     if older := by_older_recipes(records):
@@ -171,6 +173,18 @@ def by_older_recipes(records: Records) -> list[str]:
     return list(found)
 
 
+def _broken(records: Sequence[Record]) -> str:
+    """Runs that had nothing to test."""
+    about = "Their training broke down in float32, too. They count above, as solving nothing."
+    lines = [f"- {one.model}-s{one.seed}: {_ended(one)}" for one in records]
+    return "\n".join(["## Runs that broke down", "", about, "", *lines, ""])
+
+
+def _ended(record: Record) -> str:
+    """How training ended, in a few words."""
+    return str(record.figures["training"].get("ended", "")).partition(" (")[0].partition(";")[0]
+
+
 def _older(models: Sequence[str]) -> str:
     about = "They count above, but the recipe has changed since they were recorded: "
     return "\n".join(["## Runs by an older recipe", "", f"{about}{', '.join(models)}.", ""])
@@ -200,8 +214,7 @@ def _unfinished(records: Sequence[Record]) -> str:
                  if (cell := Peaks(size).of([record])).every is not None]  # fmt: skip
         held = record.accuracy("validation")
         done = f"{training['updates']} of {training['of']}" if "updates" in training else ""
-        ended = str(training.get("ended", "")).partition(" (")[0].partition(";")[0]
         lines.append(_line([f"{record.model}-s{record.seed}", done,
                             "" if held is None else f"{100 * held:.2f} %",
-                            "; ".join(peaks), ended]))  # fmt: skip
+                            "; ".join(peaks), _ended(record)]))  # fmt: skip
     return "\n".join([*lines, ""])

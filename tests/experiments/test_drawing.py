@@ -82,6 +82,26 @@ def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
     assert (list(wide.trace.x), list(wide.trace.y)) == ([50, 400], [40, 30])
 
 
+def test_a_change_ends_where_the_first_seed_goes_beyond_all_numbers(tmp_path: Path) -> None:
+    for seed, change in enumerate([[1.0, 3.0, None], [2.0, 5.0, 7.0]]):
+        study = {"convergence": {"problems": {"change": change}}}
+        keep(tmp_path, "sums-dt-a1", seed, [1], studies=study)
+    records = read_records(tmp_path)
+    line = lines("fig-prefix-delta", records)["DT, α = 1"]
+    assert list(line.trace.y[:2]) == [1.5, 4.0]
+    assert math.isnan(line.trace.y[2]), "7 would be the mean of the one that is left"
+    (row,) = [row for row in rows_of(EXPERIMENTS["fig-prefix-delta"], records) if row[5] == "2"]
+    assert row[3] == "– (overflow in 1 of 2)"
+    assert len(save_figure(EXPERIMENTS["fig-prefix-delta"], records, tmp_path / "f")) == 2
+
+
+def test_lines_of_which_all_recover_share_an_entry_with_other_panels(tmp_path: Path) -> None:
+    flips = {"bit-flip": {"recovered": 1.0, "mean iterations": 3.0,
+                          "mean iterations by index": [3.0]}}  # fmt: skip
+    keep(tmp_path, "sums-recall-a0", 0, [1], studies=flips)
+    assert list(lines("fig-overthinking", read_records(tmp_path))) == ["DT-Recall, α = 0"]
+
+
 @pytest.mark.parametrize(("share", "drawn"), [(0.79, True), (0.01, False), (0.0, False)])
 def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, drawn: bool) -> None:
     mean = None if share == 0 else 12.0

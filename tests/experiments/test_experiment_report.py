@@ -45,11 +45,13 @@ def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
 
 
 def test_a_run_that_broke_down_solves_nothing(tmp_path: Path) -> None:
-    keep(tmp_path, "sums-recall-a1", 0, [0, 90])
-    keep(tmp_path, "sums-recall-a1", 1, [], tests={}, training={"ended": "the loss exploded"})
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 90])
+    ended = {"ended": "the loss exploded (recent: 1, 2); begin anew"}
+    keep(tmp_path / "runs", "sums-recall-a1", 1, [], tests={}, training=ended)
     row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
     assert row["all seeds"].startswith("45.00 ± 45.00 %")
     assert (row["seeds"], row["converged"], row["of them"]) == ("2", "90.00 %", "1 of 2")
+    assert "- sums-recall-a1-s1: the loss exploded\n" in results_page(tmp_path)
 
 
 @pytest.mark.parametrize(("of", "told"), [(100, "no difference shown"), (10**6, "above")])
