@@ -7,12 +7,16 @@ import torch
 from torch import Tensor, nn
 
 import iterant
+from iterant import names
 from iterant.engine import State
 from iterant.evaluation import judge
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
 from iterant.training.hands import Learned, PlainHands, Stretch
 from iterant.training.learner import Learner
+from iterant.training.moments import Moment, Order
+from iterant.training.parts import network_of
+from iterant.training.problems import Problems
 from iterant.training.recipe import Recipe
 from iterant.training.squares import SquareHands, fits
 from iterant.training.watching import Watcher
@@ -153,3 +157,26 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
     assert figures["validation at 2m"] == figures["13 at 2m"] == curve.at(6)
     assert figures["33 at 4m"] == curve.at(12)
     assert figures["33 change"] == pytest.approx(curve.change, abs=1e-4)
+
+
+@pytest.mark.parametrize("word", ["mazes", "prefix-sums"])
+def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
+    """Noise, damage and pool included: a GPU computes all squares, a CPU the open ones."""
+    task, device = iterant.task(word), torch.device("cpu")
+    recipe = names.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
+    problems = Problems.of(task, recipe, device)
+    losses: list[list[float]] = []
+    for everywhere in (False, True):
+        net, _ = network_of(recipe, task.spec, 3)
+        learner, order = Learner(net, recipe, device), Order(len(problems), 3)
+        assert type(learner.hands) is SquareHands
+        if everywhere:
+            learner.hands = PlainHands(learner.net)
+        takes = learner.objective.takes(recipe.batch)
+        losses.append([])
+        for number in range(8):
+            moment = Moment(3, number)
+            rows = problems.rows(order.take(number * takes, takes), moment)
+            losses[-1].append(float(learner.update(*rows, moment, 1.0)))
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    assert max(losses[0]) - min(losses[0]) > 1e-3
