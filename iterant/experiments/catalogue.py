@@ -67,7 +67,10 @@ def _grid(
 ) -> Experiment:
     """Peaks against a field of the recipe, and the curves that they are the peaks of."""
     keys = tuple(models.values())
-    rows = tuple(Row(model, Peaks(size), PEAKS[size].get(model)) for model in keys)
+    rows = tuple(
+        Row(model, Peaks(size), PEAKS[size].get(model), name="" if field == "alpha" else name)
+        for name, model in models.items()
+    )
     panels = (
         Panel(title, Peaks(size), keys, grid=field),
         Panel(f"{title.partition(' by ')[0]} by iteration", Peaks(size), keys, names=tuple(models)),
@@ -150,8 +153,8 @@ _ALL = (
                "The paper's validation accuracy of DT with α = 1 repeats its 48-bit peak."),
     Experiment("table-interventions", "Interventions on mazes of 13×13",
                "Table 7", _interventions(), (),
-               "Mean iterations to solution, counted from the intervention, with the peak "
-               "accuracy. The paper gives no errors."),
+               "Mean iterations until a maze is solved for the first time, counted from the "
+               "intervention, with the peak accuracy. The paper gives no errors."),
     _grid("fig-depth", "512 bits by the iterations m of training", "Figure 8, top",
           _DEPTHS, "512", "iterations"),
     _grid("fig-width", "512 bits by width", "Figure 8, bottom", _WIDTHS, "512", "width"),

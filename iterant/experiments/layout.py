@@ -22,6 +22,8 @@ class Row:
     paper: Value | None = None
     said: str = ""
     """What the paper has before its number: mean iterations to solution"""
+    name: str = ""
+    """What it is called instead of the model's label: "m = 30" in a grid of m"""
 
 
 @dataclass(frozen=True)

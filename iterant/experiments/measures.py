@@ -136,8 +136,12 @@ class Recovered:
         ]
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak, with the iterations in front."""
-        taken = [record.studies.get(self.study, {}).get("mean iterations") for record in records]
+        """The peak, with the iterations in front: until a problem is right for the first time.
+
+        The paper has a number there for networks that forget all answers again.
+        """
+        studies = [record.studies.get(self.study, {}) for record in records]
+        taken = [one.get("mean iterations to first", one.get("mean iterations")) for one in studies]
         mean = summary([steps for steps in taken if steps is not None])
         text = "–" if mean is None else f"{mean.mean:.2f}"
 

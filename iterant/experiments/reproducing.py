@@ -18,8 +18,8 @@ from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes
 from iterant.experiments.records import Records
 from iterant.nets.catalogue import paper_net
-from iterant.runs import write_atomic
-from iterant.runs.files import PathLike, make_folder
+from iterant.runs.files import PathLike
+from iterant.runs.places import check_folder
 from iterant.training.stopping import seconds
 
 SMALLER: dict[str, dict[str, Any]] = {
@@ -38,9 +38,6 @@ PROCESSES = 2
 
 _SMALL = 4
 """A recipe whose network is so many times narrower than the paper's is small already."""
-
-_RECORD = 1 << 16
-"""Bytes that a record needs at most"""
 
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
@@ -102,11 +99,9 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
 
 
 def check_places(out: PathLike, small: bool) -> None:
-    """Raise where no record could be kept: not after the training."""
+    """Raise where nothing could be kept: not after the training."""
     for folder in (out, _runs(small)):
-        probe = make_folder(folder) / ".probe"
-        write_atomic(probe, bytes(_RECORD))
-        probe.unlink()
+        check_folder(folder)
 
 
 def _runs(small: bool) -> str:

@@ -45,8 +45,10 @@ def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
     done = cell.seeds if cell.every is None else cell.every.seeds
     part = [record for record in records if _counts(row, record)]
     fit = sum(record.converged for record in part)
+    label, alpha = _model(row.model)
     return [
-        *_model(row.model),
+        row.name or label,
+        alpha,
         f"{MODELS[row.model].task}: {row.measure.title}" if several else row.measure.title,
         _said(cell, row, cell.every, cell.step),
         "" if cell.every is None else cell.every.told_interval,

@@ -68,7 +68,7 @@ def _study(study: Any, name: str) -> Iterator[str]:
         return
     if "right" in study:
         yield from _curve(study, name, "samples", "right")
-    for key in ("recovered", "mean iterations"):
+    for key in ("recovered", "mean iterations", "mean iterations to first"):
         if not _number(study.get(key)):
             yield f"{key} of {name} is {reprlib.repr(study[key])}, no number"
     series = {"mean iterations by index": study.get("mean iterations by index", [])}

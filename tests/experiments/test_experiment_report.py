@@ -90,6 +90,23 @@ def test_a_study_of_the_first_seed_counts_the_first_seed(tmp_path: Path) -> None
     assert (row["seeds"], row["of them"]) == ("1", "1 of 1")
 
 
+def test_iterations_count_until_the_first_right_answer(tmp_path: Path) -> None:
+    # As in the paper, which has a number for networks that are wrong again in the end.
+    study = {"samples": 10, "right": [0, 9, 0], "recovered": 0.0, "mean iterations": None}
+    for seed, first in enumerate([2.0, 3.0]):
+        found = {"clean": {**study, "mean iterations to first": first}}
+        keep(tmp_path, "mazes-dt-a0", seed, [1], studies=found)
+    row = cells(read_records(tmp_path), "table-interventions", "DT", "0")
+    assert (row["measured"], row["all seeds"]) == ("clean", "2.50 (90.00 ± 0.00 %)")
+    assert row["the paper"] == "27.68 (87 %)"
+
+
+def test_rows_of_a_grid_are_called_by_their_place_in_it() -> None:
+    names = [row[0] for row in rows_of(EXPERIMENTS["fig-depth"], Records())[1:]]
+    assert names == ["m = 10", "m = 20", "m = 30", "m = 40"]
+    assert rows_of(EXPERIMENTS["grid-alpha-prefix"], Records())[2][:2] == ["DT-Recall", "0.25"]
+
+
 def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
     keep(tmp_path, "sums-recall-a1", 0, [50])
     records = read_records(tmp_path)
