@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import NetError
 from iterant.nets.fitting import check_shape, needs_of
 from iterant.nets.protocol import Net, depth_of, readout_of
@@ -112,14 +113,14 @@ def think(
         raise NetError(f"the number of iterations must be 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
-            f"the state holds {len(state.features)} samples, the inputs {len(inputs)}; "
-            "give the inputs that the state was made from, or as many others"
+            f"the state holds {names.counted(len(state.features), 'sample')}, the inputs "
+            f"{len(inputs)}; give the inputs that the state was made from, or as many others"
         )
     done, depth = (state.step if state else 0), depth_of(net)
     if depth is not None and done + steps > depth:
         raise NetError(
-            f"this network has {depth} iterations, asked for iteration {done + steps}; "
-            f"ask for at most {depth - done} more"
+            f"this network has {names.counted(depth, 'iteration')}, asked for iteration "
+            f"{done + steps}; ask for at most {depth - done} more"
         )
     return _Thinking(net, inputs, steps, state, tuple(intervene))
 

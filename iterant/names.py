@@ -131,6 +131,13 @@ def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
     return f"unknown {kind} {word!r}; {hint}"
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number of things in words: ``counted(1, "bit")`` is "1 bit", ``counted(1000, "bit")``
+    "1,000 bits"; ``many`` where more than an s is added.
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
     made: Recipe = find("recipe", "recipe")(word, problem, net)

@@ -34,3 +34,9 @@ def test_a_class_of_a_script_is_kept_by_the_script_s_file(monkeypatch: pytest.Mo
     assert names.word_of("net", made) == "__main__:Mine"  # a notebook has no file
     script.__file__ = "/home/somebody/my_script.py"
     assert names.word_of("net", made) == "my_script:Mine"
+
+
+def test_one_is_not_several() -> None:
+    told = [names.counted(count, "bit") for count in (0, 1, 2, 1000)]
+    assert told == ["0 bits", "1 bit", "2 bits", "1,000 bits"]
+    assert [names.counted(n, "axis", "axes") for n in (1, 2)] == ["1 axis", "2 axes"]

@@ -34,3 +34,15 @@ def test_a_curve_and_a_report_say_what_was_found() -> None:
     assert heads[0].split() == ["model", "noise"]
     assert len(heads) > 1
     assert "tensor" not in str(report)
+
+
+def test_one_of_anything_is_one() -> None:
+    net, task = iterant.load("prefix-sums"), iterant.task("prefix-sums")
+    batch = task.sample(1, size=1)
+    assert repr(batch).startswith("Batch(1 problem: ")
+    answer = iterant.solve(net, batch.inputs, max_steps=1)
+    assert repr(answer) == "Answer(1 answer of 1: 0 settled, after 1 iteration)"
+    assert task.describe(batch).caption == "1 bit"
+    curve = iterant.evaluate(net, task, size=1, count=1, max_steps=1)
+    assert repr(curve).startswith("Curve(1 problem: ")
+    assert "after 1 iteration, " in repr(curve)

@@ -150,8 +150,8 @@ def _steps(subject: Subject, max_steps: int | None) -> int:
         raise UsageError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     if depth is not None and max_steps > depth:
         raise NetError(
-            f"{subject.label} has {depth} iterations, asked for {max_steps}; "
-            f"give at most {depth}, or leave it out"
+            f"{subject.label} has {names.counted(depth, 'iteration')}, asked for {max_steps}; give "
+            f" at most {depth}, or leave it out"
         )
     return max_steps
 
@@ -176,7 +176,8 @@ def _unfit(subject: Subject, study: Study, after: int | None, steps: int, strict
     if moment < steps:
         return ""
     why = (
-        f"an intervention after iteration {moment} leaves nothing to see of {steps} iterations; "
+        f"an intervention after iteration {moment} leaves nothing to see of "
+        f"{names.counted(steps, 'iteration')}; "
         f"intervene earlier, or think for at least {moment + 1}"
     )
     if strict and depth_of(subject.net) is None:

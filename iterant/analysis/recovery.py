@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.analysis.parts import Tick, no_tick
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Intervention, Thought, think
@@ -165,7 +166,8 @@ def recover(
     """Think ``steps`` iterations about every case and tally those after the first ``after``."""
     if not 0 <= after < steps:
         raise UsageError(
-            f"{what} after iteration {after} leaves nothing to see of {steps} iterations; "
+            f"{what} after iteration {after} leaves nothing to see of "
+            f"{names.counted(steps, 'iteration')}; "
             f"intervene earlier, or think for at least {after + 1}"
         )
     tallies, before, fast = [], 0, swift(net)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iterant import names
 from iterant.analysis.misses import NearMisses
 from iterant.analysis.recovery import Recovery
 from iterant.analysis.studies import STUDIES, Finding
@@ -61,7 +62,8 @@ class Report:
         """What was studied, in one line."""
         studied = ", ".join(self.studies)
         who = ", ".join(subject.label for subject in self.subjects)
-        return f"Report({studied} of {who}: {self.count} problems of {self.task}, size {self.size})"
+        many = names.counted(self.count, "problem")
+        return f"Report({studied} of {who}: {many} of {self.task}, size {self.size})"
 
     def __str__(self) -> str:
         """The tables, as `print` shows them."""
@@ -188,7 +190,8 @@ class Report:
         for section in sections:
             for picture in section.pictures:
                 write_atomic(target / f"{picture.name}.png", picture.png)
-        notes = [f"{self.task}, size {self.size}, {self.count} problems, seed {self.seed}"]
+        many = names.counted(self.count, "problem")
+        notes = [f"{self.task}, size {self.size}, {many}, seed {self.seed}"]
         return write_page(target / "index.html", "iterant analyze", sections, notes=notes)
 
     def save_failures(self, folder: PathLike) -> list[Path]:

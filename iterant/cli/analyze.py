@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from iterant import names
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, task_of
 from iterant.errors import UsageError
@@ -100,7 +101,9 @@ def analyze(
     page = report.save(out)
     if save_failures is not None:
         drawn = report.save_failures(save_failures)
-        screen.print(f"{len(drawn)} failures drawn in {save_failures}", soft_wrap=True)
+        screen.print(
+            f"{names.counted(len(drawn), 'failure')} drawn in {save_failures}", soft_wrap=True
+        )
     screen.print(f"written to {page}", soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from iterant import names
 from iterant.cli.screen import console
 from iterant.cli.tasks import TaskName, task_of
 
@@ -164,7 +165,7 @@ def _show_evaluation(figures: dict[str, Any], screen: Console) -> None:
     shape = " × ".join(map(str, figures["inputs"]))
     screen.print(
         f"{figures['task']}, {figures['net']} with {figures['parameters']:,} parameters, inputs "
-        f"{shape}, {figures['iterations']} iterations, on {figures['device']}",
+        f"{shape}, {names.counted(figures['iterations'], 'iteration')}, on {figures['device']}",
         soft_wrap=True,
     )
     table = Table("", "iterations per second", "time to the curve", "peak memory", box=None)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from iterant import names
 from iterant.cli.screen import console
 
 data = App(name="data", help="Prepare data that is not made from a seed.")
@@ -47,8 +48,9 @@ def chess(
             file, out, lambda rows, share: bar.update(reading, completed=share, rows=rows)
         )
     screen.print(
-        f"{report.kept:,} puzzles written to {out} in {report.seconds:.0f} s: {report.rows:,} rows "
-        f"read, {report.broken:,} broken, {report.repeated:,} repeated",
+        f"{names.counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
+        f"{names.counted(report.rows, 'row')} read, {report.broken:,} broken, "
+        f"{report.repeated:,} repeated",
         soft_wrap=True,
     )
     for line, reason in report.first_broken:

@@ -228,7 +228,8 @@ def _check(work: Work, how: dict[str, Any], figures: list[dict[str, Any]], scree
         )  # fmt: skip
         figure["compaction"] = {"answers that differ": found.answers, "stops": found.stops}
         screen.print(
-            f"{title}: {found.answers} of {found.count} answers and {found.stops} stops differ "
-            "from the run in which no problem leaves the batch",
+            f"{title}: {found.answers} of {names.counted(found.count, 'answer')} and "
+            f"{names.counted(found.stops, 'stop')} differ from the run in which no problem leaves "
+            "the batch",
             soft_wrap=True,
         )

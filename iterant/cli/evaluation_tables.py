@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from iterant import names
 from iterant.cli.figures import duration, share
 
 if TYPE_CHECKING:
@@ -78,11 +79,12 @@ def broken(work: Work, curves: Sequence[Curve]) -> Iterator[str]:
     for title, curve in zip(titles(work), curves, strict=True):
         if curve.broken:
             yield (
-                f"{title}: features of {curve.broken} of {curve.count} problems became NaN or "
-                "infinite; these count as not solved"
+                f"{title}: features of {curve.broken} of {names.counted(curve.count, 'problem')} "
+                "became NaN or infinite; these count as not solved"
             )
         if curve.shrunk is not None:
-            yield f"{title}: memory ran short; went on with {curve.shrunk} problems at a time"
+            few = names.counted(curve.shrunk, "problem")
+            yield f"{title}: memory ran short; went on with {few} at a time"
 
 
 def quantity(value: float) -> str:

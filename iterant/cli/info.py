@@ -6,6 +6,7 @@ import os
 import platform
 from importlib import metadata
 
+from iterant import names
 from iterant.cli.screen import console
 
 PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts")
@@ -57,7 +58,9 @@ def devices() -> list[tuple[str, str]]:
     """What torch can compute on here."""
     import torch
 
-    rows = [("cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads")]
+    cores = names.counted(os.cpu_count() or 1, "core")
+    threads = names.counted(torch.get_num_threads(), "thread")
+    rows = [("cpu", f"{cores}, {threads}")]
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         rows.append((f"cuda:{index}", f"{card.name}, {card.total_memory / 2**30:.0f} GiB"))

@@ -34,6 +34,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from iterant import names
 from iterant.cli.failures import say
 from iterant.cli.figures import share
 from iterant.draw.animation import MOVING, check_animation, save_animation
@@ -187,6 +188,7 @@ def facts(solution: Solution) -> list[tuple[str, str]]:
 
 def _ending(solution: Solution) -> str:
     """When and why thinking stopped."""
+    taken = names.counted(solution.steps, "iteration")
     since = solution.history[-1][0].step if solution.history else solution.steps
     about = "" if solution.film.every == 1 else "about "
     held = f"the answer is the same since {about}iteration {since:,}"
@@ -196,12 +198,10 @@ def _ending(solution: Solution) -> str:
             late = "iteration" if solution.film.every == 1 else f"{solution.film.every} iterations"
             held = f"the answer last changed in the last {late}"
     if solution.settled:
-        return f"after {solution.steps:,} iterations; {held}"
+        return f"after {taken}; {held}"
     if solution.answered_at < solution.steps:
-        return (
-            f"after {solution.steps:,} iterations; the answer is that of {solution.answered_at:,}"
-        )
-    return f"after {solution.steps:,} iterations without settling; {held}; try a larger --max-steps"
+        return f"after {taken}; the answer is that of {solution.answered_at:,}"
+    return f"after {taken} without settling; {held}; try a larger --max-steps"
 
 
 def _judgement(right: bool | None) -> str:

@@ -198,8 +198,8 @@ def _several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
         )
     failed = [run for run in runs if run.state == "failed"]
     finished = sum(run.state == "finished" for run in runs)
-    base = how.get("resume") or how.get("out")
-    screen.print(f"{finished} of {len(seeds)} seeds finished: {base}-s…", soft_wrap=True)
+    base, many = how.get("resume") or how.get("out"), names.counted(len(seeds), "seed")
+    screen.print(f"{finished} of {many} finished: {base}-s…", soft_wrap=True)
     if finished + len(failed) < len(seeds):
         screen.print("go on with:")
         screen.print(f"  iterant train --resume {base} --seeds {text}", soft_wrap=True)

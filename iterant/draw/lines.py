@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from iterant import names
 from iterant.errors import UsageError
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _shade(axes: Axes, plot: Plot, regime: int | None) -> None:
         regime - plot.begun,
         color="0.9",
         zorder=0,
-        label=f"training regime ({regime} iterations)",
+        label=f"training regime ({names.counted(regime, 'iteration')})",
     )
     if along_x:
         axes.set_xlim(min(0.0, low), high)

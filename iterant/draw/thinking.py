@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from iterant import names
 from iterant.draw.pictures import pixels
 from iterant.errors import UsageError
 from iterant.solving import Frame, Solution
@@ -70,8 +71,8 @@ def _named(problem: Problem, described: Description) -> Description:
 def ended(solution: Solution) -> str:
     """When thinking stopped, in a few words."""
     if solution.settled:
-        return f"settled after {solution.steps} iterations"
-    return f"not settled after {solution.steps} iterations"
+        return f"settled after {names.counted(solution.steps, 'iteration')}"
+    return f"not settled after {names.counted(solution.steps, 'iteration')}"
 
 
 def hidden(batch: Batch) -> Batch:

@@ -84,7 +84,8 @@ class Curve:
         """The peak and the end, in one line."""
         best, height = self.peak
         return (
-            f"Curve({self.count} problems: {height:.1%} solved after {best} iterations, "
+            f"Curve({names.counted(self.count, 'problem')}: {height:.1%} solved after "
+            f"{names.counted(best, 'iteration')}, "
             f"{self.end:.1%} after {self.steps[-1]})"
         )
 

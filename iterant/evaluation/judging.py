@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import Curve
@@ -210,8 +211,8 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
         raise UsageError(f"accuracy needs at least 1 iteration, got {steps}")
     if depth is not None and steps > depth and not cut:
         raise UsageError(
-            f"this network is feed-forward and has {depth} iterations, asked for {steps}; "
-            f"ask for at most {depth}"
+            f"this network is feed-forward and has {names.counted(depth, 'iteration')}, asked for "
+            f"{steps}; ask for at most {depth}"
         )
     return steps if depth is None else min(steps, depth)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from iterant import names
 from iterant.export.source import Source
 from iterant.nets import depth_of
 from iterant.zoo.cards import card as shipped_card
@@ -36,7 +37,7 @@ def _what(source: Source) -> list[str]:
     thinks = (
         "It repeats one step: harder problems take more iterations, not more weights."
         if depth is None
-        else f"It has {depth} iterations, each with weights of its own."
+        else f"It has {names.counted(depth, 'iteration')}, each with weights of its own."
     )
     return [
         f"# {source.name}",

@@ -106,8 +106,8 @@ def export_onnx(
     depth = depth_of(given.net)
     if depth is not None:
         raise NetError(
-            f"this network is feed-forward: its {depth} iterations have weights of their own, and "
-            "one step graph cannot hold them; export a recurrent network"
+            "this network is feed-forward: each of its iterations has weights of its own, and one "
+            "step graph cannot hold them; export a recurrent network"
         )
     if not isinstance(given.net, nn.Module):
         raise NetError("only networks that are nn.Modules can be exported")

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import NetError
 from iterant.nets.protocol import Net
 
@@ -31,9 +32,8 @@ class Needs:
     def beside(self, other: Needs) -> str:
         """In words, classes only where they differ: "strings of 1 channel and 3 classes"."""
         what = {1: "strings", 2: "images"}.get(self.dims, f"{self.dims}D problems")
-        many = "channel" if self.channels == 1 else "channels"
         classes = f" and {self.classes} classes" if self.classes != other.classes else ""
-        return f"{what} of {self.channels} {many}{classes}"
+        return f"{what} of {names.counted(self.channels, 'channel')}{classes}"
 
 
 def needs_of(net: Net) -> Needs | None:

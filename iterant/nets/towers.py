@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from iterant import names
 from iterant.errors import NetError
 from iterant.nets.feed_forward import FeedForward
 from iterant.nets.fused import Fused
@@ -46,8 +47,8 @@ class FusedTower(FusedStrings):
         """The features after each of ``count`` iterations; without gradients, after the last."""
         if done + count > self.depth:
             raise NetError(
-                f"this network has {self.depth} iterations, asked for iteration {done + count}; "
-                f"ask for at most {self.depth - done} more"
+                f"this network has {names.counted(self.depth, 'iteration')}, asked for iteration "
+                f"{done + count}; ask for at most {self.depth - done} more"
             )
         each = len(self.looping) // self.depth
         layers = self.looping[done * each : (done + count) * each]

@@ -26,6 +26,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iterant import names
 from iterant.errors import RunError, UsageError
 from iterant.runs import lock
 from iterant.runs.files import (
@@ -160,7 +161,7 @@ class RunFolder:
         """What a notebook shows: where, how far, and the best that validation saw."""
         status, best = self.status, self.status.best.get("validation")
         said = [self.state, *([status.reason] if status.reason else [])]
-        said.append(f"{status.step:,} of {status.steps or status.step:,} updates")
+        said.append(f"{status.step:,} of {names.counted(status.steps or status.step, 'update')}")
         said += [] if best is None else [f"{best:.1%} on validation at best"]
         return f"<b>{escape(shown(self.path))}</b>: {escape(', '.join(said))}"
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.engine import Thought, begin, think
 from iterant.errors import NetError
 from iterant.halting import Foreseen, Resting, Rule, Watch
@@ -38,17 +39,17 @@ class Answer:
 
     def __repr__(self) -> str:
         """How long the problems took, and how many came to an end, in one line."""
-        return f"Answer({len(self.steps)} answers of {self._outcome()})"
+        return f"Answer({names.counted(len(self.steps), 'answer')} of {self._outcome()})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same."""
-        return f"<b>{len(self.steps)} answers</b> of {self._outcome()}"
+        return f"<b>{names.counted(len(self.steps), 'answer')}</b> of {self._outcome()}"
 
     def _outcome(self) -> str:
         least, most = int(self.steps.min()), int(self.steps.max())
-        took = f"{least}" if least == most else f"{least} to {most}"
+        took = f"{'' if least == most else f'{least} to '}{names.counted(most, 'iteration')}"
         shape = " × ".join(map(str, self.prediction.shape[1:]))
-        return f"{shape}: {int(self.settled.sum())} settled, after {took} iterations"
+        return f"{shape}: {int(self.settled.sum())} settled, after {took}"
 
 
 class Gathering:

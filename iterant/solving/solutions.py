@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import UsageError
 from iterant.halting import Rule
 from iterant.nets.protocol import Net
@@ -82,7 +83,7 @@ class Solution:
         ended = "settled" if self.settled else "stopped without settling"
         judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
         said = self.problem.unsolvable or self.answer or "no answer"
-        words = f"{said}; {ended} after {self.steps} iterations; {judged_as}"
+        words = f"{said}; {ended} after {names.counted(self.steps, 'iteration')}; {judged_as}"
         return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(words)}"
 
     def described(self) -> dict[str, Any]:

@@ -78,14 +78,14 @@ def sweep(
     with SweepFolder(folder, plan).lock():
         made = SweepFolder.prepared(folder, plan)
         left = _left(made, on)
-        say(f"{len(left)} of {len(made.planned)} runs to do in {folder}")
+        say(f"{len(left)} of {names.counted(len(made.planned), 'run')} to do in {folder}")
         if on == "local":
             _here(made, left, means, at_once, limit, say)
             seen = survey(made)
         else:
             if left:
                 slurm.submit(made, left, means, cluster or Cluster())
-            say(f"{len(left)} jobs submitted")
+            say(f"{names.counted(len(left), 'job')} submitted")
             seen = _watched(made, means, cluster or Cluster(), look_seconds if watch else None, say)
     if seen.ended and results is not None:
         for path in collect(made, results):
@@ -192,5 +192,5 @@ def stop(path: PathLike) -> str:
         said.append(f"process {who['pid']} was told to save and leave")
     cancelled = slurm.cancel(folder)
     if cancelled:
-        said.append(f"{cancelled} jobs were cancelled")
+        said.append(f"{names.counted(cancelled, 'job was', 'jobs were')} cancelled")
     return "; ".join(said) or "nothing was running"

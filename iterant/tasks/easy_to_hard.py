@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import DataError, TaskError
 from iterant.tasks.benchmark_files import ProblemSet, holds_set, open_set
 from iterant.tasks.chance import Stream, problem_numbers
@@ -44,8 +45,9 @@ class Stored:
         self._sets = [each for each in found if each.channels == channels]
         if not self._sets:
             raise DataError(
-                f"{self.data} holds no Easy-to-Hard problems with {channels} channels "
-                f"({len(found)} other sets); give the folder with the benchmark's files"
+                f"{self.data} holds no Easy-to-Hard problems with "
+                f"{names.counted(channels, 'channel')} ({names.counted(len(found), 'other set')}); "
+                "give the folder with the benchmark's files"
             )
 
     def only_size(self) -> Size | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import names
 from iterant.tasks.answers import Verdict
 from iterant.tasks.carving import END, START, WALL, shortest_path
 from iterant.tasks.lattice import to_lattice, to_pixels
@@ -41,8 +42,8 @@ def judge_way(batch: Batch, index: int, prediction: Tensor) -> Verdict:
         return Verdict(False, "start and end are joined, with squares half marked")
     spare = int(marked.sum()) - len(way)
     if spare:
-        words = f"start and end are joined, with {spare} squares beside a shortest way"
-        return Verdict(False, words)
+        beside = names.counted(spare, "square")
+        return Verdict(False, f"start and end are joined, with {beside} beside a shortest way")
     return Verdict(True, "one way from start to end")
 
 

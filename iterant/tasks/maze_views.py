@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iterant import names
 from iterant.errors import TaskError
 from iterant.tasks.carving import END, FREE, START, WALL
 from iterant.tasks.lattice import to_lattice
@@ -88,10 +89,10 @@ def describe_maze(
     answer = target if prediction is None else prediction
     marks = _marks(target, answer)
     if known:
-        caption += f", path of {int(target.sum()) // 4 - 1} steps"
+        caption += f", path of {names.counted(int(target.sum()) // 4 - 1, 'step')}"
     if prediction is not None:
         wrong = int((marks >= _WRONG).sum())
-        caption += f", {wrong} pixels wrong" if known else ", true path not known"
+        caption += f", {names.counted(wrong, 'pixel')} wrong" if known else ", true path not known"
     # Ends keep their colours where the answer has them right.
     ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
     painted = (marks != _NOTHING) & ~ends

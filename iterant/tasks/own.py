@@ -22,6 +22,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import TaskError
 from iterant.tasks.chance import check_seed, problem_numbers
 from iterant.tasks.protocol import (
@@ -87,7 +88,8 @@ class PlainTask(ABC):
         if inputs.ndim != spec.dims + 2 or inputs.shape[1] != spec.channels:
             raise TaskError(
                 f"make() of {spec.name} gave an input of shape {inputs.shape[1:]}, wanted "
-                f"{spec.channels} channels and {spec.dims} axes of space as its spec says"
+                f"{names.counted(spec.channels, 'channel')} and "
+                f"{names.counted(spec.dims, 'axis', 'axes')} of space as its spec says"
             )
         if targets.shape[1:] != inputs.shape[2:]:
             raise TaskError(

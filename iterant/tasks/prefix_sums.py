@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import names
 from iterant.errors import TaskError
 from iterant.tasks.chance import Stream, problem_numbers
 from iterant.tasks.easy_to_hard import Stored
@@ -151,11 +152,13 @@ class PrefixSums:
         if prediction is None or bool((truth >= 0).any()):
             strips.append(("answer", truth))
         wrong = np.zeros(len(bits), dtype=np.bool_)
-        caption = f"{len(bits)} bits"
+        caption = names.counted(len(bits), "bit")
         if prediction is not None:
             answer = prediction[index].cpu().numpy().astype(np.int64)
             if answer.shape != truth.shape:
-                raise TaskError(f"a prediction here has {len(truth)} bits, got {answer.shape}")
+                raise TaskError(
+                    f"a prediction here has {names.counted(len(truth), 'bit')}, got {answer.shape}"
+                )
             wrong = (answer != truth) & (truth >= 0)
             strips.append(("predicted", answer))
             caption += f", {int(wrong.sum())} wrong"

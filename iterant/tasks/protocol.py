@@ -91,8 +91,8 @@ class Batch:
         known = "" if (self.targets >= 0).all() else ", answers not known"
         more = f", extras {', '.join(self.extras)}" if self.extras else ""
         inputs, targets = tuple(self.inputs.shape), tuple(self.targets.shape)
-        many = "problem" if len(self) == 1 else "problems"
-        return f"Batch({len(self)} {many}: inputs {inputs}, targets {targets}{known}{more})"
+        many = names.counted(len(self), "problem")
+        return f"Batch({many}: inputs {inputs}, targets {targets}{known}{more})"
 
     def __getitem__(self, which: slice | Tensor | NDArray[Any] | list[int]) -> Batch:
         """Some of the problems: a slice, indices or a mask."""

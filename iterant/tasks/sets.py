@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from iterant import names
 from iterant.errors import TaskError
 from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Batch, Size, Task, check_count
@@ -38,7 +39,9 @@ class Problems(Dataset[tuple[Tensor, Tensor]]):
         """One problem; negative indices count from the end."""
         place = int(index) + (self.count if index < 0 else 0)
         if not 0 <= place < self.count:  # iterating over the set ends by this
-            raise IndexError(f"this set holds {self.count} problems, got index {index}")
+            raise IndexError(
+                f"this set holds {names.counted(self.count, 'problem')}, got index {index}"
+            )
         batch = self.batch(place, 1)
         return batch.inputs[0], batch.targets[0]
 
@@ -54,8 +57,8 @@ class Problems(Dataset[tuple[Tensor, Tensor]]):
         """Problems ``start … start + count - 1`` of this set, as our own functions take them."""
         if start < 0 or start + count > self.count:
             raise TaskError(
-                f"this set holds {self.count} problems, {start} to {start + count - 1} were asked "
-                "for; ask for fewer"
+                f"this set holds {names.counted(self.count, 'problem')}, {start} to "
+                f"{start + count - 1} were asked for; ask for fewer"
             )
         return self.task.sample(count, size=self.size, seed=self.seed, first=self.first + start)
 

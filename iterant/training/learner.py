@@ -53,10 +53,10 @@ class Learner:
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
         self.recipe, self.device, self.crew = recipe, device, crew or Crew()
         self.objective = objective_of(recipe)
-        if depth_of(net) is not None and isinstance(self.objective, ReplayPool):
+        if (depth := depth_of(net)) is not None and isinstance(self.objective, ReplayPool):
             raise RecipeError(
-                f"a network of fixed depth ({depth_of(net)} iterations) cannot be trained from a "
-                "pool of states; use --objective progressive"
+                f"a network of fixed depth ({names.counted(depth, 'iteration')}) cannot be trained "
+                "from a pool of states; use --objective progressive"
             )
         self.module: nn.Module = net.to(device)
         self.dtype: torch.dtype = names.find("precision", recipe.precision)

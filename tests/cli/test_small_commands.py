@@ -90,7 +90,7 @@ def test_data_chess_packs_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     source.write_text(ROWS)
     code, output, errors = command(capsys, "data", "chess", str(source), "--out", str(out))
     assert (code, errors) == (0, "")
-    assert f"1 puzzles written to {out}" in output
+    assert f"1 puzzle written to {out}" in output
     assert "2 rows read, 1 broken" in output
     assert "  line 3: " in output
     assert out.is_dir()

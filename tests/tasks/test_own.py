@@ -132,8 +132,8 @@ def test_written_problems_are_refused_until_the_task_reads_them() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ((np.zeros(8), np.zeros(8)), "wanted 1 channels and 1 axes"),
-        ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channels"),
+        ((np.zeros(8), np.zeros(8)), "wanted 1 channel and 1 axis of space"),
+        ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channel and"),
         ((np.zeros((1, 8)), np.zeros(7)), "one class for each position"),
         ((np.zeros((1, 8)), np.full(8, 2)), r"class 2 to 2, wanted 0 to 1; .*classes="),
     ],
