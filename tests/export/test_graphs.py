@@ -117,7 +117,7 @@ def test_a_step_that_counts_is_refused(tmp_path: Path) -> None:
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
     deep = FeedForwardConfig(dims=1, channels=1, width=4, depth=3, recall=False)
-    with pytest.raises(NetError, match="feed-forward: its 3 iterations"):
+    with pytest.raises(NetError, match="feed-forward: each of its iterations"):
         export_onnx(source_of(deep), tmp_path / "out")
     silent = Source("own", Impatient(), "own:Impatient", {}, {})
     with pytest.raises(NetError, match='says "dims"'):

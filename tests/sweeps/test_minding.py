@@ -162,4 +162,4 @@ class TestHere:
         assert read_result(tmp_path / "results" / "real.json")["figures"]["complete"]
         # Nothing is left to do, and nothing is done.
         assert sweep(plan, out=out, results=None, say=said.append).counts["done"] == 1
-        assert said[-1] == f"0 of 1 runs to do in {out}"
+        assert said[-1] == f"0 of 1 run to do in {out}"

@@ -157,7 +157,7 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
         [sys.executable, "-m", "iterant", "sweep", "stop", str(folder.path)],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert (stopped.returncode, stopped.stdout) == (0, "1 jobs were cancelled\n"), stopped.stderr
+    assert (stopped.returncode, stopped.stdout) == (0, "1 job was cancelled\n"), stopped.stderr
     until(lambda: not queued(folder), "it leaves the queue")
     assert survey(folder, queued(folder)).counts["left"] == 1
 
