@@ -87,14 +87,11 @@ def reproduce(
             _all(records, results, write, screen)
         return
     chosen, small = experiment(name), False
-    if (train or budget) and not chosen.models:
-        raise UsageError(
-            f"{name} is counted on networks that are trained already: test them by "
-            "scripts/measure-network RUN TASK SIZE:PROBLEMS:ITERATIONS --model MODEL"
-        )
     if train or budget:
-        small = _train(chosen, results, seeds, budget, device, None if data is None else str(data),
-                       screen)  # fmt: skip
+        from iterant.cli.filling import fill
+
+        small = fill(chosen, results, seeds, budget, device, None if data is None else str(data),
+                     screen)  # fmt: skip
     place = results / ("reduced" if small else "runs")
     found = _kept(place, screen)
     records = found.taken_as_they_are if small else found.whole
@@ -132,18 +129,17 @@ def _list(
 
     from iterant.cli.figures import duration
     from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.counting import estimate_counts, uncounted
     from iterant.experiments.paper import seeds_told
-    from iterant.experiments.reproducing import estimate, missing
+    from iterant.experiments.reproducing import RUNS, estimate, missing
     from iterant.experiments.rows import HEAD, rows_of, state_of
     from iterant.experiments.timed import timed_rows
 
     ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
     for one in EXPERIMENTS.values():
         done, wanted = state_of(one, records, counts)
-        left = estimate(missing(one, records))
+        left = estimate(missing(one, records)) + estimate_counts(uncounted(one, counts), RUNS)
         need = f", the rest about {duration(left)} of an H200" if left else ""
-        if done < wanted and not left:
-            need = ", the rest by scripts/measure-network"
         screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
         screen.print(
             f"  {done} of {wanted} runs{need}; seeds in the paper: {seeds_told(one.tasks)}",
@@ -227,67 +223,3 @@ def _show(
         screen.print(text.replace("**", ""), soft_wrap=not narrow)
     if one.note:
         screen.print(one.note, soft_wrap=not narrow)
-
-
-def _train(
-    one: Experiment,
-    results: Path,
-    seeds: int | None,
-    budget: str | None,
-    device: str,
-    data: str | None,
-    screen: Console,
-) -> bool:
-    """Train what is missing; says whether it was made smaller."""
-    from iterant.cli.figures import duration
-    from iterant.experiments.records import read_records
-    from iterant.experiments.reproducing import (
-        SMALLER_TESTS,
-        check_places,
-        check_tests,
-        estimate,
-        missing,
-        produce,
-        tested_enough,
-        told,
-    )
-    from iterant.training.start import use_device
-    from iterant.training.stopping import seconds
-
-    if budget is not None:
-        seconds(budget)  # refused before anything is said
-    small = use_device(device).type != "cuda"
-    out = results / ("reduced" if small else "runs")
-    there = read_records(out)
-    units = missing(one, tested_enough(one, there) if small else there, seeds)
-    if not units:
-        screen.print("every run is there already; give more --seeds for another")
-        return small
-    check_tests(one, data)
-    check_places(out, small)
-    screen.print(
-        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
-        f"about {duration(estimate(units))} on one H200"
-        + (f"; here they get {budget}" if budget else ""),
-        soft_wrap=True,
-    )
-    if small:
-        screen.print(
-            f"there is no GPU here, so everything is made smaller: {told(one)}; "
-            f"{100 * SMALLER_TESTS:g} % of every test set"
-            + (", each run as long as its share of the time" if budget else "")
-            + f"; such runs are kept in {out} and are no part of RESULTS.md",
-            soft_wrap=True,
-        )
-    try:
-        left = produce(
-            one, units, out=out, device=device, budget=budget, small=small, data=data,
-            say=lambda text: screen.print(text, soft_wrap=True),
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        screen.print("what was trained is kept; the same command goes on from there")
-        raise
-    if left:
-        names = " ".join(unit.name for unit in left)
-        screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
-    return small

@@ -20,5 +20,6 @@ every_seed.py   our own recipes from every seed
 singles.py      single runs that are no records
 timed.py        networks that had a time each instead of the paper's epochs
 report.py       RESULTS.md
+counting.py     filling rows without curves
 reproducing.py  what is missing, how long it takes, what a small machine leaves out
 """

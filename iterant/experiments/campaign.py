@@ -120,7 +120,7 @@ class Setup:
 
     def recipe(self, model: Model, precision: str | None = None) -> Recipe:
         """A model's recipe as it is carried out here, or in another precision."""
-        chosen = precision or self.precision
+        chosen = precision or (self.precision if model.half else None)
         return model.recipe(**({"precision": chosen} if chosen else {}), **self.smaller(model))
 
 
@@ -150,7 +150,7 @@ def carried_out(
             run = yield from begun(model.task, task, recipe, unit.seed, folder, setting, problems)
         else:
             run = RunFolder.open(folder)
-            if not _over(run):
+            if not is_over(run):
                 run = yield from resumed(model.task, folder, setting, setup.data, problems)
     except TrainingStopped as failure:
         setup.say(f"{unit.name}: {failure}")
@@ -160,11 +160,11 @@ def carried_out(
         figures = {"training": {"ended": str(failure)}, "tests": {}, "studies": {}}
         _write(unit, setup, figures, True, recipe.precision)
         return
-    if setup.listening.raised is None and (_over(run) or setup.unfinished):
-        _test(unit, setup, run, task, problems, _over(run), recipe.precision)
+    if setup.listening.raised is None and (is_over(run) or setup.unfinished):
+        _test(unit, setup, run, task, problems, is_over(run), recipe.precision)
 
 
-def _over(run: RunFolder) -> bool:
+def is_over(run: RunFolder) -> bool:
     """Whether more training could not change what is tested."""
     return run.state == "finished" or DECIDED in str(run.status.reason)
 

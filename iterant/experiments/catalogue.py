@@ -192,13 +192,14 @@ _ALL = (
     Experiment("mazes-201", "Mazes of 201×201", "Text, section 4",
                note="The paper: 74 of its 100 mazes with 2,000 iterations; 20 more have one pixel "
                "wrong and none has more than seven. It does not say from how many models.",
-               counted=(Counted("mazes-recall-a0.01", "201", 3, PEAKS["201"]["mazes-recall-a0.01"]),
-                        Counted("mazes-ours", "201", 8))),
+               counted=(Counted("mazes-recall-a0.01", "201", 3, 20, 2000, 50.0,
+                                PEAKS["201"]["mazes-recall-a0.01"]),
+                        Counted("mazes-ours", "201", 8, 100, 12_000, 100.0))),
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               counted=(Counted("mazes-recall-a0.01", "801", 1, said="one maze"),
-                        Counted("mazes-ours", "801", 1))),
+               counted=(Counted("mazes-recall-a0.01", "801", 1, 1, 10_000, 190.0, said="one maze"),
+                        Counted("mazes-ours", "801", 1, 3, 150_000, 220.0))),
 )  # fmt: skip
 
 _CHESS_RESULTS = ("compare-chess", "chess-compare-one-rate-h200", "chess-compare-trials-h200",

@@ -34,6 +34,12 @@ class Counted:
     size: str
     seeds: int = 0
     """How many are wanted; 0: shown where there are any, beside what records say"""
+    problems: int = 0
+    """Of a test, where one is wanted"""
+    iterations: int = 0
+    """Until its first look"""
+    takes: float = 0.0
+    """Seconds of such a test: on an H200, of local rules on a CPU"""
     paper: Value | None = None
     said: str = ""
     """What the paper has where it has no number"""

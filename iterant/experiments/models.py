@@ -79,6 +79,8 @@ class Model:
     """Milliseconds an update on an H200, from results/training-update-h200.json"""
     early: bool = True
     """Whether strings are usually decided at the first validation"""
+    half: bool = True
+    """Whether it is trained in half precision where a campaign is; our recipes have their own"""
 
     def recipe(self, **changes: Any) -> Recipe:
         """The whole recipe; ``changes`` come last."""
@@ -183,11 +185,11 @@ def _chess() -> Iterator[Model]:
 def _ours() -> Iterator[Model]:
     # A rule that looks one position far needs an iteration a position, and some more.
     strings = (*_STRINGS[:-1], Trial(512, 200, 700))
-    yield Model("sums-ours", "prefix-sums", "", "ours", word=OURS, tests=strings,
+    yield Model("sums-ours", "prefix-sums", "", "ours", word=OURS, half=False, tests=strings,
                 looks=_SUMS_LOOKS, look_size=48, pace=4.0)  # fmt: skip
-    yield Model("mazes-ours", "mazes", "", "ours", word=OURS, tests=_PATIENT,
+    yield Model("mazes-ours", "mazes", "", "ours", word=OURS, half=False, tests=_PATIENT,
                 looks=_MAZE_LOOKS, look_size=13, seeds=3, pace=4.0)  # fmt: skip
-    yield Model("chess-ours", "chess", "", "ours", word=OURS, tests=_PUZZLES, seeds=1,
+    yield Model("chess-ours", "chess", "", "ours", word=OURS, half=False, tests=_PUZZLES, seeds=1,
                 pace=6.0)  # fmt: skip
 
 

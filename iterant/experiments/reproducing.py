@@ -33,6 +33,9 @@ SMALLER: dict[str, dict[str, Any]] = {
 SMALLER_TESTS = 0.05
 """The share of every test set that is thought about then."""
 
+RUNS = "runs/campaign"
+"""Where run folders lie; those of small machines beside it."""
+
 PROCESSES = 2
 """Units that share a GPU."""
 
@@ -105,8 +108,7 @@ def check_places(out: PathLike, small: bool) -> None:
 
 
 def _runs(small: bool) -> str:
-    """Where run folders lie."""
-    return "runs/reduced" if small else "runs/campaign"
+    return "runs/reduced" if small else RUNS
 
 
 def check_tests(experiment: Experiment, data: str | None) -> None:

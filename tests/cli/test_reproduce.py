@@ -50,9 +50,7 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
         text = said(capsys, *words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
     listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
-    assert listed.splitlines()[1].startswith(
-        "  2 of 11 runs, the rest by scripts/measure-network; seeds"
-    )
+    assert listed.splitlines()[1].startswith("  2 of 11 runs, the rest about 45:12 of an H200; s")
     said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
     assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
@@ -202,7 +200,7 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
         (("fig-width", "--seeds", "0"), "at least one seed"),
         (("--all", "--train"), "one table or figure at a time"),
         (("fig-width", "--budget", "soon"), "a time is written like"),
-        (("mazes-201", "--train"), "test them by scripts/measure-network RUN"),
+        (("mazes-201", "--train", "--device", "cpu"), "of a GPU, and there is none here; test a"),
     ],
 )
 def test_what_is_refused(

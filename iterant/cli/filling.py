@@ -1,0 +1,132 @@
+"""What `iterant reproduce` trains and tests where something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iterant.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from iterant.experiments.layout import Experiment
+    from iterant.experiments.models import Unit
+
+
+def fill(
+    one: Experiment,
+    results: Path,
+    seeds: int | None,
+    budget: str | None,
+    device: str,
+    data: str | None,
+    screen: Console,
+) -> bool:
+    """Train and test what is missing; says whether it was made smaller."""
+    from iterant.cli.figures import duration
+    from iterant.experiments.records import read_records
+    from iterant.experiments.reproducing import (
+        SMALLER_TESTS,
+        check_places,
+        check_tests,
+        estimate,
+        missing,
+        produce,
+        tested_enough,
+        told,
+    )
+    from iterant.training.start import use_device
+    from iterant.training.stopping import seconds
+
+    if budget is not None:
+        seconds(budget)  # refused before anything is said
+    small = use_device(device).type != "cuda"
+    if not one.models:
+        _count(one, results, seeds, budget, device, screen)
+        return False
+    out = results / ("reduced" if small else "runs")
+    there = read_records(out)
+    units = missing(one, tested_enough(one, there) if small else there, seeds)
+    if not units:
+        screen.print("every run is there already; give more --seeds for another")
+        return small
+    check_tests(one, data)
+    check_places(out, small)
+    screen.print(
+        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
+        f"about {duration(estimate(units))} on one H200"
+        + (f"; here they get {budget}" if budget else ""),
+        soft_wrap=True,
+    )
+    if small:
+        screen.print(
+            f"there is no GPU here, so everything is made smaller: {told(one)}; "
+            f"{100 * SMALLER_TESTS:g} % of every test set"
+            + (", each run as long as its share of the time" if budget else "")
+            + f"; such runs are kept in {out} and are no part of RESULTS.md",
+            soft_wrap=True,
+        )
+    try:
+        left = produce(
+            one, units, out=out, device=device, budget=budget, small=small, data=data,
+            say=lambda text: screen.print(text, soft_wrap=True),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        screen.print("what was trained is kept; the same command goes on from there")
+        raise
+    if left:
+        names = " ".join(unit.name for unit in left)
+        screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
+    return small
+
+
+def _count(
+    one: Experiment,
+    results: Path,
+    seeds: int | None,
+    budget: str | None,
+    device: str,
+    screen: Console,
+) -> None:
+    """Train the networks whose runs are not here, and test all on problems without curves."""
+    from iterant.cli.figures import duration
+    from iterant.experiments.counting import count, estimate_counts, uncounted
+    from iterant.experiments.counts import read_counts
+    from iterant.experiments.records import read_records
+    from iterant.experiments.reproducing import RUNS, check_places, produce
+    from iterant.training.start import use_device
+    from iterant.training.stopping import seconds
+
+    wanted = uncounted(one, read_counts(results), seeds)
+    if not wanted:
+        screen.print("every network is tested already; give more --seeds for another")
+        return
+    if use_device(device).type != "cuda":
+        raise UsageError(
+            f"{one.name} takes about {duration(estimate_counts(wanted, RUNS))} of a GPU, and there "
+            "is none here; test a run of your own by scripts/measure-network, with --model"
+        )
+    check_places(results / "runs", small=False)
+
+    def say(text: str) -> None:
+        screen.print(text, soft_wrap=True)
+
+    def train(units: Sequence[Unit], out: Path) -> None:
+        produce(one, units, out=out, device=device, budget=budget, small=False, say=say)
+
+    say(f"{len(wanted)} tests are missing, about {duration(estimate_counts(wanted, RUNS))} on one "
+        "H200, training included" + (f"; here they get {budget}" if budget else ""))  # fmt: skip
+    try:
+        left = count(
+            wanted, read_records(results / "runs").whole, results=results, runs=RUNS, device=device,
+            train=train, limit=None if budget is None else seconds(budget), say=say,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        say("what was trained and tested is kept; the same command goes on from there")
+        raise
+    if left:
+        names = " ".join(f"{test.unit.name} at {test.row.size}" for test in left)
+        say(f"not done: {names}; give the same command again")
