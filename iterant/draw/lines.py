@@ -182,17 +182,27 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
             alpha=0.85,
             # A single point would be no line.
             marker=line.marker or ("o" if len(line.trace.x) == 1 else None),
+            # A sign on a line of its own colour would not be seen.
+            path_effects=_outlined() if line.marker else None,
+            zorder=3 if line.marker else 2,
         )
     if plot.log and any(value > 0 for line in lines for value in line.trace.y):
         axes.set_yscale("log", nonpositive="mask")
     if plot.share:
-        axes.set_ylim(-2, 102)
+        axes.set_ylim(-3, 104)  # signs at either end are seen whole
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), plot.ticks)
     _shade(axes, plot, regime)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     _name(axes, plot)
+
+
+def _outlined() -> list[Any]:
+    """A white edge around what is drawn."""
+    from matplotlib.patheffects import Normal, Stroke
+
+    return [Stroke(linewidth=3.5, foreground="white"), Normal()]
 
 
 def _shade(axes: Axes, plot: Plot, regime: int | None) -> None:

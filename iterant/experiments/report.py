@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.counting import uncounted
 from iterant.experiments.counts import Counts, read_counts
 from iterant.experiments.drawing import BY_TIME, has_figure
 from iterant.experiments.every_seed import every_seed_section
@@ -144,7 +145,7 @@ def results_page(results: PathLike) -> str:
         parts.append(_unfinished(records.unfinished()))
     if older := by_older_recipes(records):
         parts.append(_older(older))
-    return "\n".join([*parts, _missing(records)])
+    return "\n".join([*parts, _missing(records, counts)])
 
 
 def _contents(records: Records, counts: Counts) -> str:
@@ -190,13 +191,17 @@ def _older(models: Sequence[str]) -> str:
     return "\n".join(["## Runs by an older recipe", "", f"{about}{', '.join(models)}.", ""])
 
 
-def _missing(records: Records) -> str:
-    """Planned seeds that are not recorded, a line a model."""
+def _missing(records: Records, counts: Counts) -> str:
+    """Planned seeds that are not there, a line a model, and a line a row without curves."""
     lines = ["## Seeds that are missing", ""]
     for model in MODELS.values():
         left = [seed for seed in range(model.seeds) if f"{model.key}-s{seed}" not in records.names]
         if left:
             lines.append(f"- {model.key}: seed {', '.join(map(str, left))}; planned {model.seeds}")
+    tests = [one for experiment in EXPERIMENTS.values() for one in uncounted(experiment, counts)]
+    for row in dict.fromkeys(one.row for one in tests):
+        seeds = ", ".join(str(one.unit.seed) for one in tests if one.row == row)
+        lines.append(f"- {row.model} at size {row.size}: seed {seeds}; planned {row.seeds}")
     return "\n".join([*lines, ""])
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib import _pylab_helpers
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from iterant.draw.lines import Line, Plot, Trace, lines_figure, panels_figure, png
 from iterant.errors import UsageError
@@ -64,6 +68,21 @@ def test_signs_have_bars_and_lines_have_bands() -> None:
     assert bars[:, 1].tolist() == [35, 45]
     (axes,) = lines_figure(PLOT, [band]).axes
     assert type(axes.collections[0]).__name__ in ("PolyCollection", "FillBetweenPolyCollection")
+
+
+def test_a_sign_is_seen_on_a_line_of_its_own_colour() -> None:
+    """White pixels around the sign, right where the line goes on otherwise."""
+    line, sign = Trace([0, 1, 2], [50, 50, 50]), Trace([1], [50])
+
+    def pixels(*lines: Line) -> np.ndarray[Any, Any]:
+        figure = lines_figure(Plot("x", "x", "y", share=True), lines)
+        file = io.BytesIO(png(figure))
+        return np.asarray(Image.open(file).convert("RGB")).astype(int)
+
+    plain, marked = pixels(Line(line, "a")), pixels(Line(line, "a"), Line(sign, "a", marker="x"))
+    assert plain.shape == marked.shape
+    brighter = (marked.sum(axis=-1) > 740) & (plain.sum(axis=-1) < 600)
+    assert brighter.sum() > 10
 
 
 def test_a_sign_of_many_colours_is_grey_in_the_legend() -> None:

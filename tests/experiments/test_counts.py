@@ -100,6 +100,8 @@ def test_runs_done_and_wanted_are_those_of_the_rows(tmp_path: Path) -> None:
     page = results_page(tmp_path)
     assert "| Text, section 4 | 9 of 11 |" in page
     assert "`iterant reproduce mazes-201` · Text, section 4 · 9 of 11 runs · " in page
+    assert f"- {RECALL} at size 201: seed 0, 1; planned 3\n" in page
+    assert "mazes-ours at size 201" not in page
     assert "come from: [measure-mazes-a](results/measure-mazes-a.json), [measure" in page
 
 
