@@ -28,6 +28,8 @@ _SIDE_BY_SIDE = (4.7, 3.4)
 _ENTRY, _ROW, _LETTERS = 0.62, 0.19, 9
 """Inches of a legend's entry without its words, and of a row; the size of its letters"""
 _DOTS = 130
+_CROSSES = ("x", "+")
+"""Signs that are strokes themselves"""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
     for line in lines:
         if line.spread and line.marker:
             axes.errorbar(line.trace.x, line.trace.y, yerr=line.spread, fmt="none", capsize=3,
-                          elinewidth=1.2, alpha=0.85,
+                          elinewidth=1.2, alpha=0.85, zorder=4,
                           ecolor=_COLOURS[line.colour % len(_COLOURS)])  # fmt: skip
         elif line.spread:
             pairs = list(zip(line.trace.y, line.spread, strict=True))
@@ -182,8 +184,8 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
             alpha=0.85,
             # A single point would be no line.
             marker=line.marker or ("o" if len(line.trace.x) == 1 else None),
-            # A sign on a line of its own colour would not be seen.
-            path_effects=_outlined() if line.marker else None,
+            # A cross on a line of its own colour would not be seen.
+            path_effects=_outlined() if line.marker in _CROSSES else None,
             zorder=3 if line.marker else 2,
         )
     if plot.log and any(value > 0 for line in lines for value in line.trace.y):
@@ -192,6 +194,7 @@ def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> 
         axes.set_ylim(-3, 104)  # signs at either end are seen whole
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), plot.ticks)
+        axes.set_xlim(-0.25, len(plot.ticks) - 0.75)
     _shade(axes, plot, regime)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
