@@ -12,7 +12,7 @@ Shapes: B batch, C channels, W width, K classes, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -198,9 +198,9 @@ class After:
     """
 
     step: int
-    features: Any = None
+    features: Callable[[Tensor], Tensor] | None = None
     """A function of the features (B, W, *S) that returns new ones, or None."""
-    inputs: Any = None
+    inputs: Callable[[Tensor], Tensor] | None = None
     """A function of the inputs (B, C, *S) that returns new ones, or None."""
 
     def __post_init__(self) -> None:

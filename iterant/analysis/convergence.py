@@ -23,7 +23,7 @@ from torch import Tensor
 
 from iterant.analysis.parts import Tick, moved, no_tick, parts
 from iterant.draw.lines import Plot, Trace
-from iterant.engine import begin, think
+from iterant.engine import Thought, begin, think
 from iterant.errors import UsageError
 from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
@@ -145,31 +145,19 @@ def converge(
     periods, answers, solved = [], [], []
     pieces, fast = list(parts(batch)), swift(net)
     for place, part in enumerate(pieces):
-        given = like(net, part.inputs)
-        state = begin(fast, given)
-        features = _Returns(longest, lambda old, new: moved(old, new) <= tolerance * _norm(new))
-        decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
-        before = state.features
-        # Kept where it is computed: a GPU that others share would be waited for at every step.
-        sums, sounds = (torch.zeros(steps, dtype=torch.float64, device=given.device) for _ in "ab")
-        for thought in think(fast, given, steps=steps, state=state):
-            change = moved(before, thought.features)
-            sound = torch.isfinite(change)
-            sums[thought.step - 1] = change.masked_fill(~sound, 0.0).sum()
-            sounds[thought.step - 1] = sound.sum()
-            before = thought.features
-            if thought.step > steps - 3 * longest:
-                judge = thought.step > steps - 2 * longest
-                features.see(thought.features, judge=judge)
-                decoded.see(thought.prediction, judge=judge)
-            tick(place * steps + thought.step, len(pieces) * steps)
-        total += sums.cpu()
-        counted += sounds.cpu()
-        broken = ~is_finite(before)
-        periods.append(features.periods(broken))
-        answers.append(decoded.periods(broken))
+
+        def moved_on(step: int, place: int = place) -> None:
+            tick(place * steps + step, len(pieces) * steps)
+
+        seen = _Part(longest, tolerance, steps)
+        end = seen.think(fast, like(net, part.inputs), moved_on)
+        total += seen.sums
+        counted += seen.sounds
+        broken = ~is_finite(end.features)
+        periods.append(seen.features.periods(broken))
+        answers.append(seen.decoded.periods(broken))
         if part.labelled:
-            solved.append((task.solved(thought.prediction.cpu(), part)) & ~broken.cpu())
+            solved.append((task.solved(end.prediction.cpu(), part)) & ~broken.cpu())
     return Convergence(
         inputs=inputs,
         change=total / counted.masked_fill(counted == 0, float("nan")),
@@ -178,6 +166,37 @@ def converge(
         broken=(len(batch) - counted).long(),
         solved=torch.cat(solved) if solved else None,
     )
+
+
+class _Part:
+    """What one portion of the problems shows."""
+
+    def __init__(self, longest: int, tolerance: float, steps: int) -> None:
+        self.longest, self.steps = longest, steps
+        self.features = _Returns(
+            longest, lambda old, new: moved(old, new) <= tolerance * _norm(new)
+        )
+        self.decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
+
+    def think(self, net: Net, inputs: Tensor, tick: Callable[[int], None]) -> Thought:
+        """Think about them; ``sums`` and ``sounds`` then hold the changes at every iteration."""
+        steps, longest, state = self.steps, self.longest, begin(net, inputs)
+        before = state.features
+        # Kept where it is computed: a GPU that others share would be waited for at every step.
+        sums, sounds = (torch.zeros(steps, dtype=torch.float64, device=inputs.device) for _ in "ab")
+        for thought in think(net, inputs, steps=steps, state=state):
+            change = moved(before, thought.features)
+            sound = torch.isfinite(change)
+            sums[thought.step - 1] = change.masked_fill(~sound, 0.0).sum()
+            sounds[thought.step - 1] = sound.sum()
+            before = thought.features
+            if thought.step > steps - 3 * longest:
+                judge = thought.step > steps - 2 * longest
+                self.features.see(thought.features, judge=judge)
+                self.decoded.see(thought.prediction, judge=judge)
+            tick(thought.step)
+        self.sums, self.sounds = sums.cpu(), sounds.cpu()
+        return thought
 
 
 def classes(periods: Tensor) -> dict[str, int]:

@@ -112,11 +112,6 @@ class PaperNet(nn.Module):
         """The parameters that every iteration shares, whose rate some recipes throttle."""
         return [] if self.recall is None else list(self.recall.parameters())
 
-    @property
-    def parameters_count(self) -> int:
-        """How many numbers were learned."""
-        return sum(weight.numel() for weight in self.parameters())
-
     def described(self) -> dict[str, Any]:
         """Kind and configuration, as `iterant.nets.build` reads them back."""
         return {"kind": self.config.kind, "config": self.config.described()}

@@ -1,6 +1,6 @@
 """Deep Thinking networks: one block, repeated; with recall, the problem is read at every turn.
 
->>> DeepThinking(PaperConfig(dims=2, channels=3, width=128)).parameters_count
+>>> parameter_count(DeepThinking(PaperConfig(dims=2, channels=3, width=128)))
 783504
 """
 

@@ -122,24 +122,17 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
 
 def adam(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
     """Adam with the weight decay added to the gradient."""
-    return torch.optim.Adam(
-        groups,
-        lr=recipe.rate,
-        betas=(0.9, recipe.beta2),
-        weight_decay=recipe.weight_decay,
-        fused=True,
-    )
+    return torch.optim.Adam(groups, **_adams(recipe))
 
 
 def adamw(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay."""
-    return torch.optim.AdamW(
-        groups,
-        lr=recipe.rate,
-        betas=(0.9, recipe.beta2),
-        weight_decay=recipe.weight_decay,
-        fused=True,
-    )
+    return torch.optim.AdamW(groups, **_adams(recipe))
+
+
+def _adams(recipe: Recipe) -> dict[str, Any]:
+    betas, decay = (0.9, recipe.beta2), recipe.weight_decay
+    return {"lr": recipe.rate, "betas": betas, "weight_decay": decay, "fused": True}
 
 
 def sgd(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:

@@ -219,10 +219,9 @@ def _check(recipe: Recipe) -> None:
             raise RecipeError(f"{name} must be 0 or more, got {value!r}")
     if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):
         raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
-    for name in ("group_norm", "bounded", "throttle", "isotropic", "masked", "pool_every",
-                 "pool_hard", "mirror"):  # fmt: skip
-        if not isinstance(value := getattr(recipe, name), bool):
-            raise RecipeError(f"{name} must be true or false, got {value!r}")
+    for field in fields(recipe):
+        if field.type == "bool" and not isinstance(value := getattr(recipe, field.name), bool):
+            raise RecipeError(f"{field.name} must be true or false, got {value!r}")
     _check_lists(recipe)
     for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
         word, words = getattr(recipe, kind), names.known(kind)
@@ -249,6 +248,9 @@ def _check_lists(recipe: Recipe) -> None:
     for word in recipe.pool_damage_kinds:
         if word not in known:
             raise RecipeError(names.unknown("damage", str(word), known))
+    notes = recipe.notes
+    if not isinstance(notes, tuple) or not all(isinstance(line, str) for line in notes):
+        raise RecipeError(f"notes must be lines of text, got {notes!r}")
     for name in ("name", "net"):
         if not isinstance(value := getattr(recipe, name), str):
             raise RecipeError(f"{name} must be a word, got {value!r}")

@@ -123,6 +123,12 @@ def test_bad_values_are_refused_in_a_line_that_names_them(name: str, value: Any)
         assert repr(value) in message
 
 
+@pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
+def test_no_field_takes_anything(name: str) -> None:
+    with pytest.raises(RecipeError, match=name):
+        Recipe().changed(**{name: object()})
+
+
 class TestFiles:
     def test_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(RecipeError, match=r"cannot read the recipe file none\.toml"):
