@@ -13,6 +13,7 @@ shape.py        whether a record holds what it should
 counts.py       results without curves: problems solved after many iterations
 statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
+older.py        whether a recipe has changed since
 rows.py         the rows of tables
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours

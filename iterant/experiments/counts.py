@@ -20,6 +20,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
+from iterant.experiments.older import has_changed
 from iterant.experiments.statistics import Summary, summary
 from iterant.runs import read_result
 from iterant.runs.files import PathLike, shown
@@ -52,6 +53,8 @@ class Count:
     solved: int
     twice: int
     file: Path
+    older: bool = False
+    """Whether the model's recipe has changed since"""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
         return
     if model not in MODELS:
         raise RunError(f"{shown(file)} is of the model {model!r}, which there is not; correct it")
+    older = has_changed(model, figures.get("recipe"))
     for seed, size, test in _tests(result, file):
         wrong = [name for name in _WHOLE if type(test.get(name)) is not int or test[name] < 0]
         if wrong or not max(test["solved"], test["solved at twice"]) <= test["problems"] > 0:
@@ -129,7 +133,7 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
                 "problems solved; restore it from a copy, or remove it"
             )
         yield Count(model, seed, size, test["problems"], test["iterations"], test["solved"],
-                    test["solved at twice"], file)  # fmt: skip
+                    test["solved at twice"], file, older)  # fmt: skip
 
 
 def _tests(

@@ -13,13 +13,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from iterant.experiments.older import has_changed
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.statistics import Value, summary, verdict
 from iterant.runs import read_result
 from iterant.runs.files import PathLike
 
-RESULTS = ("best-prefix-sums-h200", "best-mazes-h200")
-"""Results with a part for every seed, whose tests are named SIZE:PROBLEMS:ITERATIONS."""
+RESULTS = {
+    "best-prefix-sums-h200": "sums-ours",
+    "best-mazes-h200": "mazes-ours",
+    "best-mazes-walls-shaken-h200": "mazes-ours",
+}
+"""Results with a part for every seed, whose tests are named SIZE:PROBLEMS:ITERATIONS, by model."""
 
 _HEAD = ["result", "network", "size", "iterations", "solved, mean over seeds", "the worst seed",
          "after twice as many", "seeds tested", "problems each", "the paper's best",
@@ -33,17 +38,29 @@ _ABOUT = (
 
 def every_seed_section(folder: PathLike) -> str:
     """As Markdown; "" where there is none."""
-    rows = [row for name in RESULTS for row in _rows(Path(folder) / f"{name}.json")]
+    files = {Path(folder) / f"{name}.json": model for name, model in RESULTS.items()}
+    there = {file: model for file, model in files.items() if file.exists()}
+    rows = [row for file in there for row in _rows(file)]
     if not rows:
         return ""
     table = [_HEAD, ["---"] * len(_HEAD), *rows]
     lines = ["| " + " | ".join(cells) + " |" for cells in table]
-    return "\n".join(["## Our own recipes from every seed", "", _ABOUT, "", *lines, ""])
+    remarks = [remark for file, model in there.items() for remark in _remarks(file, model)]
+    return "\n".join(
+        ["## Our own recipes from every seed", "", _ABOUT, "", *lines, "", *remarks,
+         *([""] if remarks else [])]
+    )  # fmt: skip
+
+
+def _remarks(file: Path, model: str) -> Iterator[str]:
+    """What has to be known of a result: where it came from, and whether its recipe is the last."""
+    figures = read_result(file)["figures"]
+    older = "by an older recipe" if has_changed(model, figures.get("recipe")) else ""
+    if told := [text for text in (older, figures.get("provenance", "")) if text]:
+        yield f"- {file.stem}: {'; '.join(told)}."
 
 
 def _rows(file: Path) -> Iterator[list[str]]:
-    if not file.exists():
-        return
     figures = read_result(file)["figures"]
     seeds: Mapping[str, Mapping[str, Any]] = figures["seeds"]
     tests = dict.fromkeys(key for part in seeds.values() for key in part)

@@ -17,6 +17,7 @@ from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
+from iterant.experiments.older import has_changed
 from iterant.experiments.paper import seeds_told
 from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reference import Reference
@@ -24,14 +25,9 @@ from iterant.experiments.rows import NONE, rows_of, state_of
 from iterant.experiments.singles import singles_section
 from iterant.experiments.timed import Timed, read_timed, remarks, timed_rows
 from iterant.runs.files import PathLike
-from iterant.runs.plain import plain
-from iterant.training.recipe import Recipe
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""
-
-_NOT_OF_A_RECIPE = {"name", "notes", "precision"}
-"""Fields that may differ from run to run of one recipe."""
 
 _INTRODUCTION = """\
 # Results
@@ -85,13 +81,12 @@ def section(
     ]
     if experiment.note:
         lines += [experiment.note, ""]
-    for told, names in (
-        ("Rows with “after” come from", _files(experiment, counts)),
-        ("See also", experiment.see),
+    for told, files in (
+        ("Rows with “after” come from", _sources(experiment, counts)),
+        ("See also", [_link(name) for name in experiment.see]),
     ):
-        if names:
-            files = ", ".join(f"[{name}](results/{name}.json)" for name in names)
-            lines += [f"{told}: {files}.", ""]
+        if files:
+            lines += [f"{told}: {', '.join(files)}.", ""]
     if has_figure(experiment, records):
         lines += _picture(experiment.title, experiment.name)
     lines += _table(rows_of(experiment, records, counts))
@@ -106,10 +101,15 @@ def section(
     return "\n".join(lines)
 
 
-def _files(experiment: Experiment, counts: Counts) -> tuple[str, ...]:
-    """The results that its rows without curves come from."""
-    found = [one.file.stem for row in experiment.counted for one in counts.of(row.model, row.size)]
-    return tuple(dict.fromkeys(found))
+def _sources(experiment: Experiment, counts: Counts) -> list[str]:
+    """The results that its rows without curves come from, and whether their recipe is the last."""
+    found = [one for row in experiment.counted for one in counts.of(row.model, row.size)]
+    told = [_link(one.file.stem) + (" (by an older recipe)" if one.older else "") for one in found]
+    return list(dict.fromkeys(told))
+
+
+def _link(name: str) -> str:
+    return f"[{name}](results/{name}.json)"
 
 
 def _picture(title: str, name: str) -> list[str]:
@@ -160,18 +160,12 @@ def _contents(records: Records, counts: Counts) -> str:
 
 def by_older_recipes(records: Records) -> list[str]:
     """Models whose recipe has changed since they were recorded."""
-    usual = Recipe().described()
-    found: dict[str, None] = {}
-    for record in records.all:
-        was = record.figures["training"].get("recipe")
-        if record.model not in MODELS or not was:
-            continue
-        now = plain(MODELS[record.model].recipe().described())
-        # What a recipe did not know then was as usual.
-        fields = [key for key, value in now.items() if was.get(key, plain(usual[key])) != value]
-        if set(fields) - _NOT_OF_A_RECIPE:
-            found[record.model] = None
-    return list(found)
+    found = [
+        record.model
+        for record in records.all
+        if has_changed(record.model, record.figures["training"].get("recipe"))
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _broken(records: Sequence[Record]) -> str:

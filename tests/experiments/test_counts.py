@@ -114,6 +114,17 @@ def test_one_test_of_one_network_in_two_files_is_refused(tmp_path: Path) -> None
     assert "measure-mazes-again.json" in str(caught.value)
 
 
+def test_results_by_an_older_recipe_say_so(tmp_path: Path) -> None:
+    now = MODELS["mazes-ours"].recipe().described()
+    for rate, told in ((now["rate"], ".json).\n"), (7.0, ".json) (by an older recipe).\n")):
+        seeds = {"0": {"201:100:2000": a_test(100)}}
+        figures = {"recipe": {**now, "rate": rate}, "seeds": seeds}
+        write_result("best-mazes-h200", figures, folder=tmp_path)
+        assert f"come from: [best-mazes-h200](results/best-mazes-h200{told}" in (
+            results_page(tmp_path)
+        )
+
+
 @pytest.mark.parametrize(
     ("figures", "told"),
     [

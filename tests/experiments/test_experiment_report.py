@@ -230,13 +230,14 @@ def test_every_seed_counts_beside_the_papers_best(tmp_path: Path) -> None:
         for seed, solved in enumerate([1000, 990, 980])
     }  # fmt: skip
     seeds["3"] = {"not tested": "it broke down"}
-    figures = {"recipe": {"net": "local-rule"}, "seeds": seeds}
-    write_result(EVERY_SEED[1], figures, seed=[0, 1, 2, 3], folder=tmp_path)
+    figures = {"recipe": {"net": "local-rule"}, "seeds": seeds, "provenance": "in two calls"}
+    write_result(list(EVERY_SEED)[1], figures, seed=[0, 1, 2, 3], folder=tmp_path)
     text = every_seed_section(tmp_path)
     assert (
         "| local-rule, 622 parameters | 59 | 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 "
         "| 1,000 | 97.30 ± 0.68 % at 984 | no difference shown |"
     ) in text
+    assert "\n- best-mazes-h200: by an older recipe; in two calls.\n" in text
     assert text in results_page(tmp_path)
 
 
