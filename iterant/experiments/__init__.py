@@ -10,6 +10,7 @@ ending.py       what ends a unit before its recipe does
 processes.py    the same with a process a unit
 records.py      what units left behind, one record each
 shape.py        whether a record holds what it should
+damage.py       results that somebody damaged, in one line
 counts.py       results without curves: problems solved after many iterations
 statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records

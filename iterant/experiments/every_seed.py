@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from iterant.experiments.damage import as_written
 from iterant.experiments.older import has_changed
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.statistics import Value, summary, verdict
@@ -40,12 +41,15 @@ def every_seed_section(folder: PathLike) -> str:
     """As Markdown; "" where there is none."""
     files = {Path(folder) / f"{name}.json": model for name, model in RESULTS.items()}
     there = {file: model for file, model in files.items() if file.exists()}
-    rows = [row for file in there for row in _rows(file)]
+    rows, remarks = list[list[str]](), list[str]()
+    for file, model in there.items():
+        with as_written(file, "scripts/every-seed"):
+            rows += _rows(file)
+            remarks += _remarks(file, model)
     if not rows:
         return ""
     table = [_HEAD, ["---"] * len(_HEAD), *rows]
     lines = ["| " + " | ".join(cells) + " |" for cells in table]
-    remarks = [remark for file, model in there.items() for remark in _remarks(file, model)]
     return "\n".join(
         ["## Our own recipes from every seed", "", _ABOUT, "", *lines, "", *remarks,
          *([""] if remarks else [])]

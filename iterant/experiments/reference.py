@@ -9,11 +9,13 @@ records, and from the first run, which was made before records were kept.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
+from iterant.experiments.damage import as_written
 from iterant.experiments.records import Records
 from iterant.runs import read_result, write_atomic
 from iterant.runs.files import PathLike, make_folder
@@ -24,6 +26,9 @@ _THEIRS = 6
 """The authors' colour: black"""
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
 """Our first run, seed 0, epoch by epoch"""
+
+_SERIES = ("loss", "validation accuracy (%)")
+"""What the authors' logs have of every epoch"""
 
 History = list[dict[str, Any]]
 """An epoch a row: its training loss and, where there was one, its validation"""
@@ -42,8 +47,15 @@ class Reference:
         theirs, ours = (Path(folder) / f"{name}.json" for name in (NAME, _FIRST))
         if not theirs.exists():
             return None
-        first = read_result(ours)["figures"]["history"] if ours.exists() else []
-        return cls(read_result(theirs)["figures"], first)
+        with as_written(ours, "scripts/train-and-test"):
+            first = read_result(ours)["figures"]["history"] if ours.exists() else []
+            _points(first, "validation", 100.0)
+        with as_written(theirs, "files of the authors' run"):
+            read = read_result(theirs)["figures"]
+            for name in _SERIES:
+                math.fsum(read["by epoch"][name])
+            dict(read["33x33 by iteration (%)"])
+        return cls(read, first)
 
     def ours(self, records: Records) -> dict[str, History]:
         """Every run of ours by its name."""

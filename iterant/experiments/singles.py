@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from iterant.experiments.damage import as_written
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper import PEAKS
 from iterant.runs import read_result
@@ -34,7 +35,12 @@ _HEAD = (
 
 def singles_section(folder: PathLike) -> str:
     """As Markdown; "" where there is none."""
-    rows = [row for name in SINGLES for row in _rows(Path(folder), name)]
+    rows = list[str]()
+    for name in SINGLES:
+        with as_written(
+            Path(folder) / f"{name}.json", "scripts/train-and-test and measure-network"
+        ):
+            rows += _rows(Path(folder), name)
     if not rows:
         return ""
     about = (

@@ -19,6 +19,7 @@ import torch
 
 from iterant.errors import RunError
 from iterant.evaluation.curve import wilson
+from iterant.experiments.damage import as_written
 from iterant.experiments.layout import Experiment, Row
 from iterant.experiments.measures import Accuracy, Peaks
 from iterant.experiments.models import MODELS, OURS
@@ -29,6 +30,8 @@ from iterant.runs.files import PathLike, shown
 
 COMPARED, SHIPPED = "compare-chess", "chess-best"
 """How the names of results begin: of many networks with a time each, and of our own alone."""
+
+_WRITERS = "scripts/compare-chess and scripts/train-chess"
 
 NETWORKS = {
     "dt": "chess-dt-a0",
@@ -110,16 +113,12 @@ def read_timed(results: PathLike) -> tuple[Timed, ...]:
 
 def _checked(file: Path) -> list[tuple[int, str, Record]]:
     """Its networks, or one line about what is no such result."""
-    try:
+    with as_written(file, _WRITERS):
         found = list(_records(file))
-    except (KeyError, TypeError, AttributeError, IndexError) as failure:
-        fault = f"{type(failure).__name__}: {failure}"
-    else:
-        fault = next((fault_in(_whole(record)) for _, _, record in found), "")
-    if fault:
+    if fault := next((fault_in(_whole(record)) for _, _, record in found), ""):
         raise RunError(
-            f"{shown(file)} is not what scripts/compare-chess or scripts/train-chess write "
-            f"({fault}); restore it from a copy, or give it another name"
+            f"{shown(file)} is not what {_WRITERS} write ({fault}); restore it from a copy, or "
+            "give it another name"
         )
     return found
 

@@ -146,6 +146,26 @@ def test_a_damaged_result_is_named_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("best-mazes-walls-shaken-h200", {"seeds": {"0": {"59:1:1": {"solved": 1}}}}),
+        ("best-mazes-walls-shaken-h200", {"recipe": {}, "seeds": {"0": {"59:1:1": a_test(1, 0)}}}),
+        ("measure-mazes-best-s0-small", {"parameters": 5, "size 9": {"solved": 1}}),
+        ("train-mazes-paper-h200-s0-resumed", {"recipe": {"net": "x"}, "size 9": a_test(1)}),
+        ("reference-maze-run", {"by epoch": {}}),
+        ("reference-maze-run", {"by epoch": {"loss": ["x"]}}),
+    ],
+)
+def test_other_results_that_are_damaged_are_named_too(
+    tmp_path: Path, name: str, figures: dict[str, Any]
+) -> None:
+    write_result(name, figures, seed=0, folder=tmp_path)
+    with pytest.raises(RunError, match=f"{name}.json' is not what .* write") as caught:
+        results_page(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 def test_what_is_kept_here_is_read() -> None:
     assert set(SOURCES.values()) <= set(MODELS)
     counts = read_counts(REPOSITORY / "results")
