@@ -22,7 +22,7 @@ from torch import Tensor
 
 from iterant import names
 from iterant.errors import NetError
-from iterant.nets.fitting import check_shape, needs_of
+from iterant.nets.fitting import check_net, check_shape, needs_of
 from iterant.nets.protocol import Net, depth_of, readout_of
 
 
@@ -86,7 +86,7 @@ class Thought:
 
 def begin(net: Net, inputs: Tensor) -> State:
     """The state before the first iteration."""
-    _check_inputs(net, inputs)
+    check_inputs(net, inputs)
     return State(net.start(inputs), 0)
 
 
@@ -96,7 +96,7 @@ def think(
     *,
     steps: int,
     state: State | None = None,
-    intervene: Sequence[Intervention] = (),
+    intervene: Intervention | Sequence[Intervention] = (),
 ) -> Iterator[Thought]:
     """Iterate ``steps`` times from ``state`` (None: from the start), yielding every thought.
 
@@ -108,9 +108,9 @@ def think(
     ``steps=0`` yields nothing, and `last` of it is the start. Interventions see the state before
     every iteration and may change it or the problem.
     """
-    _check_inputs(net, inputs)
+    check_inputs(net, inputs)
     if not isinstance(steps, int) or steps < 0:
-        raise NetError(f"the number of iterations must be 0 or more, got {steps!r}")
+        raise NetError(f"iterations are a whole number of 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
             f"the state holds {names.counted(len(state.features), 'sample')}, the inputs "
@@ -122,7 +122,8 @@ def think(
             f"this network has {names.counted(depth, 'iteration')}, asked for iteration "
             f"{done + steps}; ask for at most {depth - done} more"
         )
-    return _Thinking(net, inputs, steps, state, tuple(intervene))
+    acts = intervene if isinstance(intervene, Sequence) else (intervene,)
+    return _Thinking(net, inputs, steps, state, tuple(acts))
 
 
 class _Thinking(Iterator[Thought]):
@@ -219,11 +220,13 @@ class After:
         return state, inputs
 
 
-def _check_inputs(net: Net, inputs: Tensor) -> None:
+def check_inputs(net: Net, inputs: Tensor) -> None:
+    """Raise NetError where this is no network, or the inputs are none that it can read."""
+    check_net(net)
     if not isinstance(inputs, Tensor):
         raise NetError(
             f"inputs must be a torch tensor (N, C, *space), got {type(inputs).__name__}; "
-            "numpy arrays: torch.from_numpy(array).float()"
+            "of a batch: batch.inputs; numpy arrays: torch.from_numpy(array).float()"
         )
     if not inputs.is_floating_point():
         raise NetError(f"inputs must be floating point, got {inputs.dtype}; use inputs.float()")

@@ -181,3 +181,14 @@ def test_a_step_that_fails_for_other_reasons_says_why_itself() -> None:
 
     with pytest.raises(RuntimeError, match="no such kernel"):
         last(think(Failing(), torch.ones(1, 1, 3), steps=1))
+
+
+def test_one_intervention_needs_no_list() -> None:
+    net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs
+    wipe = After(2, features=torch.zeros_like)
+    with torch.no_grad():
+        alone = last(think(net, x, steps=4, intervene=wipe))
+        listed = last(think(net, x, steps=4, intervene=[wipe]))
+        plain = last(think(net, x, steps=4))
+    assert torch.equal(alone.features, listed.features)
+    assert not torch.equal(alone.features, plain.features)

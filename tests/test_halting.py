@@ -179,5 +179,5 @@ def test_rules_that_make_no_sense_are_refused(make: object, text: str) -> None:
 
 
 def test_no_iterations_are_refused() -> None:
-    with pytest.raises(NetError, match="max_steps must be 1 or more, got 0"):
+    with pytest.raises(NetError, match="max_steps must be a whole number of 1 or more, got 0"):
         solve(Ticking(), ticks(1), max_steps=0)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 import iterant
-from iterant.solving import Answer
+from iterant.runs import RunFolder
+from iterant.solving import Answer, solutions
 from iterant.tasks import Batch
+from iterant.tasks.reading import gather
 
 
 def test_problems_are_one_line() -> None:
@@ -46,3 +50,15 @@ def test_one_of_anything_is_one() -> None:
     curve = iterant.evaluate(net, task, size=1, count=1, max_steps=1)
     assert repr(curve).startswith("Curve(1 problem: ")
     assert "after 1 iteration, " in repr(curve)
+
+
+def test_a_run_and_a_solution_are_one_line(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "run", {})
+    run.set_status("stopped", step=3, steps=1200)
+    assert repr(run) == f"RunFolder('{tmp_path}/run': stopped, 3 of 1,200 updates)"
+    task = iterant.task("prefix-sums")
+    problems = gather(task, "101").problems
+    (solution,) = solutions(iterant.load("prefix-sums"), task, problems)
+    told = f"110; settled after {solution.steps} iterations; right"
+    assert repr(solution) == f"Solution({problems[0].name or 'problem'}: {told})"
+    assert told in solution._repr_html_()

@@ -21,7 +21,6 @@ from iterant.analysis.studies import STUDIES, Moment, Study
 from iterant.analysis.subjects import Given, Subject, subject_of
 from iterant.errors import NetError, UnknownName, UsageError
 from iterant.nets.protocol import depth_of
-from iterant.runs import RunFolder
 from iterant.tasks.protocol import Size, Task, check_count
 
 STEPS = 300
@@ -59,7 +58,7 @@ def analyze(
     """
     words = _words(what)
     check_count(count)
-    given = [runs] if isinstance(runs, str | os.PathLike | RunFolder | Subject) else list(runs)
+    given = [runs] if isinstance(runs, str | os.PathLike | Subject) else list(runs)
     subjects = _named([subject_of(one, task=task, device=device, data=data) for one in given])
     shared = _one_task(subjects)
     wanted = _size(shared, size)

@@ -51,8 +51,8 @@ class Subject:
         return shown if self.alpha is None else f"{shown}, α = {self.alpha:g}"
 
 
-Given = Subject | RunFolder | str | os.PathLike[str]
-"""A subject, or whatever `iterant.load` takes."""
+Given = Subject | str | os.PathLike[str]
+"""A subject, or whatever `iterant.load` takes: a name, a path, a run."""
 
 
 def subject_of(
@@ -68,11 +68,10 @@ def subject_of(
     """
     if isinstance(given, Subject):
         return given
-    path = given.path if isinstance(given, RunFolder) else given
-    net, folder = names.trained(path, device)
+    net, folder = names.trained(given, device)
     config = _config(folder)
     recipe = config.get("recipe") or {}
-    label = _label(Path(os.fspath(path)).resolve())
+    label = _label(Path(os.fspath(given)).resolve())
     model, alpha = _trained(recipe)
     return Subject(
         net=net,

@@ -16,6 +16,7 @@ from iterant import names
 from iterant.errors import DataError, NetError, UnknownName
 from iterant.nets.base import PaperConfig
 from iterant.nets.feed_forward import FeedForwardConfig
+from iterant.nets.fitting import METHODS
 from iterant.nets.protocol import Net
 
 _SHARED: dict[str, dict[str, Any]] = {
@@ -29,9 +30,6 @@ _VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
     "ff": (FeedForwardConfig, False),
     "ff-recall": (FeedForwardConfig, True),
 }
-METHODS = ("read", "start", "step", "answer")
-"""What a network offers."""
-
 VARIANTS = tuple(_VARIANTS)
 """The paper's four architectures."""
 

@@ -10,6 +10,7 @@ what it was built with is kept, and one that was never built here says nothing a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from torch import Tensor
 from iterant import names
 from iterant.errors import NetError
 from iterant.nets.protocol import Net
+
+METHODS = ("read", "start", "step", "answer")
+"""What a network offers."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,19 @@ class Needs:
         return f"{what} of {names.counted(self.channels, 'channel')}{classes}"
 
 
+def check_net(net: object) -> None:
+    """Raise NetError where this is no network, such as the name of one."""
+    if isinstance(net, str | os.PathLike):
+        raise NetError(
+            f"wanted a network, got {os.fspath(net)!r}; load it: iterant.load({os.fspath(net)!r})"
+        )
+    if missing := [name for name in METHODS if not callable(getattr(net, name, None))]:
+        raise NetError(
+            f"wanted a network, got {type(net).__name__}, which has no {', '.join(missing)}; "
+            f"a network has the methods {', '.join(METHODS)}"
+        )
+
+
 def needs_of(net: Net) -> Needs | None:
     """What a network's configuration says; None where it has none or it does not say."""
     config: Any = getattr(net, "config", None)
@@ -51,7 +68,11 @@ def check_shape(inputs: Tensor, needs: Needs) -> None:
     axes = needs.dims + 2
     wanted = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
     if inputs.dim() != axes or inputs.shape[1] != needs.channels:
-        raise NetError(f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}")
+        alone = inputs.dim() == axes - 1 and inputs.shape[0] == needs.channels
+        hint = "; one problem alone is inputs[None]" if alone else ""
+        raise NetError(
+            f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}{hint}"
+        )
     if min(inputs.shape) < 1:
         raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {wanted}")
 

@@ -18,6 +18,7 @@ However the writer ends, the folder stays readable and the last saved checkpoint
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -83,6 +84,16 @@ class RunFolder:
         """For `create` and `open` to call."""
         self.path = path
         self.config = config
+
+    def __fspath__(self) -> str:
+        """Where it lies: a run can be given wherever a path can, such as ``iterant.load(run)``."""
+        return os.fspath(self.path)
+
+    def __repr__(self) -> str:
+        """Where it lies and how far it is, in one line."""
+        status = self.status
+        done = f"{status.step:,} of {names.counted(status.steps or status.step, 'update')}"
+        return f"RunFolder({shown(self.path)}: {self.state}, {done})"
 
     @staticmethod
     def check_new(path: PathLike) -> None:

@@ -10,7 +10,8 @@ and judges the answer.
 
 from iterant.solving.answers import Answer, Gathering, Glance, Onlooker, shrinking, solve
 from iterant.solving.film import Film, Frame
-from iterant.solving.solutions import Solution, solutions
+from iterant.solving.outcome import Solution
+from iterant.solving.solutions import solutions
 
 __all__ = [
     "Answer",

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from iterant import names
-from iterant.engine import Thought, begin, think
+from iterant.engine import Thought, begin, check_inputs, think
 from iterant.errors import NetError
 from iterant.halting import Foreseen, Resting, Rule, Watch
 from iterant.nets.protocol import Net, depth_of
@@ -104,8 +104,9 @@ def solve(
     ``max_steps`` (at least 100 iterations). Networks of fixed depth take at most that depth. An
     onlooker is shown every iteration.
     """
-    if max_steps < 1:
-        raise NetError(f"max_steps must be 1 or more, got {max_steps}")
+    check_inputs(net, inputs)
+    if not isinstance(max_steps, int) or max_steps < 1:
+        raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     depth = depth_of(net)
     budget = max_steps if depth is None else min(max_steps, depth)
     gathered = Gathering(len(inputs), inputs.device)

@@ -13,14 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from html import escape
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from iterant import names
 from iterant.errors import UsageError
 from iterant.halting import Rule
 from iterant.nets.protocol import Net
@@ -28,7 +26,8 @@ from iterant.nets.wakeful import quickest
 from iterant.solving.answers import Answer, Glance, solve
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.fitting import check_fits
-from iterant.tasks.answers import NOTHING_SAID, Restricts, Verdict, judged, told
+from iterant.solving.outcome import Solution
+from iterant.tasks.answers import Restricts, judged, told
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
 
@@ -43,80 +42,6 @@ _WORTH_WORDS = 1 << 17
 
 Spectator = Callable[[Problem, Frame, Film], None]
 """Somebody who is shown the frames of the problem that is being thought about."""
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What came out for one problem."""
-
-    problem: Problem
-    film: Film
-    prediction: Tensor | None = None
-    """(1, *S) int64; None where there was nothing to find"""
-    steps: int = 0
-    """Iterations taken"""
-    settled: bool = False
-    """Whether the rule was met within the budget"""
-    answered_at: int = 0
-    """The iteration whose answer it is"""
-    seconds: float = 0.0
-    """Of thinking, without reading, drawing or judging; of problems thought about together, each
-    has an equal part"""
-    right: bool | None = None
-    """Whether it equals the true answer; None where that is not known"""
-    sure: float = 0.0
-    """The probability of its least sure position"""
-    answer: str = ""
-    """In words, where the task has some"""
-    verdict: Verdict = NOTHING_SAID
-    """Whether it keeps the rules of the task"""
-    allowed: Tensor | None = None
-    """(1, *S): the best answer among those that the rules allow, where it was asked for"""
-    allowed_answer: str = ""
-    allowed_right: bool | None = None
-    """Whether that one equals the true answer: never counted as the network's own"""
-    history: tuple[tuple[Frame, str], ...] = ()
-    """Every change of the answer that the film holds, in words where they are few and small"""
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        ended = "settled" if self.settled else "stopped without settling"
-        judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
-        said = self.problem.unsolvable or self.answer or "no answer"
-        words = f"{said}; {ended} after {names.counted(self.steps, 'iteration')}; {judged_as}"
-        return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(words)}"
-
-    def described(self) -> dict[str, Any]:
-        """Everything that JSON can hold; positions of an answer are rows of digits.
-
-        Where there are classes above 9, spaces stand between them.
-        """
-        batch = self.problem.batch
-        told_of = {
-            "problem": self.problem.name,
-            "notes": list(self.problem.notes),
-            "unsolvable": self.problem.unsolvable or None,
-            "answer": self.answer or None,
-            "prediction": _digits(self.prediction),
-            "truth": _digits(batch.targets) if batch.labelled else None,
-            "right": self.right,
-            "settled": self.settled,
-            "iterations": self.steps,
-            "answered_at": self.answered_at,
-            "seconds": round(self.seconds, 4),
-            "sure": round(self.sure, 6),
-            "keeps_rules": self.verdict.keeps,
-            "verdict": self.verdict.words or None,
-            "changes": [
-                {"iteration": frame.step, "sure": round(frame.sure, 6), "answer": words or None}
-                for frame, words in self.history
-            ],
-        }
-        if self.allowed is not None:
-            told_of["allowed"] = _digits(self.allowed)
-            told_of["allowed_answer"] = self.allowed_answer
-            told_of["allowed_right"] = self.allowed_right
-        return told_of
 
 
 def solutions(
@@ -286,11 +211,3 @@ def _threads(count: int | None) -> Iterator[None]:
     finally:
         if count is not None:
             torch.set_num_threads(before)
-
-
-def _digits(grid: Tensor | None) -> list[str] | None:
-    """Rows of a (1, *S) grid of classes as text."""
-    if grid is None:
-        return None
-    rows, between = grid[0] if grid.dim() == 3 else grid, " " if int(grid.max()) > 9 else ""
-    return [between.join(map(str, row)) for row in rows.tolist()]

@@ -78,7 +78,7 @@ class Mazes:
         if size is None:
             size = (self._stored and self._stored.only_size()) or self.spec.train_size
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 3:
-            raise TaskError(f"maze size must be odd and at least 3, got {size}; try 9")
+            raise TaskError(f"maze size must be odd and at least 3, got {size!r}; try 9")
         if size > _LARGEST:
             raise TaskError(
                 f"maze size must be at most {_LARGEST}, got {size}: "

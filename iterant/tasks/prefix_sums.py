@@ -70,7 +70,9 @@ class PrefixSums:
         if size is None:
             size = (self._stored and self._stored.only_size()) or self.spec.train_size
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise TaskError(f"the number of bits must be a whole number of at least 1, got {size}")
+            raise TaskError(
+                f"the number of bits must be a whole number of at least 1, got {size!r}; try 32"
+            )
         if size > _LARGEST:
             raise TaskError(
                 f"strings have at most {_LARGEST:,} bits, got {size:,}: "

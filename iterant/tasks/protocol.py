@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -82,6 +82,9 @@ class Batch:
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """What else is known, a value a problem: rating, id, path length."""
 
+    # It is no pair: "inputs, targets = batch" would take two problems for the two.
+    __iter__: ClassVar[None] = None
+
     def __len__(self) -> int:
         """How many problems."""
         return len(self.inputs)
@@ -94,9 +97,10 @@ class Batch:
         many = names.counted(len(self), "problem")
         return f"Batch({many}: inputs {inputs}, targets {targets}{known}{more})"
 
-    def __getitem__(self, which: slice | Tensor | NDArray[Any] | list[int]) -> Batch:
-        """Some of the problems: a slice, indices or a mask."""
-        rows = np.arange(len(self))[which.cpu().numpy() if isinstance(which, Tensor) else which]
+    def __getitem__(self, which: int | slice | Tensor | NDArray[Any] | list[int]) -> Batch:
+        """Some of the problems: a slice, indices or a mask; a number: a batch of that one."""
+        chosen = which.cpu().numpy() if isinstance(which, Tensor) else which
+        rows = np.atleast_1d(np.arange(len(self))[chosen])
         index = torch.from_numpy(rows)
         return Batch(
             self.inputs[index.to(self.inputs.device)],

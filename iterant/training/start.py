@@ -82,6 +82,11 @@ def train(
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
+    if isinstance(net, nn.Module):
+        kind = type(net).__name__
+        raise UsageError(
+            f"a run begins with a new network, got a {kind}; give its class: net={kind}"
+        )
     net = names.word_of("net", net) if isinstance(net, type) else net
     check_seed(seed)
     keeping = Keeping(shard_mb, pool=not drop_pool)
@@ -120,6 +125,8 @@ def task_named(task: Task | str | None, data: str | Path | None = None) -> tuple
     """A task and the word that finds it again."""
     if task is None:
         raise UsageError("which task? give one of: " + ", ".join(names.known("task")))
+    if isinstance(task, type):
+        raise UsageError(f"wanted a task, got the class {task.__name__}; give {task.__name__}()")
     if not isinstance(task, str):
         return _word_of(task), task
     return task, names.task(task, **({} if data is None else {"data": data}))

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from thinkers import small_net
 
 import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
-from iterant.errors import NetError
+from iterant.errors import NetError, UsageError
 from iterant.evaluation import judge_far, trade
 from iterant.evaluation.judging import judge
 from iterant.nets import Net, build
@@ -90,3 +91,40 @@ def test_commands_say_so_in_one_line(words: list[str], capsys: pytest.CaptureFix
     assert said.count("\n") == 1
     assert said.startswith("iterant: error: this network is for images")
     assert "take a network that was trained on prefix-sums" in said
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_a_name_in_the_place_of_a_network_is_told_how_it_is_loaded(way: str) -> None:
+    word: Any = "mazes"
+    with pytest.raises(NetError, match=r"got 'mazes'; load it: iterant\.load\('mazes'\)"):
+        WAYS_IN[way](word, MAZES)
+
+
+def test_a_name_or_a_class_in_the_place_of_a_task_is_told_what_to_give() -> None:
+    net = small_net("mazes", "dt")
+    for given, said in (("mazes", r"iterant\.task\('mazes'\)"), (type(MAZES), r"Mazes\(\)")):
+        wrong: Any = given
+        with pytest.raises(UsageError, match=f"wanted a task, .* give {said}"):
+            iterant.evaluate(net, wrong, count=2)
+        if not isinstance(given, str):
+            with pytest.raises(UsageError, match=f"wanted a task, .* give {said}"):
+                iterant.train(wrong, out="nowhere")
+    with pytest.raises(UsageError, match="give its class: net=DeepThinking"):
+        iterant.train(MAZES, net=net, out="nowhere")  # type: ignore[arg-type]
+
+
+def test_what_lacks_a_method_is_no_network() -> None:
+    wrong: Any = torch.nn.ReLU()
+    with pytest.raises(NetError, match="got ReLU, which has no read, start, step, answer; a net"):
+        iterant.solve(wrong, torch.ones(1, 1, 4))
+
+
+@pytest.mark.parametrize("think", [iterant.solve, lambda net, given: list(iterant.think(
+    net, given, steps=1))], ids=["solve", "think"])  # fmt: skip
+def test_a_batch_and_a_problem_alone_are_told_what_to_give(think: Callable[..., Any]) -> None:
+    net = small_net("prefix-sums", "dt-recall")
+    batch = SUMS.sample(2, size=8)
+    with pytest.raises(NetError, match=r"got Batch; of a batch: batch\.inputs"):
+        think(net, batch)
+    with pytest.raises(NetError, match=r"got \(1, 8\); one problem alone is inputs\[None\]"):
+        think(net, batch.inputs[0].double())

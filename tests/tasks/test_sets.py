@@ -52,3 +52,15 @@ def test_what_is_not_there_is_refused() -> None:
         dataset(task, 3).batch(2, 2)
     with pytest.raises(IndexError, match="holds 3 problems"):
         dataset(task, 3)[3]
+
+
+def test_one_problem_of_a_batch_is_a_batch_of_one() -> None:
+    batch = iterant.task("mazes").sample(3, size=5, seed=2)
+    for place in (0, 2, -1):
+        one = batch[place]
+        assert len(one) == 1
+        assert torch.equal(one.inputs[0], batch.inputs[place])
+        assert torch.equal(one.targets[0], batch.targets[place])
+        assert one.extras["path_length"].tolist() == [batch.extras["path_length"][place]]
+    with pytest.raises(TypeError, match="'Batch' object is not iterable"):
+        _, _ = batch[:2]  # type: ignore[misc]

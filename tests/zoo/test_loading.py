@@ -54,6 +54,7 @@ def test_a_run_gives_the_checkpoint_that_is_asked_for(tmp_path: Path) -> None:
         tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
         run.save(name, {**tensors, "optimizer.0": torch.ones(3)}, {"step": seed})
     assert same(held(iterant.load(run.path)), weights(1))
+    assert same(held(iterant.load(run)), weights(1)), "a run is a path"
     assert same(held(iterant.load(run.path, which="last")), weights(0))
     assert same(held(iterant.load(run.path / "checkpoints" / "last")), weights(0))
     with pytest.raises(RunError, match="no checkpoint averaged"):
