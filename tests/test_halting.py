@@ -181,3 +181,21 @@ def test_rules_that_make_no_sense_are_refused(make: object, text: str) -> None:
 def test_no_iterations_are_refused() -> None:
     with pytest.raises(NetError, match="max_steps must be a whole number of 1 or more, got 0"):
         solve(Ticking(), ticks(1), max_steps=0)
+
+
+@pytest.mark.parametrize("rule", [*RULES, Resting(0.02, 16)], ids=str)
+def test_a_watch_that_goes_on_with_some_forgets_the_others(rule: Rule) -> None:
+    """After `keep` it says what it would have said, had the others never been there."""
+    net, x = Ticking(), ticks(3, 40, 11, 40)
+    rows = torch.tensor([False, True, True, False])
+    watch, alone = rule.watch(), rule.watch()
+    for thought in think(net, x, steps=9):
+        watch.see(thought)
+    for other in think(net, x[rows], steps=9):
+        alone.see(other)
+    watch.keep(rows)
+    state = thought.state.rows(rows)
+    for thought in think(net, x[rows], steps=15, state=state):
+        assert torch.equal(watch.see(thought), alone.see(thought)), thought.step
+        for ours, theirs in zip(watch.answer(thought), alone.answer(thought), strict=True):
+            assert torch.equal(ours, theirs), thought.step

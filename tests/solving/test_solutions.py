@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_maze_without_a_way_is_not_thought_about() -> None:
             raise AssertionError("there is nothing to find")
 
     (found,) = solutions(Never(), MAZES, gather(MAZES, "S#G").problems)
-    assert found.prediction is None
+    assert (found.prediction, found.steps, found.settled) == (None, 0, False)
     assert found.described()["unsolvable"] == "no way leads from start to end"
 
 
@@ -171,5 +172,27 @@ def test_everything_is_json() -> None:
 def test_classes_of_two_digits_stay_apart() -> None:
     (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "101").problems)
     assert found.described()["prediction"] == ["110"]
-    many = replace(found, prediction=torch.tensor([[11, 0, 3]]))
-    assert many.described()["prediction"] == ["11 0 3"]
+    assert replace(found, prediction=torch.tensor([[9, 0]])).described()["prediction"] == ["90"]
+    many = replace(found, prediction=torch.tensor([[10, 0, 3]]))
+    assert many.described()["prediction"] == ["10 0 3"]
+
+
+@pytest.mark.parametrize(
+    ("word", "most", "sizes"), [("_POSITIONS", 24, [3, 2]), ("_TOGETHER", 2, [2, 2, 1])]
+)
+def test_no_more_are_thought_about_together_than_are_worth_it(
+    word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["iterant.solving.solutions"], word, most)
+    net: Any = exact_prefix_sums()
+    start, seen = net.start, []
+
+    def counting(inputs: torch.Tensor) -> torch.Tensor:
+        seen.append(len(inputs))
+        begun: torch.Tensor = start(inputs)
+        return begun
+
+    monkeypatch.setattr(net, "start", counting)
+    found = list(solutions(net, SUMS, generated(SUMS, count=5, size=8).problems, max_steps=1))
+    assert len(found) == 5
+    assert seen == sizes
