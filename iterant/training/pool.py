@@ -195,7 +195,6 @@ class ReplayPool:
 @torch.no_grad()
 def _solved(net: Net, held: Slots, rows: Tensor) -> Tensor:
     """(rows,) bool: whether each of these slots' states gives the right answer."""
-    inputs, targets = held.inputs[rows], held.targets[rows]
-    right = net.answer(held.features[rows]).argmax(dim=1) == targets
-    counted = readout_of(net).counted(inputs)
-    return (right if counted is None else right | ~counted).flatten(1).all(dim=1)
+    logits = net.answer(held.features[rows])
+    right = readout_of(net).predict(logits, held.inputs[rows]) == held.targets[rows]
+    return right.flatten(1).all(dim=1)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from iterant.errors import TaskError
 from iterant.evaluation import judge
 from iterant.evaluation.judging import like, relative_change
 from iterant.evaluation.portions import portions
@@ -93,7 +94,7 @@ class Watcher:
                 self.larger[name] = self.task.sample(
                     self.recipe.watch_count, size=size, seed=self.recipe.data_seed + 1
                 )
-            except ValueError:
+            except TaskError:
                 return name, None
         return name, self.larger[name]
 

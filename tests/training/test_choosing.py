@@ -9,9 +9,13 @@ import torch
 from small_runs import begin, metrics, stopping_at, unbroken
 
 import iterant
+from iterant.errors import TaskError
 from iterant.runs import RunFolder
+from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Size
 from iterant.training import train
 from iterant.training.loop import Loop
+from iterant.training.recipe import Recipe
 from iterant.training.watching import Figures, Watcher
 
 
@@ -111,3 +115,25 @@ class TestChoosing:
         files = [path.stat().st_size for path in run.path.rglob("*.safetensors")]
         assert len(files) > 4
         assert max(files) <= 10_000
+
+
+def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden() -> None:
+    sums = iterant.task("prefix-sums")
+    net = iterant.load("prefix-sums")
+    recipe = Recipe(iterations=2, watch_count=3)
+
+    class Smaller(PrefixSums):
+        def check_size(self, size: Size | None) -> int:
+            if size == 64:
+                raise TaskError("this set holds strings of 48 bits")
+            return super().check_size(size)
+
+    found = Watcher(Smaller(), recipe, sums.sample(2)).watch(net)
+    assert set(found) == {"48 at 2m", "48 at 4m", "48 change"}
+
+    class Broken(PrefixSums):
+        def check_size(self, size: Size | None) -> int:
+            raise ValueError("operands could not be broadcast")
+
+    with pytest.raises(ValueError, match="operands"):
+        Watcher(Broken(), recipe, sums.sample(2)).watch(net)

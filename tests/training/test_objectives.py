@@ -209,3 +209,4 @@ def test_an_alpha_that_mixes_nothing_is_refused(alpha: float) -> None:
 def test_no_iterations_are_refused(make: type[Progressive] | type[RunTimeWeighted]) -> None:
     with pytest.raises(RecipeError, match="m = 0"):
         make(0)
+    assert make(1).iterations == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +13,13 @@ from test_objectives import tiny
 from torch import Tensor
 from watched_pool import BATCH, SLOTS, copied, hands_of, small, there, updates
 
+from iterant.engine import State
 from iterant.errors import RecipeError
+from iterant.nets.readout import TwoBest
+from iterant.training.crew import Crew
+from iterant.training.hands import Learned
 from iterant.training.moments import Moment
+from iterant.training.objectives import Update
 from iterant.training.pool import ReplayPool
 
 
@@ -117,6 +124,28 @@ class TestHard:
                 ):
                     assert torch.equal(now[place], given[place] if new else old[slot])
         assert kept > 10
+
+    def test_solved_is_what_the_networks_own_readout_says(self) -> None:
+        """Two best squares, though class 0 is likelier everywhere: a move that is found."""
+        targets = torch.tensor([[1, 0, 1, 0], [0, 0, 1, 1]])
+        scores = torch.tensor([[-1.0, -9.0, -2.0, -9.0], [5.0, 5.0, -1.0, -1.0]])
+
+        class Telling:
+            net: Any = SimpleNamespace(
+                readout=TwoBest(), answer=lambda features: features,
+                start=lambda inputs: inputs.new_zeros(len(inputs), 2, 4),
+            )  # fmt: skip
+
+            def learn(self, *given: Any, **how: Any) -> Learned:
+                return Learned(torch.zeros(()), State(torch.stack([scores * 0, scores], dim=1)))
+
+        hands: Any = Telling()
+        pool = ReplayPool(2, 2, fresh=1.0, damage=0.0, shortest=1, longest=1, hard=True)
+        pool.run(hands, Update(torch.zeros(2, 1, 4), targets, Moment(0, 0), Crew()))
+        assert pool.held is not None
+        assert pool.held.solved is not None
+        first = (pool.held.targets == targets[0]).all(dim=1)
+        assert torch.equal(pool.held.solved, first)
 
     def test_slots_never_thought_about_keep_nothing(self) -> None:
         (_, rows, _, _, after), *_ = list(updates(small(hard=True), hands_of(), 1))
