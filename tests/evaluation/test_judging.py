@@ -8,7 +8,7 @@ from exact import ByHand, exact_prefix_sums, first_right, forgetting, known_answ
 from exact import two_cycle as two_cycle_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thinkers import PAIRS, small_batch, small_net
+from thinkers import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
 import iterant
@@ -18,6 +18,7 @@ from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableA
 from iterant.nets import depth_of
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch
 
 TASK = PrefixSums()
 BITS, COUNT, STEPS = 10, 40, 25
@@ -57,6 +58,13 @@ def test_features_that_rest_change_by_nothing() -> None:
     assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
     assert judge(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
+
+
+def test_a_change_is_measured_by_the_features_that_it_leads_to() -> None:
+    """Features that count iterations: the fifth takes 4 to 5, a fifth of where it leads."""
+    counting = Ticking()
+    batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
+    assert judge(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
 
 
 def test_settled_features_stop_the_exact_network_and_never_the_cycle() -> None:
