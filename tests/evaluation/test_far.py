@@ -16,7 +16,7 @@ TASK = PrefixSums()
 BATCH = TASK.sample(40, size=10, seed=1)
 
 
-@pytest.mark.parametrize("steps", [2, 3, 6])
+@pytest.mark.parametrize("steps", [2, 3, 6, 30])
 def test_both_looks_of_the_exact_network_are_known(steps: int) -> None:
     far = judge_far(exact_prefix_sums(), TASK, BATCH, steps)
     moments = first_right(BATCH.targets)

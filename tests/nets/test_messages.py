@@ -154,6 +154,20 @@ def test_in_groups_it_is_the_same(dims: int) -> None:
         Grouped(rule(isotropic=False))
 
 
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_every_free_number_is_written_where_the_pattern_says(isotropic: bool) -> None:
+    net = rule(isotropic=isotropic)
+    for name, pattern in patterns(net.config).items():
+        layer, kind = name.split(".")
+        module: Any = net.get_submodule(layer)
+        free = module.parametrizations[kind].original
+        assert set(pattern.flatten().tolist()) - {-1} == set(range(len(free))), name
+        wanted = torch.cat([free, torch.zeros(1, dtype=free.dtype)])[pattern]
+        for learning in (True, False):
+            with torch.set_grad_enabled(learning):
+                assert torch.equal(getattr(module, kind).flatten(), wanted.flatten()), name
+
+
 def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> None:
     net = rule()
     inputs = MAZES.sample(2, size=5, seed=3).inputs.double()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iterant.errors import RunError
+from iterant.errors import IterantError, RunError
 from iterant.runs import files
 from iterant.runs.files import read_json, remove_leftovers, write_atomic, write_json
 from iterant.runs.jsonlines import append_line, read_lines
@@ -184,6 +184,35 @@ def test_foreign_json_is_refused_in_one_line(tmp_path: Path, data: bytes, cause:
     with pytest.raises(RunError) as caught:
         read_json(tmp_path / "a.json", sealed=True, limit=limit)
     assert cause in one_line(caught)
+
+
+def test_what_is_no_number_is_refused_unless_gaps_are_wanted(tmp_path: Path) -> None:
+    with pytest.raises(IterantError):
+        write_json(tmp_path / "a.json", {"loss": float("nan")})
+    assert not (tmp_path / "a.json").exists()
+    write_json(tmp_path / "a.json", {"loss": float("nan")}, gaps=True)
+    assert read_json(tmp_path / "a.json") == {"loss": None}
+
+
+def test_a_seal_is_that_of_what_is_said_not_of_how() -> None:
+    assert files.seal({"a": 1, "b": [2, 3]}) == files.seal({"b": [2, 3], "a": 1})
+    assert files.seal({"a": 1}) != files.seal({"a": 2})
+
+
+def test_a_cut_file_says_that_it_ends_too_early() -> None:
+    for cut in (b'{"a": 1', b'{"a": 1\n'):
+        with pytest.raises(RunError, match=f"it ends too early, at byte {len(cut)}; restore"):
+            files.parsed(cut, "here")
+    with pytest.raises(RunError, match="delimiter at byte 8"):
+        files.parsed(b'{"a": 1 2}', "here")
+
+
+def test_a_new_name_is_brought_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut would show whether the folder was synchronised; nobody can do that here."""
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_folder", synced.append)
+    write_atomic(tmp_path / "a.json", b"{}")
+    assert synced == [tmp_path]
 
 
 def test_leftovers_are_removed_and_other_files_stay(tmp_path: Path) -> None:
