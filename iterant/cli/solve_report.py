@@ -136,12 +136,12 @@ class Report:
             screen.print(line, soft_wrap=True)
 
     def _table(self) -> Table:
-        names = ("problem", "answer", "iterations", "settled", "right", "sure")
+        heads = ("problem", "answer", "iterations", "settled", "right", "sure")
         table = Table(box=None)
-        for name in names:
+        for name in heads:
             table.add_column(name, no_wrap=name != "answer", overflow="fold")
-        for solution in self.solutions:
-            table.add_row(*_row(solution))
+        for number, solution in enumerate(self.solutions, start=1):
+            table.add_row(solution.problem.name or f"problem {number}", *_row(solution))
         return table
 
     def _summary(self) -> str:
@@ -224,14 +224,13 @@ def history(solution: Solution) -> str:
 
 
 def _row(solution: Solution) -> list[str]:
-    """A solution among many."""
-    name = solution.problem.name or "problem"
+    """A solution among many, below their names."""
     if solution.prediction is None:
-        return [name, f"none: {solution.problem.unsolvable}", "-", "-", "-", "-"]
+        return [f"none: {solution.problem.unsolvable}", "-", "-", "-", "-"]
     answer = solution.answer
     if solution.allowed is not None:
         answer = f"{solution.allowed_answer} (plain: {answer})"
     words = {True: "yes", False: "no", None: "?"}
     shortened = answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…"
-    return [name, shortened, f"{solution.steps:,}", words[solution.settled], words[solution.right],
+    return [shortened, f"{solution.steps:,}", words[solution.settled], words[solution.right],
             share(solution.sure)]  # fmt: skip

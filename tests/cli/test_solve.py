@@ -124,6 +124,13 @@ def test_a_maze_without_a_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert "thinking" not in facts(output)
 
 
+def test_many_without_names_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = solve(capsys, "prefix-sums", "101", "0000")
+    assert code == 0
+    rows = [line.split()[:3] for line in output.splitlines() if line.startswith(" problem ")]
+    assert rows[-2:] == [["problem", "1", "110"], ["problem", "2", "0000"]]
+
+
 def test_many_from_a_file_and_one_that_cannot_be_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
