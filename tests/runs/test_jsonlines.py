@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iterant.errors import RunError
-from iterant.runs.jsonlines import append_line, read_lines, write_lines
+from iterant.runs.jsonlines import append_line, is_torn, read_lines, write_lines
 
 RECORDS: list[dict[str, Any]] = [
     {"step": 1, "loss": 0.5},
@@ -81,3 +81,22 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         read_lines(tmp_path / "m.jsonl")
     with pytest.raises(RunError, match="a folder stands where a file is wanted"):
         append_line(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "torn"),
+    [
+        (b"", False),
+        (b'{"a": 1}\n', False),
+        (b'{"a": 1}\n{"a": 2}', False),  # whole, though the last line was not ended
+        (b'{"a": 1}\n{"a": ', True),
+        (b'{"a"', True),
+    ],
+)
+def test_a_file_is_torn_where_its_last_line_is_no_whole_record(
+    content: bytes, torn: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    assert is_torn(path) == torn
+    assert len(read_lines(path)) == content.count(b"}")
