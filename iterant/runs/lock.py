@@ -118,12 +118,18 @@ class Lock:
 
 def holder(folder: PathLike) -> str | None:
     """Who writes into a folder, in words, or None when nobody does."""
+    who = held_by(folder)
+    return None if who is None else _described(who)
+
+
+def held_by(folder: PathLike) -> dict[str, Any] | None:
+    """The same as facts: pid, host, since and command; {} where they are not written yet."""
     try:
         handle = os.open(Path(folder) / FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return None if _try(handle, fcntl.LOCK_SH) else _described(_read(handle))
+        return None if _try(handle, fcntl.LOCK_SH) else _read(handle)
     except OSError:
         return None
     finally:

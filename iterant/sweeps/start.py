@@ -11,7 +11,6 @@ extends one by seeds, values or tests that were added: what is done is never don
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -22,7 +21,7 @@ from pathlib import Path
 from iterant import names
 from iterant.errors import RunError, UsageError
 from iterant.runs.files import PathLike, make_folder
-from iterant.runs.lock import FILE, holder
+from iterant.runs.lock import held_by, holder
 from iterant.runs.places import check_folder
 from iterant.sweeps import slurm
 from iterant.sweeps.collect import collect
@@ -184,10 +183,11 @@ def stop(path: PathLike) -> str:
     """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled."""
     folder = SweepFolder.open(path)
     said = []
-    if holder(folder.path) is not None:
-        who = json.loads((folder.path / FILE).read_text())
+    who = held_by(folder.path)
+    if who is not None:
         if who.get("host") != socket.gethostname():
-            raise RunError(f"{folder.path} is run by {holder(folder.path)}; stop it there")
+            words = holder(folder.path) or "another process"
+            raise RunError(f"{folder.path} is run by {words}; stop it there")
         os.kill(int(who["pid"]), signal.SIGTERM)
         said.append(f"process {who['pid']} was told to save and leave")
     cancelled = slurm.cancel(folder)

@@ -6,6 +6,8 @@ import json
 import os
 import pickletools
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +19,7 @@ from small_sweeps import FIELDS, small_plan, toml
 
 from iterant.errors import RunError, UsageError
 from iterant.runs import RunFolder, read_result, write_json
-from iterant.sweeps import Means, SweepFolder, collect, survey, sweep
+from iterant.sweeps import Means, SweepFolder, collect, stop, survey, sweep
 from iterant.sweeps.slurm import Cluster, Errand
 from iterant.sweeps.start import duration
 from iterant.sweeps.work import carry_out
@@ -174,3 +176,21 @@ def test_the_command(
     bad = said("bad.toml", "--partition", "gpu")
     assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
     assert "--partition are for Slurm" in bad.stderr
+
+
+def test_stopping_tells_the_process_that_runs_it_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, told = SweepFolder.prepared(tmp_path / "s", small_plan()), []
+    monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
+    assert stop(folder.path) == "nothing was running"
+    with folder.lock():
+        assert stop(folder.path) == f"process {os.getpid()} was told to save and leave"
+        assert told == [(os.getpid(), signal.SIGTERM)]
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+        with pytest.raises(RunError, match=f"is run by process {os.getpid()} on .*stop it there"):
+            stop(folder.path)
+        (folder.path / "lock").write_text("")  # taken, and not yet said by whom
+        with pytest.raises(RunError, match="is run by another process; stop it there"):
+            stop(folder.path)
+    assert len(told) == 1
