@@ -69,13 +69,7 @@ class Learner:
         scale = None if self.scaling is None else self.scaling.scale
         if self.scaling is not None:
             self.scaling.attach(self.optimizer)
-        self.hands: Hands = (
-            CapturedHands(
-                self.fast or self.net, self.working, recipe.smoothing, scale, recipe.places
-            )
-            if device.type == "cuda" and capture
-            else self._uncaptured()(self.fast or self.net, recipe.smoothing, scale, recipe.places)
-        )
+        self.hands = self._hands(scale, captured=device.type == "cuda" and capture)
         if self.fast is not None:
             self.fast.pin()
         self.updates = 0
@@ -92,10 +86,13 @@ class Learner:
         if device.type == "cuda" and capture and type(self.crew) is Crew:
             self._capture_moves()
 
-    def _uncaptured(self) -> type[PlainHands]:
-        """Hands without graphs: on open squares alone where that is the same and a CPU's gain."""
-        squares = self.device.type == "cpu" and fits(self.net) and not self.recipe.places
-        return SquareHands if squares else PlainHands
+    def _hands(self, scale: Tensor | None, *, captured: bool) -> Hands:
+        """What learns: by graphs, or on open squares alone where that is the same on a CPU."""
+        net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
+        if captured:
+            return CapturedHands(net, self.working, smoothing, scale, places)
+        squares = self.device.type == "cpu" and fits(self.net) and not places
+        return (SquareHands if squares else PlainHands)(net, smoothing, scale, places)
 
     def _capture_moves(self) -> None:
         """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""
