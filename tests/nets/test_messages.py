@@ -15,7 +15,7 @@ from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.active import Active
 from iterant.nets.grouped import Grouped
-from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, Shares, patterns
+from iterant.nets.messages import GAIN, OWN_HIDDEN, OWN_WIDTH, Shares, patterns
 from iterant.tasks.mazes import Mazes
 
 MAZES = Mazes()
@@ -166,6 +166,18 @@ def test_every_free_number_is_written_where_the_pattern_says(isotropic: bool) ->
         for learning in (True, False):
             with torch.set_grad_enabled(learning):
                 assert torch.equal(getattr(module, kind).flatten(), wanted.flatten()), name
+
+
+def test_what_is_told_begins_louder_than_what_is_answered() -> None:
+    net = rule(width=24, hidden=80)
+    for name, pattern in patterns(net.config).items():
+        layer, kind = name.split(".")
+        module: Any = net.get_submodule(layer)
+        largest = float(module.parametrizations[kind].original.abs().max())
+        sees = (pattern >= 0).sum(dim=-1).max().item() if pattern.dim() == 2 else None
+        gain = 1.0 if layer == "head" else GAIN
+        bound = 0.1 if sees is None else gain / sees**0.5
+        assert 0.75 * bound < largest <= bound, name
 
 
 def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> None:
