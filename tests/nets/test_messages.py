@@ -173,7 +173,7 @@ def test_what_is_told_begins_louder_than_what_is_answered() -> None:
     for name, pattern in patterns(net.config).items():
         layer, kind = name.split(".")
         module: Any = net.get_submodule(layer)
-        largest = float(module.parametrizations[kind].original.abs().max())
+        largest = float(module.parametrizations[kind].original.detach().abs().max())
         sees = (pattern >= 0).sum(dim=-1).max().item() if pattern.dim() == 2 else None
         gain = 1.0 if layer == "head" else GAIN
         bound = 0.1 if sees is None else gain / sees**0.5
