@@ -88,6 +88,18 @@ def test_a_save_that_fails_keeps_the_old_set_and_nothing_of_the_new(
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_first_save_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RunError("the disk is full; free some space")
+
+    monkeypatch.setattr(module, "write_json", fail)
+    with pytest.raises(RunError, match="disk is full"):
+        save_tensors(tmp_path / "last", TENSORS, shard_mb=0.01)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_interrupt_after_the_index_was_replaced_keeps_the_new_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
