@@ -96,3 +96,11 @@ def test_what_json_holds() -> None:
     assert halted["iterations of each"] == [1] * 7 + [3]
     sparse = Curve((5, 10), torch.tensor([1, 2]), 4, 0.0).described()
     assert sparse["steps"] == [5, 10]
+
+
+def test_what_json_holds_of_the_ends_is_what_the_curve_says() -> None:
+    made = curve(2, 8, 5)
+    told = made.described()
+    assert told["peak"] == {"step": 2, "accuracy": 1.0, "interval": made.interval_at(2)}
+    assert told["end"] == {"step": 3, "accuracy": 5 / 8, "interval": made.interval_at(3)}
+    assert made.interval_at(2) != made.interval_at(3)

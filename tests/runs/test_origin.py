@@ -1,5 +1,6 @@
 """Where numbers come from is found without torch and told without the machine's paths."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iterant.runs import origin as module
-from iterant.runs.origin import code_version, command_line, without_machine_paths
+from iterant.runs.origin import code_version, command_line, hardware, without_machine_paths
 
 
 def git_repository(folder: Path) -> str:
@@ -105,3 +106,16 @@ def test_importing_the_room_does_not_import_torch() -> None:
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert said.stdout == "False\n"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_memory_is_told_where_the_system_tells_it(
+    known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(word: str) -> int:
+        if not known:
+            raise ValueError("unrecognized configuration name")
+        return {"SC_PHYS_PAGES": 3 << 20, "SC_PAGE_SIZE": 4096}[word]
+
+    monkeypatch.setattr(os, "sysconf", told)
+    assert hardware()["memory_gib"] == (12.0 if known else None)

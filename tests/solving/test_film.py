@@ -60,6 +60,13 @@ def test_the_frame_at_an_iteration_is_the_last_one_before_it() -> None:
         Film(3).at(1)
 
 
+def test_before_the_first_frame_it_is_the_first() -> None:
+    film = Film(3)
+    for step in (3, 4):
+        film.put(frame(step))
+    assert [film.at(step).step for step in (1, 2, 3, 4, 9)] == [3, 3, 3, 4, 4]
+
+
 def test_changes_are_the_frames_that_differ() -> None:
     film = Film(3)
     for step, value in enumerate([0, 0, 1, 1, 0], start=1):
