@@ -11,7 +11,8 @@ from thinkers import PAIRS, small_batch, small_net
 from torch import Tensor
 
 from iterant.errors import UsageError
-from iterant.evaluation import RULES, answers, compaction, judge, trade
+from iterant.evaluation import RULES, answers, compaction, judge, operations, trade
+from iterant.evaluation.cost import looks
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer
 from iterant.nets import depth_of
 from iterant.solving import solve
@@ -103,3 +104,22 @@ def test_progress_and_refusals() -> None:
     assert seen == sorted(seen)
     with pytest.raises(UsageError, match="no rule to compare"):
         trade(exact_prefix_sums(), TASK, BATCH, steps=12, rules=[])
+
+
+@pytest.mark.parametrize(
+    ("rule", "reads"),
+    [
+        (StableAnswer(2), True),
+        (MostConfident(), True),
+        (SettledFeatures(), False),
+        (Fixed(), False),
+    ],
+    ids=str,
+)
+def test_a_rule_that_reads_every_answer_pays_for_every_answer(rule: Rule, reads: bool) -> None:
+    net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs[:1]
+    assert looks(rule, net, x) == reads
+    parts, five = operations(net, x), torch.tensor(5.0)
+    once = parts.begin + 5 * parts.step + parts.answer
+    assert float(parts.of(five)) == once
+    assert float(parts.of(five, looks=True)) == once + 4 * parts.answer

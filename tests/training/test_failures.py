@@ -14,7 +14,7 @@ import torch
 from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from torch import Tensor
 
-from iterant.errors import IterantError, RunError, TrainingStopped
+from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
 from iterant.nets.fused import Fused
 from iterant.runs import RunFolder
 from iterant.training import train
@@ -238,7 +238,7 @@ class TestDisks:
         subprocess.run([mount, "-o", "remount,ro", str(little_disk)], check=True)
         with pytest.raises(RunError, match="the file system is read-only; choose"):
             train(resume=run.path)
-        with pytest.raises(RunError, match="the file system is read-only; choose"):
+        with pytest.raises(UsageError, match="nothing may be written into the folder"):
             begin(little_disk / "other")
         subprocess.run([mount, "-o", "remount,rw", str(little_disk)], check=True)
         stopping_at(monkeypatch, None)
@@ -246,5 +246,5 @@ class TestDisks:
 
     def test_a_file_where_the_folder_should_be(self, tmp_path: Path) -> None:
         (tmp_path / "run").write_text("a file", "utf-8")
-        with pytest.raises(RunError, match="a file stands where a folder is wanted"):
+        with pytest.raises(UsageError, match="run' is no folder; choose another folder"):
             begin(tmp_path / "run")
