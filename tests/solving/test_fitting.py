@@ -109,8 +109,9 @@ def test_a_name_or_a_class_in_the_place_of_a_task_is_told_what_to_give() -> None
         if not isinstance(given, str):
             with pytest.raises(UsageError, match=f"wanted a task, .* give {said}"):
                 iterant.train(wrong, out="nowhere")
+    built: Any = net
     with pytest.raises(UsageError, match="give its class: net=DeepThinking"):
-        iterant.train(MAZES, net=net, out="nowhere")  # type: ignore[arg-type]
+        iterant.train(MAZES, net=built, out="nowhere")
 
 
 def test_what_lacks_a_method_is_no_network() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.data import DataLoader
@@ -62,5 +64,6 @@ def test_one_problem_of_a_batch_is_a_batch_of_one() -> None:
         assert torch.equal(one.inputs[0], batch.inputs[place])
         assert torch.equal(one.targets[0], batch.targets[place])
         assert one.extras["path_length"].tolist() == [batch.extras["path_length"][place]]
+    pair: Any = batch[:2]
     with pytest.raises(TypeError, match="'Batch' object is not iterable"):
-        _, _ = batch[:2]  # type: ignore[misc]
+        _, _ = pair
