@@ -85,12 +85,16 @@ def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
 
 
 def restrict_move(batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
-    """(8, 8) int64: the legal move with the highest scores, by logits (2, 8, 8)."""
+    """(8, 8) int64: the legal move with the highest scores, by logits (2, 8, 8).
+
+    Scores are those of class 1, by which the plain answer is read too: where that is legal, it
+    stays, and masking changes nothing else.
+    """
     position = position_at(batch, index)
     black = position.black_to_move
     cells = [(row, column) for row in range(8) for column in range(8)]
     square_of = {square_at(row, column, black): (row, column) for row, column in cells}
-    scores = (logits[1] - logits[0]).cpu()
+    scores = logits[1].detach().cpu()
     move = best_legal(position, [float(scores[square_of[square]]) for square in range(64)])
     grid = torch.zeros(8, 8, dtype=torch.int64)
     for square in move:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from iterant.errors import MissingExtra
+from iterant.nets.readout import TwoBest
 from iterant.tasks.boards import targets
 from iterant.tasks.chess import Chess
 from iterant.tasks.legality import assumed, best_legal, is_legal, legal_moves
@@ -93,6 +94,21 @@ def test_the_best_of_the_legal_moves_has_the_highest_sum_of_scores() -> None:
         sums = {pair: scores[pair[0]] + scores[pair[1]] for pair in legal_moves(position)}
         assert found in sums
         assert sums[found] == max(sums.values())
+
+
+@pytest.mark.parametrize("side", ["w", "b"])
+def test_a_plain_answer_that_is_legal_stays(side: str) -> None:
+    batch = TASK.encode(f"4k2r/8/8/3q4/3Q4/8/8/R3K3 {side} Qk - 0 1")
+    generator, stayed = torch.Generator().manual_seed(7), 0
+    for _ in range(200):
+        logits = torch.randn(1, 2, 8, 8, generator=generator, requires_grad=True)
+        plain = TwoBest().predict(logits, batch.inputs)
+        allowed, _ = TASK.restrict(batch, 0, logits[0])
+        assert TASK.verdict(batch, 0, allowed[None]).keeps
+        if TASK.verdict(batch, 0, plain).keeps:
+            stayed += 1
+            assert torch.equal(allowed, plain[0])
+    assert stayed > 2
 
 
 @pytest.mark.parametrize(
