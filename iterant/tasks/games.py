@@ -26,15 +26,40 @@ if TYPE_CHECKING:
 
 Move = tuple[int, int]
 
-_GAMES = re.compile(r"\n\s*\n(?=\[)")
+_TAG = re.compile(r'\[\s*\w+\s+"')
+_FIRST_TAG = '[Event "'
+_ASIDE = re.compile(r";.*|\{[^}]*\}")
+"""Comments that end on their line."""
 
 
 def game_parts(material: Material) -> list[Material]:
-    """A part a game."""
-    games = [text for text in _GAMES.split(material.text) if text.strip()]
+    """A part a game, whether or not it has tags or moves; comments may hold anything."""
+    games = _games(material.text.split("\n"))
     if len(games) == 1:
         return [material]
     return [material.part(text, f"game {number}") for number, text in enumerate(games, start=1)]
+
+
+def _games(lines: list[str]) -> list[str]:
+    """The games of a file: a new one begins with tags, or with moves after an empty line."""
+    games: list[list[str]] = [[]]
+    tagged = moved = gap = aside = False
+    for line in lines:
+        text = line.strip()
+        if text.startswith(_FIRST_TAG):
+            aside = False  # Somebody forgot to close a comment; the next game is none of it.
+        if text and not aside and not text.startswith(("%", ";")):
+            tag = _TAG.match(text) is not None
+            if (moved and (tag or gap)) or (tagged and tag and gap):
+                games.append([])
+                tagged = moved = False
+            tagged, moved, gap = tagged or tag, moved or not tag, False
+        gap = gap or not (text or aside)
+        if aside or not _TAG.match(text):
+            rest = _ASIDE.sub("", ("{" if aside else "") + text)
+            aside = "{" in rest
+        games[-1].append(line)
+    return ["\n".join(game) for game in games if any(line.strip() for line in game)]
 
 
 def position_of(material: Material) -> tuple[str, Move | None, str]:
@@ -55,7 +80,24 @@ def position_of(material: Material) -> tuple[str, Move | None, str]:
         return board.fen(en_passant="fen"), None, "the game's own position, no move given"
     played = moves[0]
     said = f"the answer is the move of the game, {board.san(played)}"
-    return board.fen(en_passant="fen"), (played.from_square, played.to_square), said
+    return board.fen(en_passant="fen"), _squares(board, played), said
+
+
+def _squares(board: chess.Board, move: chess.Move) -> Move:
+    """What a move leaves and reaches; castling is the king's, in Chess960 too."""
+    if not board.is_castling(move):
+        return move.from_square, move.to_square
+    return move.from_square, (move.from_square & 56) + (
+        2 if board.is_queenside_castling(move) else 6
+    )
+
+
+def _strange(game: chess.pgn.Game) -> bool:
+    """Whether other rules hold: a position of Chess960 without castling is like any other."""
+    try:
+        return game.headers.variant().uci_variant != "chess"
+    except ValueError:  # one that the library has not heard of
+        return True
 
 
 def _game(material: Material) -> chess.pgn.Game:
@@ -75,6 +117,9 @@ def _game(material: Material) -> chess.pgn.Game:
         game: chess.pgn.Game | None = library.read_game(io.StringIO(material.text), Visitor=quiet)
     except (ValueError, IndexError, KeyError) as error:  # it stumbles over stray brackets
         raise TaskError(f"the game cannot be read: {error}; check its FEN tag") from error
+    if game is not None and _strange(game):
+        variant = game.headers["Variant"]
+        raise TaskError(f"the game is of the variant {variant!r}; give games of plain chess")
     if game is not None and game.errors:
         raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
     if game is None or (not game.headers.get("FEN") and not game.variations):
