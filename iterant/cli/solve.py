@@ -101,7 +101,7 @@ def solve(
 ) -> None:
     """Let a network think about problems and say what it found."""
     from iterant.cli.solve_report import Report, check_target
-    from iterant.cli.solve_view import watching
+    from iterant.cli.solve_view import counting, watching
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
@@ -116,14 +116,17 @@ def solve(
     screen = console()
     report = Report(made, screen, many=len(found.problems) > 1)
     alone = live and len(found.problems) == 1
-    with watching(made, screen, wanted=alone, pace=pace) as spectator:
-        for problem in found.problems:
-            report.begin(problem)
+    with (
+        watching(made, screen, wanted=alone, pace=pace) as spectator,
+        counting(screen, len(found.problems), wanted=live and not alone) as one_more,
+    ):
+        report.begin(found.problems)
         for solution in solutions(
             thinker, made, found.problems, max_steps=max_steps, rule=rule, restrict=legal,
             spectator=spectator,
         ):  # fmt: skip
             report.add(solution)
+            one_more()
     report.end()
     if target is not None:
         report.save(target, net=net or made.spec.name, rule=str(rule or "rest"))

@@ -27,6 +27,7 @@ and ``solutions``, a list in the order of the problems. Each solution has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,8 @@ _TURNS = 12
 """Changes of an answer that are printed: the first and the last ones."""
 _BELOW = 9
 """Lines of the terminal for what is said below a picture, the title and the prompt."""
+_ALIKE = 3
+"""Problems of which a note is said one by one; of more it is said once."""
 _WIDE = 60
 """Signs of an answer in a table."""
 
@@ -83,11 +86,23 @@ class Report:
         """Print there: one solution at length, many as a table."""
         self.task, self.console, self.many = task, console, many
         self.solutions: list[Solution] = []
+        self.noted: set[str] = set()
 
-    def begin(self, problem: Problem) -> None:
-        """Say what was read, before anyone thinks about it."""
-        for note in problem.notes:
-            self._line(f"{problem.name}: {note}" if problem.name else note)
+    def begin(self, problems: Sequence[Problem]) -> None:
+        """Say what was read or assumed, once, before anyone thinks about it."""
+        holders: dict[str, list[str]] = {}
+        for problem in problems:
+            for note in problem.notes:
+                holders.setdefault(note, []).append(problem.name)
+        for note, whose in holders.items():
+            if note in self.noted:
+                continue
+            self.noted.add(note)
+            if len(whose) > _ALIKE:
+                self._line(f"{len(whose):,} of {len(problems):,} problems: {note}")
+                continue
+            for name in whose:
+                self._line(f"{name}: {note}" if name else note)
 
     def add(self, solution: Solution) -> None:
         """Take a solution; one alone is shown when the live picture is gone."""
@@ -95,10 +110,13 @@ class Report:
 
     def end(self) -> None:
         """Print everything."""
+        self.begin([solution.problem for solution in self.solutions])  # noted while solving
         if not self.many:
             self._one(self.solutions[0])
             return
         self.console.print(self._table())
+        for lacking in sorted({solution.verdict.lacking for solution in self.solutions} - {""}):
+            self._line(f"rules: {lacking}")
         self._line(self._summary())
 
     def save(self, target: Path, *, net: str, rule: str) -> None:
@@ -136,12 +154,15 @@ class Report:
             screen.print(line, soft_wrap=True)
 
     def _table(self) -> Table:
-        heads = ("problem", "answer", "iterations", "settled", "right", "sure")
+        ruled = any(solution.verdict.words for solution in self.solutions)
+        heads = ["problem", "answer", "iterations", "settled", "rules", "right", "sure"]
         table = Table(box=None)
         for name in heads:
-            table.add_column(name, no_wrap=name != "answer", overflow="fold")
+            if ruled or name != "rules":
+                table.add_column(name, no_wrap=name != "answer", overflow="fold")
         for number, solution in enumerate(self.solutions, start=1):
-            table.add_row(solution.problem.name or f"problem {number}", *_row(solution))
+            cells = _row(solution, ruled=ruled)
+            table.add_row(solution.problem.name or f"problem {number}", *cells)
         return table
 
     def _summary(self) -> str:
@@ -151,6 +172,9 @@ class Report:
         if len(done) < len(self.solutions):
             parts.append(f"{len(self.solutions) - len(done)} without a solution")
         parts.append(f"{sum(solution.settled for solution in done)} settled")
+        ruled = [solution.verdict.keeps for solution in done if solution.verdict.keeps is not None]
+        if ruled:
+            parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
         if judged:
             right = sum(solution.right is True for solution in judged)
             parts.append(f"{right} right of {len(judged)} whose answer is known")
@@ -223,14 +247,15 @@ def history(solution: Solution) -> str:
     return ", ".join(turns)
 
 
-def _row(solution: Solution) -> list[str]:
-    """A solution among many, below their names."""
+def _row(solution: Solution, *, ruled: bool) -> list[str]:
+    """A solution among many, below their names; ``ruled``: with whether it keeps the rules."""
     if solution.prediction is None:
-        return [f"none: {solution.problem.unsolvable}", "-", "-", "-", "-"]
+        return [f"none: {solution.problem.unsolvable}", *["-"] * (5 if ruled else 4)]
     answer = solution.answer
     if solution.allowed is not None:
         answer = f"{solution.allowed_answer} (plain: {answer})"
     words = {True: "yes", False: "no", None: "?"}
     shortened = answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…"
-    return [shortened, f"{solution.steps:,}", words[solution.settled], words[solution.right],
-            share(solution.sure)]  # fmt: skip
+    rules = [words[solution.verdict.keeps]] if ruled else []
+    return [shortened, f"{solution.steps:,}", words[solution.settled], *rules,
+            words[solution.right], share(solution.sure)]  # fmt: skip

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from iterant.draw.terminal import has_colours, terminal
@@ -110,3 +111,15 @@ def watching(
             console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
         ) as live:
             yield Moving(task, live, pace)
+
+
+@contextmanager
+def counting(console: Console, total: int, *, wanted: bool) -> Iterator[Callable[[], None]]:
+    """Something to call for each of many problems; a terminal shows how many are done."""
+    if not (wanted and console.is_terminal):
+        yield lambda: None
+        return
+    columns = (TextColumn("thinking:"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        done = bar.add_task("thinking", total=total)
+        yield lambda: bar.advance(done)

@@ -25,6 +25,8 @@ class Verdict:
     keeps: bool | None
     """None: nobody here can tell"""
     words: str
+    lacking: str = ""
+    """What is missing to tell, where nobody can: said once of many answers"""
 
 
 NOTHING_SAID = Verdict(None, "")

@@ -23,6 +23,7 @@ from iterant.tasks.positions import Position, parse_fen
 from iterant.tasks.protocol import Batch, Description
 
 _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
+_UNSEEN = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
 
 
 def describe_position(batch: Batch, index: int, prediction: Tensor | None) -> Description:
@@ -70,18 +71,24 @@ def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
     black = position.black_to_move
     move = as_move(_marked(prediction[index], black), position.board, black)
     if move is None:
-        return Verdict(False, "no move: not one piece of the side to move and one other square")
+        return Verdict(False, _no_move(_marked(prediction[index], black), position))
     words = move_words(position.board, move, position.en_passant)
     try:
         legal = is_legal(position, *move)
     except MissingExtra:
-        return Verdict(
-            None,
-            f"{words}; whether it is legal was not looked at: that needs "
-            "pip install 'iterant[chess]'",
-        )
+        return Verdict(None, f"{words}; {_UNSEEN}", lacking=_UNSEEN)
     said = f" ({assumed(position)})" if assumed(position) else ""
     return Verdict(legal, f"{words}, {'legal' if legal else 'not legal'}{said}")
+
+
+def _no_move(squares: list[int], position: Position) -> str:
+    """Why marked squares are no move of the side to move."""
+    if len(squares) != 2:
+        return f"no move: two squares make one, here are {len(squares)}"
+    side = "Black" if position.black_to_move else "White"
+    held = position.board[squares].astype(int)
+    own = ((held > 0) & ((held > 6) == position.black_to_move)).all()
+    return f"no move: {'both squares hold' if own else 'neither square holds'} a piece of {side}'s"
 
 
 def restrict_move(batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:

@@ -78,11 +78,26 @@ def test_a_move_is_said_as_people_say_it(fen: str, text: str, words: str) -> Non
     assert TASK.verdict(batch, 0, marked).words == words
 
 
-def test_squares_that_are_no_move_are_said_to_be_none() -> None:
-    batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - 0 1")
-    verdict = TASK.verdict(batch, 0, torch.zeros(1, 8, 8).long())
+@pytest.mark.parametrize(
+    ("side", "squares", "why"),
+    [
+        ("w", "a1e1", "both squares hold a piece of White's"),
+        ("b", "a1e1", "neither square holds a piece of Black's"),
+        ("b", "h8e8", "both squares hold a piece of Black's"),
+        ("w", "h8e8", "neither square holds a piece of White's"),
+        ("w", "c4d5", "neither square holds a piece of White's"),
+        ("w", "", "two squares make one, here are 0"),
+    ],
+)
+def test_squares_that_are_no_move_are_said_to_be_none(side: str, squares: str, why: str) -> None:
+    batch = TASK.encode(f"4k2r/8/8/8/8/8/8/R3K3 {side} - - 0 1")
+    marked = torch.zeros(1, 8, 8).long()
+    if squares:
+        first, second = move(squares)
+        marked = targets(torch.tensor([first | second << 6]), torch.tensor([side == "b"]))
+    verdict = TASK.verdict(batch, 0, marked)
     assert verdict.keeps is False
-    assert "no move" in verdict.words
+    assert verdict.words == f"no move: {why}"
 
 
 def test_the_best_of_the_legal_moves_has_the_highest_sum_of_scores() -> None:
