@@ -20,7 +20,8 @@ from iterant.tasks.protocol import Arrow, Description, Glyph
 Move = tuple[int, int]
 """Origin and destination, a1 = 0."""
 
-ANSWER, RIGHT, WRONG = "#2e7d32", "#1f77b4", "#c62828"
+ANSWER, RIGHT, WRONG = "#00695c", "#0072b2", "#e6550d"
+"""Green, blue and orange that the colour-blind tell apart on these boards, too."""
 _NAMES = {".": "", "k": "king", "q": "queen", "b": "bishop", "n": "knight", "r": "rook",
           "p": "pawn"}  # fmt: skip
 _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"

@@ -105,3 +105,31 @@ def test_describe_checks_what_it_is_given(task: Chess) -> None:
         task.describe(batch, 2)
     with pytest.raises(TaskError, match="give those of the whole batch"):
         task.describe(batch, 0, batch.targets[0])
+
+
+# What each kind of eye sees of linear red, green and blue (Machado, Oliveira and Fernandes, 2009).
+EYES = {
+    "usual": np.eye(3),
+    "without red": np.array(
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+    ),
+    "without green": np.array(
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+    ),
+}
+TO_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]])
+
+
+def seen(colour: str, eye: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """A colour in CIELAB, in which distances are those of the eye."""
+    shares = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    light = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    cones = np.cbrt(np.clip(TO_XYZ @ (EYES[eye] @ light), 0.009, None))
+    x, y, z = cones.tolist()
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_right_and_wrong_moves_are_told_apart_by_any_eye(eye: str) -> None:
+    for one, other in ((ANSWER, WRONG), (RIGHT, WRONG)):
+        assert np.linalg.norm(seen(one, eye) - seen(other, eye)) > 30
