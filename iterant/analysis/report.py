@@ -203,7 +203,10 @@ class Report:
             if isinstance(finding, NearMisses)
         ]
         if not kept:
-            raise UsageError("pictures of failures need the study near-misses; ask for it too")
+            raise UsageError(
+                "failures are drawn by the study near-misses, which did not run; ask for it too, "
+                f"or see answers: iterant solve {self.task} --count 20 --save answers.png"
+            )
         target = make_folder(folder)
         return [
             save_png(failure, target / f"{_file_name(label)}-{number:03}.png")
