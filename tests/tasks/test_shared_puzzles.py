@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import chess
 import numpy as np
 import pytest
+import torch
 
+from iterant.tasks.boards import square_at, targets, unpack
 from iterant.tasks.chess import SAMPLE
 from iterant.tasks.lichess import pack_csv
+from iterant.tasks.positions import write_fen
 from iterant.tasks.puzzles import Puzzles, load_puzzles, subset
 
 COLUMNS = ("boards", "moves", "rating", "rating_deviation", "flags", "ids")
@@ -46,3 +50,27 @@ def test_the_sample_is_spread_over_the_subset_of_the_shared_set(
         assert (getattr(spread, name) == getattr(sample, name)).all(), name
     edges = [0, 600_000, 700_000, 800_000, 1_000_000, 1_100_000]
     assert chosen.rating[edges].tolist() == [399, 1389, 1506, 1619, 1839, 1967]
+
+
+def test_castling_and_en_passant_are_the_squares_of_king_and_pawn(shared_puzzles: Puzzles) -> None:
+    """Every such puzzle of a part of the set, judged by python-chess once the right is given."""
+    part = shared_puzzles.take(slice(2_000_000, 2_250_000))
+    boards, moves = unpack(part.boards), part.moves.astype(np.int64)
+    origin, goal, each = moves & 63, moves >> 6 & 63, np.arange(len(part))
+    piece, aside = boards[each, origin] % 6, np.abs((origin & 7) - (goal & 7))
+    castles = (piece == 1) & (aside == 2)
+    passing = (piece == 0) & (aside == 1) & (boards[each, goal] == 0)
+    assert min(castles.sum(), passing.sum()) > 100
+    for row in np.flatnonzero(castles | passing):
+        black = bool(part.black[row])
+        board = chess.Board(write_fen(boards[row], black))
+        if castles[row]:
+            board.set_castling_fen("KQkq")
+        else:
+            board.ep_square = int(goal[row])
+        move = chess.Move(int(origin[row]), int(goal[row]))
+        assert board.is_legal(move), board.fen()
+        assert board.is_castling(move) if castles[row] else board.is_en_passant(move)
+        grid = targets(torch.tensor([int(moves[row])]), torch.tensor([black]))[0]
+        marked = {square_at(line, column, black) for line, column in grid.nonzero().tolist()}
+        assert marked == {move.from_square, move.to_square}
