@@ -116,5 +116,5 @@ def test_failures_are_drawn_a_file_each(tmp_path: Path) -> None:
 
 
 def test_failures_need_their_study(report: Report, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="near-misses, which did not run; .* solve prefix-sums"):
+    with pytest.raises(UsageError, match=r"which did not run; .* solve prefix-sums"):
         report.save_failures(tmp_path)
