@@ -113,7 +113,7 @@ def _swap_sides(codes: Tensor) -> Tensor:
 class PackedPositions:
     """Many positions as bytes on any device, turned into planes a batch at a time.
 
-    >>> held = task.packed(600_000, size=(0, 600_000), seed=0).to("cuda")     # 24 MB
+    >>> held = task.packed(600_000, size=(0, 600_000), seed=0).to("cuda")     # 22 MB
     >>> inputs, wanted = held[torch.randint(len(held), (300,), device="cuda")]
     """
 

@@ -203,7 +203,7 @@ class Chess:
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> PackedPositions:
-        """The same puzzles as `sample` as bytes, 40 a puzzle, for batches made on the device."""
+        """The same puzzles as `sample` as bytes, 36 a puzzle, for batches made on the device."""
         return _packed(self.puzzles.take(self.rows(count, size=size, seed=seed, first=first)))
 
     def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
