@@ -1,9 +1,10 @@
-"""The figures, from records alone: one colour a model, dashed without the progressive loss.
+"""The figures, from records alone: as in the paper dashed without recall, solid with it.
 
 >>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
 
 A line is the mean over all finished seeds, none left out, with a band of one standard error where
-there are several; crosses are the paper's peaks, with its errors.
+there are several; crosses are the paper's peaks, with its errors. Networks without the progressive
+loss are lighter, so that print in grey tells all of them apart.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ ALL_RECOVER = 99.5
 BY_TIME = "by-time"
 """How names of pictures end that show networks which had a time each."""
 
-_FAMILIES = ("DT", "DT-Recall", "FF", "ours")
+_LOOKS = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3, 3, 2)}
+"""By family: its colour, the lighter one without the progressive loss, and its stroke"""
 _GRID, _PAPER = 6, 5
 """Colours of a grid's points, which lines beside them do not have"""
 
@@ -131,7 +133,12 @@ def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
         drawn = [_line(key, measure, mine, trained)]
         if panel.names:
             name = panel.names[place]
-            lines += [replace(one, label=name, colour=place, stroke=0) for one in drawn if one]
+            # Their errors stand at the points beside them; bands upon bands would hide the lines.
+            lines += [
+                replace(one, label=name, colour=place, stroke=place, spread=())
+                for one in drawn
+                if one
+            ]
             continue
         if isinstance(measure, Peaks) and MODELS[key].confident:
             # The paper shows plain DT by its most confident iteration; without it stands behind.
@@ -240,6 +247,5 @@ def _label(key: str, confident: bool) -> str:
 
 def _looks(key: str) -> dict[str, Any]:
     model = MODELS[key]
-    colour = _FAMILIES.index(model.label) if model.label in _FAMILIES else 4
-    without = model.alpha == 0 and model.label != "FF"
-    return {"colour": colour, "stroke": int(without)}
+    with_it, without, stroke = _LOOKS.get(model.label, (6, 6, 0))
+    return {"colour": without if model.alpha == 0 else with_it, "stroke": stroke}

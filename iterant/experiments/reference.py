@@ -24,6 +24,8 @@ NAME = "reference-maze-run"
 MODEL = "mazes-recall-a0.01"
 _THEIRS = 6
 """The authors' colour: black"""
+_SIGNS = ("o", "s", "^", "D", "v")
+"""Of our seeds, which have a stroke each, too: print has no colours"""
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
 """Our first run, seed 0, epoch by epoch"""
 
@@ -105,8 +107,8 @@ class Reference:
             lines = [Line(Trace(epochs, known), "the authors' run", colour=_THEIRS)]
             for place, (name, history) in enumerate(self.ours(records).items()):
                 trace = Trace(*_points(history, key, scale))
-                sign = "o" if key == "validation" else ""
-                lines.append(Line(trace, name, colour=place, marker=sign))
+                sign = _SIGNS[place % len(_SIGNS)] if key == "validation" else ""
+                lines.append(Line(trace, name, colour=place, stroke=place + 1, marker=sign))
             panels.append((plot, lines))
         figure, target, made = panels_figure(panels), make_folder(folder), []
         for ending, content in ((".png", png(figure)), (".svg", svg(figure))):

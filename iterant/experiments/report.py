@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from iterant.experiments.captions import caption
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.counting import uncounted
 from iterant.experiments.counts import Counts, read_counts
@@ -50,9 +51,10 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   of 13×13, 100 of 33×33 and 59×59. Other differences: `docs/deviations.md`.
 - A row with fewer seeds than planned is no fair sample of them: what validates perfectly early is
   recorded first, what has trouble comes later. Which seeds are missing stands at the end.
-- Lines of figures are means over all seeds, bands one standard error; × and + are the paper's peaks
-  without and with the progressive loss, with its errors. Plain DT is drawn by its most confident
-  iteration, as in the paper, and thin without that rule.
+- Lines of figures are means over all seeds, bands one standard error: dashed without recall, as in
+  the paper, dotted feed-forward, light without the progressive loss. × and + are the paper's peaks
+  without and with that loss, with its errors. Plain DT is drawn by its most confident iteration, as
+  in the paper, and thin without that rule.
 - A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
   nothing later could replace it.
 """
@@ -88,7 +90,7 @@ def section(
         if files:
             lines += [f"{told}: {', '.join(files)}.", ""]
     if has_figure(experiment, records):
-        lines += _picture(experiment.title, experiment.name)
+        lines += [*_picture(experiment.title, experiment.name), caption(experiment, records), ""]
     lines += _table(rows_of(experiment, records, counts))
     if by_time := timed_rows(experiment, timed):
         for remark in remarks(experiment, timed):

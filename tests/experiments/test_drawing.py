@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
 import pytest
 from made_up import keep
 
-from iterant.draw.lines import Line
+from iterant.draw.lines import _COLOURS, _STROKES, Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import _lines, _plot, save_figure
+from iterant.experiments.drawing import _lines, _looks, _plot, save_figure
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.rows import rows_of
 
@@ -60,6 +61,7 @@ def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: 
         line.colour for line in _lines(peaks, read_records(tmp_path))
     }
     assert len(colours) == 4, "two curves, the points and the paper's"
+    assert len({line.stroke for line in drawn}) == 2, "in grey, too"
     assert _plot(curves).regime_axis == "", "each has a regime of its own"
     assert _plot(EXPERIMENTS["fig-width"].panels[1]).regime_axis == "x"
 
@@ -119,3 +121,21 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
     (row,) = [row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row[5] == "1"]
     number = "–" if mean is None else "12.00"
     assert row[3] == f"{number} ({100 * share:.1f} % recovered)"
+
+
+def test_networks_are_told_apart_in_grey_and_dashes_mean_what_they_do_in_the_paper() -> None:
+    keys = ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1", "sums-ff", "sums-ours")
+    looks = {key: _looks(key) for key in keys}
+    for one, other in itertools.combinations(keys, 2):
+        if looks[one]["stroke"] == looks[other]["stroke"]:
+            greys = [_grey(_COLOURS[looks[key]["colour"]]) for key in (one, other)]
+            assert abs(greys[0] - greys[1]) > 0.1, (one, other)
+    dashed = [key for key in keys if _STROKES[looks[key]["stroke"]] == "--"]
+    solid = [key for key in keys if _STROKES[looks[key]["stroke"]] == "-"]
+    assert (dashed, solid) == (list(keys[:2]), list(keys[2:4])), "without recall, and with it"
+
+
+def _grey(colour: str) -> float:
+    """How light a printer makes it, from 0 to 1."""
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue

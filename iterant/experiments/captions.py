@@ -1,0 +1,60 @@
+"""What stands below a figure: how many seeds its lines are means of, and that none was left out.
+
+>>> caption(EXPERIMENTS["fig-depth"], records)
+'Means over all finished runs, none filtered out: 5 seeds of m = 30; 3 seeds of m = 10, m = 20 …'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iterant.experiments.layout import Experiment, Panel
+from iterant.experiments.measures import curves_of_all
+from iterant.experiments.models import MODELS
+from iterant.experiments.records import Records
+
+_OF = "Means over all finished runs, none filtered out"
+
+
+def caption(experiment: Experiment, records: Records) -> str:
+    """The line below its figure; panels that do not have the same seeds are named."""
+    told: dict[str, list[str]] = {}
+    for panel in experiment.panels:
+        if not panel.grid:  # whose curves are a panel of their own
+            told.setdefault(_seeds(panel, records), []).append(panel.title)
+    if len(told) == 1:
+        return f"{_OF}: {next(iter(told))}."
+    return f"{_OF}. " + " ".join(f"{'; '.join(where)}: {seeds}." for seeds, where in told.items())
+
+
+def _seeds(panel: Panel, records: Records) -> str:
+    """Of every model of a panel, those with as many together."""
+    counted: dict[int, list[str]] = {}
+    names = panel.names or tuple(map(_name, panel.models))
+    for key, name in zip(panel.models, names, strict=True):
+        count = len(curves_of_all(panel.measure, records.of(key)))
+        counted.setdefault(count, []).append(name)
+    missing = counted.pop(0, [])
+    if not counted:
+        return "not run yet"
+    alike = len(counted) == 1 and not missing
+    parts = [
+        f"{_number(count)} of {'each' if alike else _list(counted[count])}"
+        for count in sorted(counted, reverse=True)
+    ]
+    return "; ".join([*parts, *([f"not run: {_list(missing)}"] if missing else [])])
+
+
+def _number(count: int) -> str:
+    return "one seed" if count == 1 else f"{count} seeds"
+
+
+def _name(key: str) -> str:
+    model = MODELS[key]
+    none = model.alpha is None or model.label == "FF"
+    return model.label if none else f"{model.label} α = {model.alpha:g}"
+
+
+def _list(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

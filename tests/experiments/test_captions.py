@@ -1,0 +1,38 @@
+"""A figure says how many seeds its lines are means of, and which were not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from made_up import keep
+
+from iterant.experiments.captions import caption
+from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.records import read_records
+
+OF = "Means over all finished runs, none filtered out"
+
+
+def test_models_with_as_many_seeds_stand_together(tmp_path: Path) -> None:
+    depth = EXPERIMENTS["fig-depth"]
+    for model, seeds in (("m10", 2), ("m20", 2), ("m40", 1)):
+        for seed in range(seeds):
+            keep(tmp_path, f"sums-recall-a1-{model}", seed, [1])
+    assert caption(depth, read_records(tmp_path)) == (
+        f"{OF}: 2 seeds of m = 10 and m = 20; one seed of m = 40; not run: m = 30."
+    )
+    keep(tmp_path, "sums-recall-a1-m40", 1, [], tests={}, training={"ended": "the loss exploded"})
+    for seed in range(2):
+        keep(tmp_path, "sums-recall-a1", seed, [1])
+    told = caption(depth, read_records(tmp_path))
+    assert told == f"{OF}: 2 seeds of each.", "one that broke down is a seed, too"
+
+
+def test_panels_are_named_where_their_seeds_differ(tmp_path: Path) -> None:
+    easy = EXPERIMENTS["fig-easy-problems"]
+    assert caption(easy, read_records(tmp_path)) == f"{OF}: not run yet."
+    keep(tmp_path, "sums-ff", 0, [1], tests={"48": {"problems": 2, "solved": [1]}})
+    others = "DT α = 0, DT α = 1, DT-Recall α = 0, DT-Recall α = 1 and ours"
+    assert caption(easy, read_records(tmp_path)) == (
+        f"{OF}. 48 bits: one seed of FF; not run: {others}. 13×13: not run yet."
+    )
