@@ -55,9 +55,7 @@ ABOUT = (
 MIXED = (
     "**The order of these rows does not say which network is better**: they were not all trained "
     "at the same rate or with the same features (see “setting”), and a rate that suits one holds "
-    "another back. DT and the feed-forward network learned next to nothing at the rate of the "
-    "rows with recall, which were probably held back by it, too, and have still to be run at the "
-    "lower one. What a row loses from its peak to the end is its own."
+    "another back. What a row loses from its peak to the end is its own."
 )
 
 
