@@ -29,16 +29,16 @@ def sample(
     size: Sizes = None,
     count: Annotated[int, Parameter(help="problems a size")] = 1,
     seed: Annotated[int, Parameter(help="the same seed makes the same problems")] = 0,
-    save: Annotated[Path | None, Parameter(help="draw them into this .png file")] = None,
+    save: Annotated[Path | None, Parameter(help="draw them into this .png or .svg file")] = None,
     solution: Annotated[bool, Parameter(help="show the answers")] = True,
     data: DataPath = None,
 ) -> None:
     """Make problems of a task and show them."""
     target = None
     if save is not None:
-        from iterant.draw.pictures import check_png
+        from iterant.draw.pictures import check_picture
 
-        target = check_png(save)
+        target = check_picture(save)
     made = task_of(task, data)
     sizes = [made.parse_size(text) for text in size] if size else [made.check_size(None)]
     shown: list[Description] = []
@@ -81,8 +81,8 @@ def _print(shown: list[Description], screen: Console) -> None:
 
 def _save(shown: list[Description], target: Path) -> None:
     from iterant.cli.failures import say
-    from iterant.draw.pictures import save_png
+    from iterant.draw.pictures import save_picture
 
     if len(shown) > _MANY:
         say(f"iterant: the picture holds the first {_MANY} of {len(shown)} problems")
-    save_png(shown[:_MANY], target)
+    save_picture(shown[:_MANY], target)

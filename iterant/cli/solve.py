@@ -52,7 +52,7 @@ def solve(
     count: Annotated[int, Parameter(help="generated problems")] = 1,
     save: Annotated[
         Path | None,
-        Parameter(help="write FILE.png, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json"),
+        Parameter(help="write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json"),
     ] = None,
     max_steps: Annotated[
         int | None,

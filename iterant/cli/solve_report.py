@@ -40,7 +40,7 @@ from iterant.cli.failures import say
 from iterant.cli.figures import share
 from iterant.draw.animation import MOVING, check_animation, save_animation
 from iterant.draw.dots import TALL
-from iterant.draw.pictures import check_png, save_png
+from iterant.draw.pictures import check_picture, save_picture
 from iterant.draw.terminal import squeezed, terminal
 from iterant.draw.thinking import SIDE_BY_SIDE, lasting, outcome, thinking
 from iterant.errors import UsageError
@@ -52,6 +52,8 @@ from iterant.tasks.reading import Problem
 
 FORMAT, VERSION = "iterant-solutions", 1
 
+STILL = (".png", ".svg")
+"""Endings of pictures that do not move."""
 _SHEET = 64
 """Problems on one picture."""
 _TURNS = 12
@@ -70,12 +72,13 @@ def check_target(path: Path) -> Path:
     if suffix in MOVING:
         return check_animation(path)
     if suffix != ".json":
-        if suffix != ".png":
+        if suffix not in STILL:
+            better = path.with_suffix(".gif") if path.name else Path("thinking.gif")
             raise UsageError(
-                f"what was thought is written as .png, .gif, .mp4 or .json, got {shown(path)}; "
-                f"try {shown(path.with_suffix('.gif') if path.name else Path('thinking.gif'))}"
+                "what was thought is written as .png, .svg, .gif, .mp4 or .json, "
+                f"got {shown(path)}; try {shown(better)}"
             )
-        return check_png(path)
+        return check_picture(path)
     return check_place(path)
 
 
@@ -135,7 +138,7 @@ class Report:
                 frames = thinking(self.task, chosen)
                 save_animation(frames, target, milliseconds=lasting(len(frames)))
             else:
-                save_png([outcome(self.task, solution) for solution in chosen], target)
+                save_picture([outcome(self.task, solution) for solution in chosen], target)
         self._line(f"written to {target}")
 
     def _one(self, solution: Solution) -> None:

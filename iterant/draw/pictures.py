@@ -53,6 +53,23 @@ def save_png(what: Drawable, path: PathLike, *, scale: int | None = None) -> Pat
     return target
 
 
+def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
+    """The same as a .png, or as an .svg of lines and letters that scale, for print."""
+    target = check_picture(path)
+    if target.suffix.lower() == ".png":
+        return save_png(what, target, scale=scale)
+    from iterant.draw.lines import svg
+
+    write_atomic(target, svg(picture(what, scale=scale)))
+    return target
+
+
+def check_picture(path: PathLike) -> Path:
+    """The path itself if a picture of either kind can be written there."""
+    target = Path(path)
+    return check_place(target) if target.suffix.lower() == ".svg" else check_png(target)
+
+
 def check_png(path: PathLike) -> Path:
     """The path itself if a picture can be written there: asked before long work, not after."""
     target = Path(path)

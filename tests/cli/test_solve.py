@@ -222,7 +222,7 @@ def test_games_ask_for_the_move_that_was_played(
         (("mazes", "nowhere.png"), "there is no file"),
         (("mazes", "--size", "8"), "odd"),
         (("mazes", "S.G", "--size", "9"), "not both"),
-        (("mazes", "--save", "m.bmp"), "written as .png, .gif, .mp4 or .json"),
+        (("mazes", "--save", "m.bmp"), "written as .png, .svg, .gif, .mp4 or .json"),
         (("mazes", "--save", "no/such/m.json"), "there is no folder"),
         (("mazes", "--sise", "9"), "unknown option: --sise"),
         (("mazes", "--halt", "never"), "unknown rule 'never'"),

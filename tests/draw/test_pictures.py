@@ -105,6 +105,21 @@ def test_a_saved_picture_is_the_picture(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["board.PNG"]
 
 
+def test_a_picture_that_scales_holds_shapes_and_is_the_same_each_time(tmp_path: Path) -> None:
+    board = Description("board", "", np.zeros((2, 2, 3), np.uint8), glyphs=(Glyph(0, 1, "♔"),))
+    path = draw.save_picture([board, checkered(2, 2)], tmp_path / "board.svg")
+    assert path.read_bytes().rstrip().endswith(b"</svg>")
+    assert path.read_bytes().count(b"<image") == 2, "cells of each"
+    assert path.read_bytes() == draw.save_picture([board, checkered(2, 2)], path).read_bytes()
+    plain = draw.save_picture(checkered(2, 2), tmp_path / "plain.svg")
+    shapes = [content.count(b"<path") for content in (path.read_bytes(), plain.read_bytes())]
+    assert shapes[0] > shapes[1], "pieces are drawn as lines"
+    drawn = draw.save_picture(board, tmp_path / "board.png")
+    assert drawn.read_bytes() == draw.png(board)
+    with pytest.raises(UsageError, match="there is no folder"):
+        draw.save_picture(board, tmp_path / "nowhere" / "board.svg")
+
+
 def test_a_picture_that_fails_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
