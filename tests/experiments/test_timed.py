@@ -109,6 +109,7 @@ def test_they_count_in_no_other_table_and_are_drawn_apart(tmp_path: Path) -> Non
     (_, chess, *_) = page.partition("## Chess puzzles 600K–700K by iteration")[2].split("| model |")
     assert "| DT-Recall | 0.5 | puzzles 600000:700000 | not run |" in chess
     assert "- chess-recall-a0.5: seed 0; planned 1\n" in page
+    assert "about 61 % of Lichess's list of early 2025" in chess, "which puzzles is always said"
     assert f"results/figures/fig-chess-{BY_TIME}.png" in page
     assert "results/figures/fig-chess.png" not in page
     made = save_by_time(EXPERIMENTS["fig-chess"], read_timed(tmp_path), tmp_path / "f")
