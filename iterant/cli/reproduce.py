@@ -75,19 +75,24 @@ def reproduce(
         raise UsageError("--write goes with --all; a single table is printed")
     if seeds is not None and seeds < 1:
         raise UsageError(f"at least one seed is needed, got {seeds}")
-    if (train or budget) and name is None:
+    training = train or budget is not None
+    if seeds is not None and not training:
+        raise UsageError("--seeds says how many to train: give --train or --budget with it")
+    if training and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     if name is None:
         records = _kept(results / "runs", screen).whole
         if list_:
-            _list(records, read_timed(results), read_counts(results), screen)
+            from iterant.cli.reproduce_list import show_list
+
+            show_list(records, read_timed(results), read_counts(results), screen)
         else:
             _all(records, results, write, screen)
         return
     chosen, small = experiment(name), False
-    if train or budget:
+    if training:
         from iterant.cli.filling import fill
 
         small = fill(chosen, results, seeds, budget, device, None if data is None else str(data),
@@ -119,41 +124,6 @@ def _kept(folder: Path, screen: Console) -> Records:
             soft_wrap=True,
         )
     return found
-
-
-def _list(
-    records: Records, timed: Sequence[Timed], counts: Counts, screen: Console
-) -> None:  # fmt: skip
-    """Every experiment with its runs, what is missing, the paper's seeds, and both numbers."""
-    from rich.table import Table
-
-    from iterant.cli.figures import duration
-    from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.counting import estimate_counts, uncounted
-    from iterant.experiments.paper import seeds_told
-    from iterant.experiments.reproducing import RUNS, estimate, missing
-    from iterant.experiments.rows import HEAD, rows_of, state_of
-    from iterant.experiments.timed import timed_rows
-
-    ours, theirs = HEAD.index("all seeds"), HEAD.index("the paper")
-    for one in EXPERIMENTS.values():
-        done, wanted = state_of(one, records, counts)
-        left = estimate(missing(one, records)) + estimate_counts(uncounted(one, counts), RUNS)
-        need = f", the rest about {duration(left)} of an H200" if left else ""
-        screen.print(f"{one.name}  {one.title}", style="bold", soft_wrap=True)
-        screen.print(
-            f"  {done} of {wanted} runs{need}; seeds in the paper: {seeds_told(one.tasks)}",
-            soft_wrap=True,
-        )
-        table = Table("", "ours", "the paper's", box=None, padding=(0, 2))
-        for row in rows_of(one, records, counts)[1:]:
-            if row[ours] or row[theirs] != "–":
-                table.add_row(_who(row), row[ours] or "not run", row[theirs])
-        for row in timed_rows(one, timed)[1:]:
-            who = _who([row[0], row[1], row[4]])
-            table.add_row(f"{who}, trained for {row[2]}", row[5], row[-1])
-        screen.print(table if table.row_count else "  no number yet, and none in the paper")
-        screen.print()
 
 
 def _who(row: Sequence[str]) -> str:

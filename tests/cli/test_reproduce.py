@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,33 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     text = said(capsys, "--list", "--results", tmp_path)
     lines = text.partition("compare-n-zero  ")[2].splitlines()
     assert lines[1].startswith("  1 of 8 runs, the rest about ")
-    assert lines[1].endswith(
-        "; seeds in the paper: not stated (of DT with α = 1, 14 of 20 were converged, "
-        "elsewhere all)"
+    assert lines[2].strip() == (
+        "seeds in the paper: not stated (of DT with α = 1, 14 of 20 were converged, elsewhere all)"
     )
-    (row,) = [line.split("  ") for line in lines[:5] if "DT-Recall α = 1, size 512" in line]
-    numbers = [cell.strip() for cell in row if cell.strip()]
-    assert numbers[1:] == ["98.00 % at 2", "97.12 ± 1.88 % at 237"]
+    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[3:7]]
+    assert rows == [
+        ["seeds", "ours", "the paper's"],
+        ["size 512:"],
+        ["DT-Recall, n = 0 α = 1", "0/3", "not run", "90.27 ± 5.95 %"],
+        ["DT-Recall α = 1", "1/5", "98.00 % at 2", "97.12 ± 1.88 % at 237"],
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_the_list_fits_a_terminal(
+    columns: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flips = {"bit-flip": {"recovered": 1.0, "mean iterations": 3.0}}
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98], studies=flips)
+    monkeypatch.setattr(screen, "_PIPE_COLUMNS", columns)
+    text = said(capsys, "--list", "--results", tmp_path)
+    assert max(map(len, text.splitlines())) <= columns
+    if columns > 40:
+        assert "…" not in text
+        assert re.search(r"DT-Recall α = 1 +1 +3.00 \(100.0 % recovered\)", text), "one is planned"
 
 
 def test_results_without_curves_are_in_the_list_and_in_their_table(
@@ -50,7 +71,7 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
         text = said(capsys, *words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
     listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
-    assert listed.splitlines()[1].startswith("  2 of 11 runs, the rest about 45:12 of an H200; s")
+    assert listed.splitlines()[1].rstrip() == "  2 of 11 runs, the rest about 45:12 of an H200"
     said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
     assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
@@ -200,6 +221,8 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
         (("fig-width", "--seeds", "0"), "at least one seed"),
         (("--all", "--train"), "one table or figure at a time"),
         (("fig-width", "--budget", "soon"), "a time is written like"),
+        (("fig-width", "--budget", ""), "a time is written like"),
+        (("fig-width", "--seeds", "1"), "give --train or --budget with it"),
         (("mazes-201", "--train", "--device", "cpu"), "of a GPU, and there is none here; test a"),
     ],
 )
