@@ -103,6 +103,7 @@ def evaluate(
         figures = _curves(work, {**how, "rule": chosen}, picture, screen)
         if check:
             _check(work, {**how, "rule": chosen}, figures, screen)
+    _say_where_from(work, figures, screen)
     if result is not None:
         from iterant.runs import write_result
 
@@ -111,6 +112,19 @@ def evaluate(
             result.stem, {**told, "evaluations": figures}, seed=seed, folder=result.parent
         )
         screen.print(f"written to {path}", soft_wrap=True)
+
+
+def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) -> None:
+    """Name the sets that problems were taken from: two sets may have the same sizes."""
+    from iterant.tasks.edits import Collected
+
+    said: dict[str, None] = {}
+    for (subject, _), figure in zip(work, figures, strict=True):
+        if isinstance(subject.task, Collected):
+            figure["set"] = subject.task.came_from()
+            said[f"{subject.task.spec.title}: {figure['set']}"] = None
+    for line in said:
+        screen.print(line, soft_wrap=True)
 
 
 def rule_of(word: str, patience: int, tolerance: float) -> Rule | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -51,6 +52,8 @@ from iterant.tasks.reading import Material, Problem
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """Some thousand puzzles that come with the package, spread evenly over the 1.5 million."""
+
+SHIPPED = "the sample that comes with the package"
 
 TRAIN = 600_000
 """How many of the easiest puzzles the paper trains on."""
@@ -120,7 +123,9 @@ class Chess:
     @cached_property
     def puzzles(self) -> Puzzles:
         """The set that sizes refer to; its `source` says where it came from and what was kept."""
-        return subset(load_puzzles(find_puzzles(self.data)))
+        folder = find_puzzles(self.data)
+        puzzles = load_puzzles(folder)
+        return subset(replace(puzzles, source=SHIPPED) if folder == SAMPLE else puzzles)
 
     @cached_property
     def stored(self) -> Stored | None:
@@ -128,6 +133,12 @@ class Chess:
         if self.data is None or holds_puzzles(Path(self.data)) or not holds_sets(Path(self.data)):
             return None
         return Stored(self.data, channels=self.spec.channels)
+
+    def came_from(self) -> str:
+        """Which puzzles sizes refer to: the whole set and a small one have the same indices."""
+        if self.stored is not None:
+            return f"{self.stored.count():,} of {self.data}"
+        return self.puzzles.source
 
     def check_size(self, size: Size | None) -> tuple[int, int]:
         """The range itself if the set holds it.
@@ -149,9 +160,8 @@ class Chess:
                 f"such as 600000:700000"
             )
         if stop > total:
-            source = self.puzzles.source if self.stored is None else f"{total:,} of {self.data}"
             raise TaskError(
-                f"the range {first}:{stop} goes beyond the set, which is {source}; "
+                f"the range {first}:{stop} goes beyond the set, which is {self.came_from()}; "
                 f"choose one within 0:{total}, or give a larger set with --data or ITERANT_DATA"
             )
         return first, stop

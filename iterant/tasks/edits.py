@@ -56,6 +56,14 @@ class Traces(Protocol):
         """How each prediction (N, *S) is wrong."""
 
 
+@runtime_checkable
+class Collected(Protocol):
+    """Problems that are taken from a set and not made: a result is of that set alone."""
+
+    def came_from(self) -> str:
+        """The set in words, and what was kept of it."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """Some of a batch's problems, by what they are."""

@@ -9,6 +9,7 @@ import pytest
 import torch
 from exact import exact_prefix_sums, first_right, poisoned
 from matplotlib.image import imread
+from thinkers import small_net
 
 import iterant
 from iterant.analysis.subjects import Subject
@@ -18,6 +19,7 @@ from iterant.cli.main import run
 from iterant.halting import MostConfident, SettledFeatures, StableAnswer
 from iterant.nets import FeedForward, FeedForwardConfig, Net
 from iterant.runs import read_result, save_weights
+from iterant.tasks.chess import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
 TASK = PrefixSums()
@@ -179,3 +181,22 @@ def test_runs_of_one_name_are_told_apart() -> None:
 
 def test_large_numbers_in_three_digits() -> None:
     assert [quantity(n) for n in (7, 3_932_160, 1.5e9)] == ["7", "3.93 M", "1.5 G"]
+
+
+@pytest.mark.parametrize("words", [(), ("--trade",)])
+def test_a_result_says_which_set_its_problems_came_from(
+    words: tuple[str, ...], capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    net: Any = small_net("chess", "dt-recall")
+    made = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
+            "sums": Subject(exact_prefix_sums(), TASK, label="sums", regime=6)}  # fmt: skip
+    monkeypatch.setattr("iterant.analysis.subjects.subject_of", lambda run, **_: made[run])
+    monkeypatch.chdir(tmp_path)
+    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "found.json", *words)
+    _, output, _ = command(capsys, "chess", "--size", "0:9", "9:20", *few)
+    said = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
+    assert output.count(f"Chess puzzles: {said}\n") == 1
+    found = read_result("found.json")["figures"]["evaluations"]
+    assert [one["set"] for one in found] == [said, said]
+    command(capsys, "sums", "--size", "8", *few)
+    assert "set" not in read_result("found.json")["figures"]["evaluations"][0], "made, not taken"
