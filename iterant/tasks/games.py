@@ -94,8 +94,9 @@ def _squares(board: chess.Board, move: chess.Move) -> Move:
 
 def _strange(game: chess.pgn.Game) -> bool:
     """Whether other rules hold: a position of Chess960 without castling is like any other."""
+    plain = importlib.import_module("chess").Board
     try:
-        return game.headers.variant().uci_variant != "chess"
+        return game.headers.variant() is not plain
     except ValueError:  # one that the library has not heard of
         return True
 
