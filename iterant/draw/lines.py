@@ -8,6 +8,7 @@ The training regime is shaded. Colours are Okabe and Ito's, apart for every kind
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -237,12 +238,23 @@ def png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def svg(figure: Figure) -> bytes:
+def stamp(panels: Sequence[tuple[Plot, Sequence[Line]]]) -> str:
+    """A few letters that change with the numbers drawn, by which a stale picture is known."""
+    numbers = [
+        (plot.name, line.label, [*line.trace.x], [*line.trace.y], [*line.spread])
+        for plot, lines in panels
+        for line in lines
+    ]
+    return f"drawn from {hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]}"
+
+
+def svg(figure: Figure, about: str = "") -> bytes:
     """The figure as lines and letters that scale; the same bytes for the same figure."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.BytesIO()
+    told = {"Date": None, "Creator": "iterant", "Description": about or None}
     with rc_context({"svg.hashsalt": "iterant", "svg.fonttype": "path"}):
-        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": "iterant"})
+        FigureCanvasSVG(figure).print_svg(file, metadata=told)
     return file.getvalue()

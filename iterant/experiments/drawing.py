@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
+from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, stamp, svg
 from iterant.experiments.layout import Experiment, Panel
 from iterant.experiments.measures import Changes, Indices, Peaks, Recovered, curves_of_all
 from iterant.experiments.models import MODELS
@@ -48,15 +48,28 @@ _OTHER = 4
 """The stroke of those that are not the main ones."""
 
 
+Panels = list[tuple[Plot, list[Line]]]
+
+
 def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
     """Write the figure as PNG and SVG; nothing where no panel has a line."""
-    panels = [(panel, _lines(panel, records)) for panel in experiment.panels]
-    return _saved(panels, experiment.name, folder)
+    return save_panels(figure_panels(experiment, records), experiment.name, folder)
 
 
 def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLike) -> list[Path]:
     """The same of networks that had a time each, in a picture of its own."""
-    panels = []
+    name = f"{experiment.name}-{BY_TIME}"
+    return save_panels(by_time_panels(experiment, groups), name, folder)
+
+
+def figure_panels(experiment: Experiment, records: Records) -> Panels:
+    """What the figure shows."""
+    return [(_plot(panel), _lines(panel, records)) for panel in experiment.panels]
+
+
+def by_time_panels(experiment: Experiment, groups: Sequence[Timed]) -> Panels:
+    """What the picture of networks that had a time each shows."""
+    panels: Panels = []
     for panel in experiment.panels:
         sets = [(group.told, _timed_lines(panel, group)) for group in groups]
         (told, first), *others = [one for one in sets if one[1]] or [("", [])]
@@ -64,8 +77,9 @@ def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLi
         reach = max((line.trace.x[-1] for line in first), default=0.0)
         more = [replace(_until(line, reach), stroke=_OTHER) for _, some in others for line in some]
         least = [replace(line, label=line.label.replace(f", {told}", "")) for line in first]
-        panels.append((replace(panel, title=f"{panel.title}, {told} of training"), least + more))
-    return _saved(panels, f"{experiment.name}-{BY_TIME}", folder)
+        plot = _plot(replace(panel, title=f"{panel.title}, {told} of training"))
+        panels.append((plot, least + more))
+    return panels
 
 
 def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
@@ -87,12 +101,18 @@ def _until(line: Line, reach: float) -> Line:
     return replace(line, trace=trace, spread=line.spread[:kept])
 
 
-def _saved(panels: list[tuple[Panel, list[Line]]], name: str, folder: PathLike) -> list[Path]:
+def save_panels(
+    panels: Sequence[tuple[Plot, Sequence[Line]]],
+    name: str,
+    folder: PathLike,
+    regime: int | None = REGIME,
+) -> list[Path]:
+    """Write them as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
     if not any(lines for _, lines in panels):
         return []
-    figure = panels_figure([(_plot(panel), lines) for panel, lines in panels], regime=REGIME)
+    figure = panels_figure(panels, regime=regime)
     target, made = make_folder(folder), []
-    for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
+    for ending, content in ((".png", png(figure)), (".svg", svg(figure, stamp(panels)))):
         write_atomic(target / f"{name}{ending}", content)
         made.append(target / f"{name}{ending}")
     return made

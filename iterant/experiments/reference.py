@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iterant.draw.lines import Line, Plot, Trace, panels_figure, png, svg
+from iterant.draw.lines import Line, Plot, Trace
 from iterant.experiments.damage import as_written
+from iterant.experiments.drawing import save_panels
 from iterant.experiments.records import Records
-from iterant.runs import read_result, write_atomic
-from iterant.runs.files import PathLike, make_folder
+from iterant.runs import read_result
+from iterant.runs.files import PathLike
 
 NAME = "reference-maze-run"
 MODEL = "mazes-recall-a0.01"
@@ -95,6 +96,10 @@ class Reference:
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
         """Draw it as PNG and SVG: the loss and the validation of every epoch."""
+        return save_panels(self.panels(records), NAME, folder, regime=None)
+
+    def panels(self, records: Records) -> list[tuple[Plot, list[Line]]]:
+        """What its picture shows."""
         theirs = self.theirs["by epoch"]
         epochs = [float(epoch) for epoch in range(1, len(theirs["loss"]) + 1)]
         panels = []
@@ -110,11 +115,7 @@ class Reference:
                 sign = _SIGNS[place % len(_SIGNS)] if key == "validation" else ""
                 lines.append(Line(trace, name, colour=place, stroke=place + 1, marker=sign))
             panels.append((plot, lines))
-        figure, target, made = panels_figure(panels), make_folder(folder), []
-        for ending, content in ((".png", png(figure)), (".svg", svg(figure))):
-            write_atomic(target / f"{NAME}{ending}", content)
-            made.append(target / f"{NAME}{ending}")
-        return made
+        return panels
 
 
 def _points(history: History, key: str, scale: float) -> tuple[list[float], list[float]]:

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 from made_up import keep
 
+from iterant.draw.lines import stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import save_figure
+from iterant.experiments.drawing import BY_TIME, by_time_panels, figure_panels, save_figure
 from iterant.experiments.every_seed import RESULTS as EVERY_SEED
 from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records
-from iterant.experiments.reference import Reference
+from iterant.experiments.reference import NAME, Reference
 from iterant.experiments.report import by_older_recipes, results_page
 from iterant.experiments.rows import HEAD, rows_of
 from iterant.experiments.singles import SINGLES, singles_section
+from iterant.experiments.timed import read_timed
 from iterant.runs import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -195,6 +197,22 @@ def test_results_md_is_what_results_give() -> None:
     for line in made.splitlines():
         if line.startswith("[!["):
             assert (REPOSITORY / line.partition("](")[2].partition(")")[0]).exists()
+
+
+def test_the_pictures_are_those_of_the_results() -> None:
+    results = REPOSITORY / "results"
+    records, timed = read_records(results / "runs").whole, read_timed(results)
+    reference = Reference.read(results)
+    assert reference is not None
+    shown = {NAME: reference.panels(records)}
+    for one in EXPERIMENTS.values():
+        shown |= {one.name: figure_panels(one, records)}
+        shown |= {f"{one.name}-{BY_TIME}": by_time_panels(one, timed)}
+    drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
+    assert {path.stem for path in (results / "figures").iterdir()} == set(drawn)
+    for name, panels in drawn.items():
+        made = (results / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert stamp(panels) in made, f"draw {name} again: iterant reproduce --all"
 
 
 def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
