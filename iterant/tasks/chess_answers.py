@@ -3,7 +3,7 @@
     >>> tell_move(batch, 0, prediction)
     'd1d8'
     >>> judge_move(batch, 0, prediction)
-    Verdict(keeps=True, words='rook d1 to d8, legal')
+    Verdict(keeps=True, words='rook d1 to d8 (Rd8#), legal')
 
 Shapes: N positions, grids (N, 8, 8) as in `iterant.tasks.boards`.
 """
@@ -18,7 +18,7 @@ from iterant.errors import MissingExtra, TaskError
 from iterant.tasks.answers import Verdict
 from iterant.tasks.boards import boards_from_planes, square_at
 from iterant.tasks.diagrams import as_move, diagram, move_text, move_words
-from iterant.tasks.legality import assumed, best_legal, is_legal
+from iterant.tasks.legality import assumed, best_legal, notation
 from iterant.tasks.positions import Position, parse_fen
 from iterant.tasks.protocol import Batch, Description
 
@@ -74,11 +74,13 @@ def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
         return Verdict(False, _no_move(_marked(prediction[index], black), position))
     words = move_words(position.board, move, position.en_passant)
     try:
-        legal = is_legal(position, *move)
+        written = notation(position, *move)
     except MissingExtra:
         return Verdict(None, f"{words}; {_UNSEEN}", lacking=_UNSEEN)
     said = f" ({assumed(position)})" if assumed(position) else ""
-    return Verdict(legal, f"{words}, {'legal' if legal else 'not legal'}{said}")
+    if not written:
+        return Verdict(False, f"{words}, not legal{said}")
+    return Verdict(True, f"{words} ({written}), legal{said}")
 
 
 def _no_move(squares: list[int], position: Position) -> str:

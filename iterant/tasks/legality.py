@@ -1,7 +1,7 @@
 """Whether a move is legal, and the best of the legal ones: python-chess knows the rules.
 
-    >>> is_legal(position, origin=3, destination=59)
-    True
+    >>> notation(position, origin=3, destination=59)
+    'Rd8#'
     >>> best_legal(position, scores)              # of (64,) scores: the move with the highest sum
     (3, 59)
 
@@ -28,9 +28,16 @@ def legal_moves(position: Position) -> list[tuple[int, int]]:
     return sorted({(move.from_square, move.to_square) for move in moves})
 
 
-def is_legal(position: Position, origin: int, destination: int) -> bool:
-    """Whether a move from one square to the other is legal, with whatever promotion."""
-    return (origin, destination) in legal_moves(position)
+def notation(position: Position, origin: int, destination: int) -> str:
+    """A legal move as players write it, ``Rd8#``, "" for one that is not legal.
+
+    A promotion is written without what the pawn becomes, which nobody was asked.
+    """
+    board = _board(position)
+    for move in board.legal_moves:
+        if (move.from_square, move.to_square) == (origin, destination):
+            return board.san(move).partition("=")[0]
+    return ""
 
 
 def best_legal(position: Position, scores: Sequence[float]) -> tuple[int, int]:

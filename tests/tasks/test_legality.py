@@ -11,7 +11,7 @@ from iterant.errors import MissingExtra
 from iterant.nets.readout import TwoBest
 from iterant.tasks.boards import targets
 from iterant.tasks.chess import Chess
-from iterant.tasks.legality import assumed, best_legal, is_legal, legal_moves
+from iterant.tasks.legality import assumed, best_legal, legal_moves, notation
 from iterant.tasks.positions import parse_fen, square_number
 from iterant.tasks.reading import gather
 
@@ -40,7 +40,8 @@ def move(text: str) -> tuple[int, int]:
     ],
 )
 def test_the_rules(fen: str, text: str, legal: bool) -> None:
-    assert is_legal(parse_fen(fen), *move(text)) is legal
+    assert bool(notation(parse_fen(fen), *move(text))) is legal
+    assert (move(text) in legal_moves(parse_fen(fen))) is legal
     batch = TASK.encode(fen)
     origin, destination = move(text)
     marked = targets(
@@ -54,19 +55,23 @@ def test_the_rules(fen: str, text: str, legal: bool) -> None:
 @pytest.mark.parametrize(
     ("fen", "text", "words"),
     [
-        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "king e1 castles to g1, legal"),
+        ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "king e1 castles to g1 (O-O), legal"),
         ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "e1g1", "king e1 castles to g1, not legal"),
-        ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8c8", "king e8 castles to c8, legal"),
+        ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8c8", "king e8 castles to c8 (O-O-O), legal"),
         ("4k3/8/8/8/8/5K2/8/8 w - - 0 1", "f3h3", "king f3 to h3, not legal"),
         ("7k/8/8/8/8/8/8/K7 b - - 0 1", "h8b7", "king h8 to b7, not legal"),
-        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", "pawn e5 takes pawn d5 en passant, legal"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6",
+         "pawn e5 takes pawn d5 en passant (exd6), legal"),
         ("4k3/8/8/3pP3/8/8/8/4K3 w - - 0 1", "e5d6", "pawn e5 to d6, not legal"),
-        ("4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 1", "e4d3", "pawn e4 takes pawn d4 en passant, legal"),
-        ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7a8", "pawn a7 to a8 and is promoted, legal"),
+        ("4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 1", "e4d3",
+         "pawn e4 takes pawn d4 en passant (exd3), legal"),
+        ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7a8", "pawn a7 to a8 and is promoted (a8), legal"),
         ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7b8",
-         "pawn a7 takes rook b8 and is promoted, legal"),
-        ("8/8/8/8/8/7k/p7/K7 b - - 0 1", "h3h2", "king h3 to h2, legal"),
-        ("3qk3/8/8/8/8/8/8/3QK3 w - - 0 1", "d1d8", "queen d1 takes queen d8, legal"),
+         "pawn a7 takes rook b8 and is promoted (axb8), legal"),
+        ("8/8/8/8/8/7k/p7/K7 b - - 0 1", "h3h2", "king h3 to h2 (Kh2), legal"),
+        ("6k1/5ppp/8/8/8/8/8/K2R4 w", "d1d8", ("rook d1 to d8 (Rd8#), legal "
+         "(castling and en passant not given, taken as absent)")),
+        ("3qk3/8/8/8/8/8/8/3QK3 w - - 0 1", "d1d8", "queen d1 takes queen d8 (Qxd8+), legal"),
     ],
 )  # fmt: skip
 def test_a_move_is_said_as_people_say_it(fen: str, text: str, words: str) -> None:
