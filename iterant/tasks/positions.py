@@ -61,6 +61,9 @@ def parse_fen(text: str) -> Position:
     fields = text.split()
     if len(fields) < 2:
         raise TaskError(f"a board and the side to move are wanted, got {text!r}; write {_WANTED}")
+    if text.rstrip().endswith(";"):
+        told = " ".join(fields[4:])
+        raise TaskError(f"a FEN is wanted and no EPD; take away its operations: {told!r}")
     if len(fields) > 6:
         raise TaskError(
             f"a FEN has at most 6 fields, got {len(fields)}; "

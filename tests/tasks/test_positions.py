@@ -146,6 +146,7 @@ BAD = {
     "k7/8/8/8/8/8/8/K7 w - e6 0 1": "en passant on e6 needs a pawn",
     "k7/8/8/8/8/8/8/K7 w - - x 1": "half-move clock must be a whole number",
     "k7/8/8/8/8/8/8/K7 w - - 0 -1": "move number must be a whole number",
+    'k7/8/8/8/8/8/8/K7 w - - bm Ka2; id "a";': "no EPD; take away .*'bm Ka2; id \"a\";'",
     "k7/8/8/8/8/8/8/K7 w - - 0 1 bm Ka2": "at most 6 fields, got 8; take away .*'bm Ka2'",
 }
 
