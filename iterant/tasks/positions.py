@@ -61,7 +61,7 @@ def parse_fen(text: str) -> Position:
     fields = text.split()
     if len(fields) < 2:
         raise TaskError(f"a board and the side to move are wanted, got {text!r}; write {_WANTED}")
-    if text.rstrip().endswith(";"):
+    if text.rstrip().endswith(";") and len(fields) > 4 and not fields[4].isdigit():
         told = " ".join(fields[4:])
         raise TaskError(f"a FEN is wanted and no EPD; take away its operations: {told!r}")
     if len(fields) > 6:
