@@ -31,6 +31,8 @@ class Cell:
     """The iteration of the peak, over all seeds"""
     text: str = ""
     """What stands beside the number: mean iterations to solution, the share that recovered"""
+    filtered_text: str = ""
+    """The same of the filtered ones"""
     seeds: int = 0
     """How many were measured, where none of them gives a number"""
 
@@ -140,16 +142,19 @@ class Recovered:
 
         The paper has a number there for networks that forget all answers again.
         """
-        studies = [record.studies.get(self.study, {}) for record in records]
-        taken = [one.get("mean iterations to first", one.get("mean iterations")) for one in studies]
-        mean = summary([steps for steps in taken if steps is not None])
-        text = "–" if mean is None else f"{mean.mean:.2f}"
 
         def judged(record: Record) -> int | None:
             found: int | None = record.studies.get(self.study, {}).get("samples")
             return found
 
-        return _peaks(self, records, judged, text)
+        found = _peaks(self, records, judged)
+        return replace(found, text=self._taken(records), filtered_text=self._taken(_fit(records)))
+
+    def _taken(self, records: Sequence[Record]) -> str:
+        studies = [record.studies.get(self.study, {}) for record in records]
+        taken = [one.get("mean iterations to first", one.get("mean iterations")) for one in studies]
+        mean = summary([steps for steps in taken if steps is not None])
+        return "–" if mean is None else f"{mean.mean:.2f}"
 
 
 @dataclass(frozen=True)
@@ -178,13 +183,17 @@ class Changes:
         ]
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The change at the end, of all; no mean where some went beyond all numbers."""
-        last = [curve[-1] for curve in self.curves(records)]
+        """The change at the end, of all; no mean where some went beyond all numbers.
+
+        Seeds differ by powers of ten, so that the largest is nearly the mean: both ends are told.
+        """
+        last, fit = (
+            [curve[-1] for curve in self.curves(some)] for some in (records, _fit(records))
+        )
         if beyond := sum(map(math.isnan, last)):
             text = f"overflow in {beyond} of {len(last)}"
-            return Cell(None, None, text=text, seeds=len(last))
-        fit = [record for record in records if record.converged]
-        return Cell(summary(last), summary([curve[-1] for curve in self.curves(fit)]))
+            return Cell(None, None, text=text, filtered_text=text, seeds=len(last))
+        return Cell(summary(last), summary(fit), text=_ends(last), filtered_text=_ends(fit))
 
 
 @dataclass(frozen=True)
@@ -222,7 +231,13 @@ class Indices:
         share = self.recovered(records)
         if share is None:
             return found
-        return replace(found, text=f"{share.mean:.1f} % recovered", seeds=share.seeds)
+        fit = self.recovered(_fit(records))
+        return replace(
+            found,
+            text=f"{share.mean:.1f} % recovered",
+            filtered_text="" if fit is None else f"{fit.mean:.1f} % recovered",
+            seeds=share.seeds,
+        )
 
 
 _BY_INDEX = "mean iterations by index"
@@ -240,20 +255,18 @@ def _peaks(
     measure: Peaks | Recovered,
     records: Sequence[Record],
     problems: Callable[[Record], int | None],
-    text: str = "",
 ) -> Cell:
     """The peak of all, and the height of the filtered ones at their own."""
 
     def over(some: Sequence[Record]) -> Peak | None:
         # All seeds have the same problems: more seeds are not more of them.
-        return peak(
-            curves_of_all(measure, some), max((problems(one) or 0 for one in some), default=0)
-        )
+        counts = [count for one in some if (count := problems(one))]
+        return peak(curves_of_all(measure, some), min(counts, default=0))
 
-    every, fit = over(records), over([record for record in records if record.converged])
+    every, fit = over(records), over(_fit(records))
     if every is None:
-        return Cell(None, None, text=text)
-    return Cell(every.height, None if fit is None else fit.height, every.step, text)
+        return Cell(None, None)
+    return Cell(every.height, None if fit is None else fit.height, every.step)
 
 
 def _both(
@@ -265,6 +278,16 @@ def _both(
     def over(some: Sequence[Record]) -> Summary | None:
         values = [take(record) for record in some]
         found = [scale * value for value in values if value is not None]
-        return summary(found, max(map(problems, some), default=0))
+        return summary(found, min((count for one in some if (count := problems(one))), default=0))
 
-    return Cell(over(records), over([record for record in records if record.converged]))
+    return Cell(over(records), over(_fit(records)))
+
+
+def _ends(values: Sequence[float]) -> str:
+    """From where to where they reach; "" where they do not differ."""
+    return f"{min(values):.2g} to {max(values):.2g}" if len(set(values)) > 1 else ""
+
+
+def _fit(records: Sequence[Record]) -> list[Record]:
+    """Those that pass the paper's filter."""
+    return [record for record in records if record.converged]

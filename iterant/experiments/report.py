@@ -40,6 +40,8 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   of the mean curve and its iteration; a run that broke down solves nothing. **converged**: the same
   over those with at least 99 % training accuracy, which is what the paper reports; **of them** says
   how many those are.
+- In brackets: of an intervention the peak accuracy, behind the mean iterations until a problem is
+  right for the first time; of ‖Δφ‖ the seeds with the least and the most.
 - **95 %**: the interval of all seeds, by Student's t over seeds and no narrower than the number of
   test problems allows, which are the same for every seed; of one seed, by its problems alone.
 - **beside it**: above or below only where the 95 % intervals are apart (the paper's: 1.96 standard

@@ -50,10 +50,10 @@ def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
         row.name or label,
         alpha,
         f"{MODELS[row.model].task}: {row.measure.title}" if several else row.measure.title,
-        _said(cell, row, cell.every, cell.step),
+        _said(cell, row, cell.every, cell.text, cell.step),
         "" if cell.every is None else cell.every.told_interval,
         str(done) if done else "not run",
-        _said(cell, row, cell.filtered, None) if done else "",
+        _said(cell, row, cell.filtered, cell.filtered_text) if done else "",
         f"{fit} of {len(part)}" if done else "",
         _theirs(row.paper, row.said),
         verdict(cell.every, row.paper),
@@ -104,17 +104,21 @@ def _model(key: str) -> tuple[str, str]:
     return model.label, "" if none else f"{model.alpha:g}"
 
 
-def _said(cell: Cell, row: Row, value: Summary | None, step: int | None) -> str:
+def _said(
+    cell: Cell, row: Row, value: Summary | None, text: str, step: int | None = None
+) -> str:  # fmt: skip
     if value is None:
-        return f"– ({cell.text})" if cell.seeds else "–" if cell.every is not None else ""
+        if cell.every is None and not cell.seeds:
+            return ""
+        return f"– ({text})" if cell.seeds and text else "–"
     if isinstance(row.measure, Changes):
-        return f"{value.mean:.2g}"
+        return f"{value.mean:.2g}" + (f" ({text})" if text else "")
     unit = "" if isinstance(row.measure, Indices) else " %"
     number = f"{value.mean:.2f}" + ("" if value.error is None else f" ± {value.error:.2f}") + unit
     if isinstance(row.measure, Recovered):
-        return f"{cell.text} ({number})"
+        return f"{text} ({number})"
     if isinstance(row.measure, Indices):
-        return f"{number} ({cell.text})"
+        return f"{number} ({text})"
     return number + (f" at {step}" if step is not None and value.mean > 0 else "")
 
 

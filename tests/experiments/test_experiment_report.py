@@ -90,6 +90,15 @@ def test_a_study_of_the_first_seed_counts_the_first_seed(tmp_path: Path) -> None
     keep(tmp_path, "sums-recall-a1", 1, [1], train=50)
     row = cells(read_records(tmp_path), "fig-overthinking", "DT-Recall", "1")
     assert (row["seeds"], row["of them"]) == ("1", "1 of 1")
+    assert row["converged"] == "– (0.0 % recovered)"
+
+
+def test_changes_of_several_seeds_tell_both_ends(tmp_path: Path) -> None:
+    for seed, last in enumerate([2.0, 6.0, 1e20]):
+        study = {"convergence": {"problems": {"change": [1.0, last]}}}
+        keep(tmp_path, "sums-dt-a1", seed, [1], studies=study, train=(100, 100, 50)[seed])
+    row = cells(read_records(tmp_path), "fig-prefix-delta", "DT", "1")
+    assert (row["all seeds"], row["converged"]) == ("3.3e+19 (2 to 1e+20)", "4 (2 to 6)")
 
 
 def test_iterations_count_until_the_first_right_answer(tmp_path: Path) -> None:
@@ -97,9 +106,10 @@ def test_iterations_count_until_the_first_right_answer(tmp_path: Path) -> None:
     study = {"samples": 10, "right": [0, 9, 0], "recovered": 0.0, "mean iterations": None}
     for seed, first in enumerate([2.0, 3.0]):
         found = {"clean": {**study, "mean iterations to first": first}}
-        keep(tmp_path, "mazes-dt-a0", seed, [1], studies=found)
+        keep(tmp_path, "mazes-dt-a0", seed, [1], studies=found, train=(100, 50)[seed])
     row = cells(read_records(tmp_path), "table-interventions", "DT", "0")
     assert (row["measured"], row["all seeds"]) == ("clean", "2.50 (90.00 ± 0.00 %)")
+    assert row["converged"] == "2.00 (90.00 %)", "iterations of those alone"
     assert row["the paper"] == "27.68 (87 %)"
 
 
