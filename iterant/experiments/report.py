@@ -147,6 +147,8 @@ def results_page(results: PathLike) -> str:
         parts.append(_broken(broken))
     if records.unfinished():
         parts.append(_unfinished(records.unfinished()))
+    if unlike := unlike_tests(records):
+        parts.append(_otherwise(unlike))
     if older := by_older_recipes(records):
         parts.append(_older(older))
     return "\n".join([*parts, _missing(records, counts)])
@@ -170,6 +172,29 @@ def by_older_recipes(records: Records) -> list[str]:
         if has_changed(record.model, record.figures["training"].get("recipe"))
     ]
     return list(dict.fromkeys(found))
+
+
+def unlike_tests(records: Records) -> list[str]:
+    """Tests that not all seeds of a model had alike, a line each."""
+    found = []
+    for key in MODELS:
+        tests: dict[str, dict[tuple[int, int], list[str]]] = {}
+        for record in records.of(key):
+            for size, test in record.tests.items():
+                had = tests.setdefault(size, {})
+                had.setdefault((test["problems"], len(test["solved"])), []).append(str(record.seed))
+        for size, had in tests.items():
+            if len(had) > 1:
+                told = [f"{problems:,} problems, {steps:,} iterations (seed {', '.join(seeds)})"
+                        for (problems, steps), seeds in had.items()]  # fmt: skip
+                found.append(f"{key} at {size}: {'; '.join(told)}")
+    return found
+
+
+def _otherwise(tests: Sequence[str]) -> str:
+    about = "Their means go as far as the shortest, their intervals by the fewest problems."
+    lines = [f"- {test}" for test in tests]
+    return "\n".join(["## Seeds that were not tested alike", "", about, "", *lines, ""])
 
 
 def _broken(records: Sequence[Record]) -> str:

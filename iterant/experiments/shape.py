@@ -20,6 +20,9 @@ _SORTS: dict[str, tuple[type, str]] = {
     "studies": (dict, "object"),
 }
 
+_MOST = 2**53
+"""Problems that a number of the machine counts exactly"""
+
 NEEDED = tuple(_SORTS)
 """What the figures of every record have."""
 
@@ -93,7 +96,8 @@ def _curve(part: Any, name: str, count: str, curve: str) -> Iterator[str]:
 
 
 def _counts(values: list[Any], of: Any) -> bool:
-    return _is(of, int) and of > 0 and all(_is(one, int) and 0 <= one <= of for one in values)
+    known = _is(of, int) and 0 < of <= _MOST
+    return known and all(_is(one, int) and 0 <= one <= of for one in values)
 
 
 def _number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A figure says how many seeds its lines are means of, and which were not run."""
+"""What is said of seeds: how many lines are means of, which were not run or had other tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from made_up import keep
 from iterant.experiments.captions import caption
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.records import read_records
+from iterant.experiments.report import results_page, unlike_tests
 
 OF = "Means over all finished runs, none filtered out"
 
@@ -36,3 +37,15 @@ def test_panels_are_named_where_their_seeds_differ(tmp_path: Path) -> None:
     assert caption(easy, read_records(tmp_path)) == (
         f"{OF}. 48 bits: one seed of FF; not run: {others}. 13×13: not run yet."
     )
+
+
+def test_seeds_that_had_other_tests_are_told(tmp_path: Path) -> None:
+    keep(tmp_path / "runs", "sums-n0", 0, [0, 0, 90])
+    keep(tmp_path / "runs", "sums-n0", 1, [0, 0, 90])
+    assert unlike_tests(read_records(tmp_path / "runs")) == []
+    keep(tmp_path / "runs", "sums-n0", 2, [0, 5], problems=10)
+    (told,) = unlike_tests(read_records(tmp_path / "runs"))
+    assert told == (
+        "sums-n0 at 512: 100 problems, 3 iterations (seed 0, 1); 10 problems, 2 iterations (seed 2)"
+    )
+    assert f"- {told}\n" in results_page(tmp_path)

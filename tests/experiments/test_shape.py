@@ -67,7 +67,9 @@ def test_what_is_missing_is_named() -> None:
 @settings(max_examples=150)
 @given(
     st.sampled_from(places(whole())),
-    st.sampled_from([None, True, -1, 7, 10**6, 0.5, "x", "", [], ["x"], [None], {}, {"a": 1}]),
+    st.sampled_from(
+        [None, True, -1, 7, 10**6, 10**30, 0.5, "x", "", [], ["x"], [None], {}, {"a": 1}]
+    ),
 )
 def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], value: Any) -> None:
     made = changed(path, value)
@@ -76,7 +78,8 @@ def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], va
     if not fault:
         record = Record(made["model"], made["seed"], made["finished"], {}, made, Path(__file__))
         for measure in MEASURES:
-            measure.of([record, record])
+            cell = measure.of([record, record])
+            assert cell.every is None or isinstance(cell.every.told_interval, str)
 
 
 @pytest.mark.parametrize(
