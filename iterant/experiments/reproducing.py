@@ -24,8 +24,9 @@ from iterant.training.stopping import seconds
 
 SMALLER: dict[str, dict[str, Any]] = {
     "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 1,
-                    "validate_every": 1, "watch_every": 0},
-    "mazes": {"width": 16, "count": 10_000, "warmup": 1, "validate_every": 1, "watch_every": 0},
+                    "validate_every": 1, "checkpoint_every": 1, "watch_every": 0},
+    "mazes": {"width": 16, "count": 10_000, "warmup": 1, "validate_every": 1,
+              "checkpoint_every": 1, "watch_every": 0},
     "chess": {"width": 16, "warmup": 1, "watch_every": 0},
 }  # fmt: skip
 """What is made smaller, and fit for that, where there is no GPU: fields of the recipe, by task."""
@@ -59,12 +60,17 @@ def smaller(model: Model) -> dict[str, Any]:
 
 
 def told(experiment: Experiment) -> str:
-    """What is made smaller, in words."""
+    """What is made smaller, in words: ``width 32 instead of 400``."""
     tasks = dict.fromkeys(model.task for model in experiment.models)
-    return "; ".join(
-        f"{task}: " + ", ".join(f"{name} {value}" for name, value in SMALLER[task].items())
-        for task in tasks
-    )
+    return "; ".join(f"{task}: {', '.join(_instead(task))}" for task in tasks)
+
+
+def _instead(task: str) -> list[str]:
+    """Every field with what the paper's recipe has there."""
+    paper, spec = names.recipe("paper", task), names.task(task).spec
+    unsaid = {"width": paper_net(task).width, "size": spec.train_size, "count": spec.train_count}
+    usual = {name: getattr(paper, name) or unsaid.get(name, 0) for name in SMALLER[task]}
+    return [f"{name} {value} instead of {usual[name]}" for name, value in SMALLER[task].items()]
 
 
 def narrowed(experiment: Experiment) -> dict[str, Model]:

@@ -121,7 +121,9 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu")
     text = said(capsys, *words)
     assert "2 runs are missing" in text
-    assert "there is no GPU here, so everything is made smaller" in text
+    assert "there is no GPU here, so everything is made smaller: prefix-sums: width 4 " in text
+    for told in ("width 4 instead of 400", "size 8 instead of 32", "count 40 instead of 10000"):
+        assert told in text
     assert "0.00 %" in text
     assert read_records("results/reduced").names == {"sums-n0-s0", "sums-recall-a1-s0"}
     assert read_records("results/runs").names == set()
