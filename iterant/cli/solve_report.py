@@ -8,6 +8,7 @@ The JSON file holds ``format`` ("iterant-solutions"), ``version`` (1), ``task``,
 and ``solutions``, a list in the order of the problems. Each solution has
 
     problem         what it was called: a file, a line of it, or size and seed
+    about           what the task says of it besides: a FEN, a puzzle's id and rating
     notes           what was seen or assumed in reading it, a list
     unsolvable      why there is no answer, or null
     answer          in words: bits, a move, a way; null where there are none

@@ -17,6 +17,7 @@ from torch import Tensor
 from iterant import names
 from iterant.solving.film import Film, Frame
 from iterant.tasks.answers import NOTHING_SAID, Verdict
+from iterant.tasks.protocol import Batch
 from iterant.tasks.reading import Problem
 
 
@@ -75,6 +76,7 @@ class Solution:
         batch = self.problem.batch
         told_of = {
             "problem": self.problem.name,
+            "about": _about(batch),
             "notes": list(self.problem.notes),
             "unsolvable": self.problem.unsolvable or None,
             "answer": self.answer or None,
@@ -98,6 +100,12 @@ class Solution:
             told_of["allowed_answer"] = self.allowed_answer
             told_of["allowed_right"] = self.allowed_right
         return told_of
+
+
+def _about(batch: Batch) -> dict[str, Any]:
+    """What the task says of the problem besides what is asked: a FEN, a rating, a length."""
+    held = {name: column[0].item() for name, column in batch.extras.items() if column.ndim == 1}
+    return {name: value for name, value in held.items() if isinstance(value, str | int | float)}
 
 
 def _digits(grid: Tensor | None) -> list[str] | None:

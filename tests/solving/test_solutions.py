@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from dead_ends import DeadEnds
@@ -167,6 +168,19 @@ def test_everything_is_json() -> None:
     assert len(told["prediction"]) == len(told["prediction"][0]) == 16
     assert set(told) >= {"settled", "iterations", "seconds", "sure", "changes", "right"}
     assert isinstance(found, Solution)
+
+
+def test_a_file_of_solutions_says_which_problems_they_are_of() -> None:
+    fen = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+    (problem,) = gather(CHESS, fen).problems
+    more = {"bytes": np.array([b"x"]), "grid": np.zeros((1, 8, 8)), "share": np.array([0.5])}
+    batch = replace(problem.batch, extras={**problem.batch.extras, **more})
+    told = Solution(replace(problem, batch=batch), Film(64)).described()["about"]
+    assert json.loads(json.dumps(told)) == {"black": False, "fen": fen, "share": 0.5}
+    (puzzle,) = generated(CHESS, seed=3).problems
+    about = Solution(puzzle, Film(64)).described()["about"]
+    assert about["id"] == puzzle.batch.extras["id"][0]
+    assert about["rating"] == puzzle.batch.extras["rating"][0]
 
 
 def test_classes_of_two_digits_stay_apart() -> None:
