@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iterant.experiments.layout import Experiment, Panel
-from iterant.experiments.measures import curves_of_all
+from iterant.experiments.measures import Changes, curves_of_all
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records
+from iterant.experiments.timed import Timed
 
 _OF = "Means over all finished runs, none filtered out"
+_AT_REST = (
+    " A line of ‖Δφ‖ that ends has come to rest: its change is 0, which has no place on the axis."
+)
 
 
 def caption(experiment: Experiment, records: Records) -> str:
@@ -22,9 +26,32 @@ def caption(experiment: Experiment, records: Records) -> str:
     for panel in experiment.panels:
         if not panel.grid:  # whose curves are a panel of their own
             told.setdefault(_seeds(panel, records), []).append(panel.title)
+    rest = _AT_REST if any(_rests(panel, records) for panel in experiment.panels) else ""
     if len(told) == 1:
-        return f"{_OF}: {next(iter(told))}."
-    return f"{_OF}. " + " ".join(f"{'; '.join(where)}: {seeds}." for seeds, where in told.items())
+        return f"{_OF}: {next(iter(told))}.{rest}"
+    parts = [f"{'; '.join(where)}: {seeds}." for seeds, where in told.items()]
+    return f"{_OF}. {' '.join(parts)}{rest}"
+
+
+def caption_by_time(experiment: Experiment, groups: Sequence[Timed]) -> str:
+    """The same of networks that had a time each."""
+    counts = {
+        count
+        for group in groups
+        for panel in experiment.panels
+        for key in panel.models
+        if (count := len(curves_of_all(panel.measure, group.records.of(key))))
+    }
+    least, most = min(counts), max(counts)
+    return f"{_OF}: {_number(most) if least == most else f'{least} to {most} seeds'} of each."
+
+
+def _rests(panel: Panel, records: Records) -> bool:
+    """Whether all seeds of a model come to a change of nothing."""
+    if not isinstance(panel.measure, Changes):
+        return False
+    drawn = [panel.measure.curves(records.of(key)) for key in panel.models]
+    return any(curves and not any(curve[-1] for curve in curves) for curves in drawn)
 
 
 def _seeds(panel: Panel, records: Records) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from iterant.experiments.captions import caption
+from iterant.experiments.captions import caption, caption_by_time
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.counting import uncounted
 from iterant.experiments.counts import Counts, read_counts
@@ -101,6 +101,7 @@ def section(
             lines += _picture(
                 f"{experiment.title}, trained for a time", f"{experiment.name}-{BY_TIME}"
             )
+            lines += [caption_by_time(experiment, timed), ""]
         lines += _table(by_time)
     return "\n".join(lines)
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from made_up import keep
 
-from iterant.experiments.captions import caption
+from iterant.experiments.captions import caption, caption_by_time
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.records import read_records
 from iterant.experiments.report import results_page, unlike_tests
+from iterant.experiments.timed import Timed
 
 OF = "Means over all finished runs, none filtered out"
 
@@ -37,6 +38,26 @@ def test_panels_are_named_where_their_seeds_differ(tmp_path: Path) -> None:
     assert caption(easy, read_records(tmp_path)) == (
         f"{OF}. 48 bits: one seed of FF; not run: {others}. 13×13: not run yet."
     )
+
+
+def test_a_line_that_comes_to_rest_is_explained(tmp_path: Path) -> None:
+    delta = EXPERIMENTS["fig-prefix-delta"]
+    for seed, last in enumerate([0.0, 0.5]):
+        study = {"convergence": {"problems": {"change": [1.0, last]}}}
+        keep(tmp_path, "sums-ours", seed, [1], studies=study)
+        told = caption(delta, read_records(tmp_path))
+        assert told.endswith("no place on the axis.") == (seed == 0), "its mean is above 0"
+
+
+def test_networks_that_had_a_time_say_their_seeds(tmp_path: Path) -> None:
+    test = {"600000:700000": {"problems": 9, "solved": [1]}}
+    for model in ("chess-ff", "chess-ours"):
+        keep(tmp_path, model, 0, [1], tests=test)
+    timed = [Timed("70 s", read_records(tmp_path))]
+    assert caption_by_time(EXPERIMENTS["fig-chess"], timed) == f"{OF}: one seed of each."
+    keep(tmp_path, "chess-ff", 1, [1], tests=test)
+    timed = [Timed("70 s", read_records(tmp_path))]
+    assert caption_by_time(EXPERIMENTS["fig-chess"], timed) == f"{OF}: 1 to 2 seeds of each."
 
 
 def test_seeds_that_had_other_tests_are_told(tmp_path: Path) -> None:
