@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from iterant.cli.grouped import show_grouped
+from iterant.cli.reproduce_list import show_list, who_and_what
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath
 from iterant.errors import UsageError
@@ -85,8 +87,6 @@ def reproduce(
     if name is None:
         records = _kept(results / "runs", screen).whole
         if list_:
-            from iterant.cli.reproduce_list import show_list
-
             show_list(records, read_timed(results), read_counts(results), screen)
         else:
             _all(records, results, write, screen)
@@ -124,12 +124,6 @@ def _kept(folder: Path, screen: Console) -> Records:
             soft_wrap=True,
         )
     return found
-
-
-def _who(row: Sequence[str]) -> str:
-    """Model, alpha and what is measured."""
-    model, alpha, measured = row[:3]
-    return f"{model} α = {alpha}, {measured}" if alpha else f"{model}, {measured}"
 
 
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
@@ -181,13 +175,19 @@ def _show(
     ):
         if not rows:
             continue
-        places = few if narrow else range(len(rows[0]))
-        what = rows[0].index("measured")
-        table = Table(*([""] if narrow else []), *(rows[0][place] for place in places),
-                      title=name, title_justify="left", box=None)  # fmt: skip
-        for cells in rows[1:]:
-            first = [_who([cells[0], cells[1], cells[what]])] if narrow else []
-            table.add_row(*first, *(cells[place] for place in places))
+        head, *rest = rows
+        if narrow:
+            screen.print(name, style="italic")
+            parts = [
+                ((who, *(cells[place] for place in few)), measured)
+                for cells in rest
+                for who, measured in [who_and_what(dict(zip(head, cells, strict=True)))]
+            ]
+            show_grouped(("", *(head[place] for place in few)), parts, screen)
+            continue
+        table = Table(*head, title=name, title_justify="left", box=None)
+        for cells in rest:
+            table.add_row(*cells)
         screen.print(table)
     for text in remarks(one, timed)[1:] if by_time else ():
         screen.print(text.replace("**", ""), soft_wrap=not narrow)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
+
+from iterant.cli.grouped import Cells, show_grouped
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from iterant.experiments.counts import Counts
     from iterant.experiments.layout import Experiment, Row
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
-Cells = tuple[str, str, str, str]
-
-_HEAD: Cells = ("", "seeds", "ours", "the paper's")
-_LEAST = 16
-"""Columns of our numbers on the narrowest terminal"""
+_HEAD = ("", "seeds", "ours", "the paper's")
 _SURE = ", most confident iteration"
 
 
@@ -35,33 +31,8 @@ def show_list(
         screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
         for line in _state(one, records, counts):
             screen.print(Padding(line, (0, 0, 0, 2)))
-        rows = [(_HEAD, ""), *_rows(one, records, timed, counts)]
-        for measured, group in groupby(rows, key=lambda row: row[1]):
-            if measured:
-                screen.print(f" {measured}:")
-            screen.print(_table([cells for cells, _ in group], _widths(rows, screen.width)))
+        show_grouped(_HEAD, list(_rows(one, records, timed, counts)), screen)
         screen.print()
-
-
-def _table(rows: Sequence[Cells], widths: Sequence[int]) -> Table:
-    """Columns as wide as in all tables of one experiment."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for width in (1, *widths):
-        table.add_column(width=width)
-    for cells in rows:
-        table.add_row("", *cells)
-    return table
-
-
-def _widths(rows: Sequence[tuple[Cells, str]], room: int) -> list[int]:
-    """As wide as what stands in a column; our numbers get what the others leave."""
-    who, seeds, ours, theirs = (
-        max(len(cells[place]) for cells, _ in rows) for place in range(len(_HEAD))
-    )
-    left = room - who - seeds - theirs - 2 * len(_HEAD) - 1
-    return [who, seeds, min(ours, max(left, _LEAST)), theirs]
 
 
 def _state(one: Experiment, records: Records, counts: Counts) -> Iterator[str]:
@@ -98,11 +69,11 @@ def _rows(
             continue
         seeds = row["seeds"] if ours else "0"
         told = seeds if plan in (None, int(seeds)) else f"{seeds}/{plan}"
-        who, measured = _who(row)
+        who, measured = who_and_what(row)
         yield (who, told, ours or "not run", theirs), measured
     for cells in timed_rows(one, timed)[1:]:
         row = dict(zip(TIMED_HEAD, cells, strict=True))
-        who, measured = _who(row)
+        who, measured = who_and_what(row)
         name = f"{who}, {row['trained for']}"
         yield (name, row["seeds"], row["solved"], cells[-1]), f"{measured}, trained for a time"
 
@@ -116,7 +87,7 @@ def _planned(row: Row) -> int:
     return 1 if row.measure.needs in once else model.seeds
 
 
-def _who(row: dict[str, str]) -> tuple[str, str]:
+def who_and_what(row: dict[str, str]) -> tuple[str, str]:
     """The network and the rule by which it stops; and what is measured."""
     measured, sure, _ = row["measured"].partition(_SURE)
     alpha = f" α = {row['α']}" if row["α"] else ""
