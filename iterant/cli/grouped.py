@@ -17,8 +17,6 @@ Cells = tuple[str, ...]
 _GAP = 2
 _FOLDS = (" %", ",", "difference", "all seeds", "the paper")
 """Behind what a line is broken where room is short"""
-_LEAST = 8
-"""Columns of a terminal that a column of a table keeps"""
 
 
 def show_grouped(head: Cells, rows: Sequence[tuple[Cells, str]], screen: Console) -> None:
@@ -34,7 +32,7 @@ def show_grouped(head: Cells, rows: Sequence[tuple[Cells, str]], screen: Console
     ]
     if _over(_natural(whole), screen.width) > 0:
         whole = [(tuple(map(_folded, cells)), heading) for cells, heading in whole]
-    widths = _widths(_natural(whole), screen.width)
+    widths = _natural(whole)  # what still does not fit is broken by rich
     for heading, group in groupby(whole, key=lambda row: row[1]):
         if heading:
             screen.print(f" {heading}:")
@@ -62,13 +60,3 @@ def _natural(rows: Sequence[tuple[Cells, str]]) -> list[int]:
 def _over(widths: Sequence[int], room: int) -> int:
     """How many columns of the terminal are lacking, with the gaps and the indent."""
     return sum(widths) + _GAP * len(widths) + 1 - room
-
-
-def _widths(widths: list[int], room: int) -> list[int]:
-    """The widest but the first give way where room is short."""
-    for _ in range(_over(widths, room)):
-        widest = max(range(1, len(widths)), key=widths.__getitem__)
-        if widths[widest] <= _LEAST:
-            break
-        widths[widest] -= 1
-    return widths
