@@ -31,7 +31,10 @@ def show_list(
         screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
         for line in _state(one, records, counts):
             screen.print(Padding(line, (0, 0, 0, 2)))
-        show_grouped(_HEAD, list(_rows(one, records, timed, counts)), screen)
+        if rows := list(_rows(one, records, timed, counts)):
+            show_grouped(_HEAD, rows, screen)
+        else:
+            screen.print("  no number yet, and none in the paper")
         screen.print()
 
 

@@ -42,6 +42,8 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
         ["DT-Recall, n = 0 α = 1", "0/3", "not run", "90.27 ± 5.95 %"],
         ["DT-Recall α = 1", "1/5", "98.00 % at 2", "97.12 ± 1.88 % at 237"],
     ]
+    easier = text.partition("fig-hard-to-easy  ")[2].splitlines()
+    assert easier[3] == "  no number yet, and none in the paper"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
