@@ -51,6 +51,7 @@ def pool(recipe: Recipe) -> Objective:
         damage=recipe.pool_damage,
         kinds=recipe.pool_damage_kinds,
         shake=recipe.pool_shake,
+        varied=recipe.pool_shake_varied,
         shortest=recipe.pool_shortest,
         longest=recipe.pool_longest or recipe.iterations,
         every=recipe.pool_every,

@@ -62,6 +62,11 @@ class ReplayPool:
 
     What has to be told over long ways survives it only if it is told clearly.
     """
+    varied: bool = False
+    """That strength is drawn for every problem, evenly from nothing to ``shake``
+
+    Strong noise makes every number of a message tell the same, weak lets problems be solved.
+    """
     shortest: int = 10
     longest: int = 30
     every: bool = False
@@ -172,7 +177,11 @@ class ReplayPool:
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         shifts = [int(torch.randint(side, (), generator=generator)) for side in sides]
         drawn = self._noise(held, moment)[sent(which, held.features.device)]
-        return self.shake * drawn.roll(shifts, tuple(range(2, drawn.dim())))
+        noise = self.shake * drawn.roll(shifts, tuple(range(2, drawn.dim())))
+        if not self.varied:
+            return noise
+        share = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
+        return noise * sent(share, noise.device).view(-1, *[1] * (noise.dim() - 1))
 
     def _noise(self, held: Slots, moment: Moment) -> Tensor:
         """Unit Gaussian noise, drawn once a run: drawing it anew would cost more than learning."""

@@ -86,6 +86,8 @@ class Recipe:
     """How: zeros, noise, another (slot's state), jitter (noise added), disc (zeros in a part)"""
     pool_shake: float = 0.0
     """Strength of the noise added to the features before every iteration of a stretch"""
+    pool_shake_varied: bool = False
+    """Draw that strength for every problem anew, evenly from nothing to pool_shake"""
     pool_shortest: int = 10
     """k is drawn from pool_shortest to pool_longest"""
     pool_longest: int | None = None

@@ -85,6 +85,23 @@ class TestLearning:
         assert not torch.equal(seen[0], seen[1])
         assert all(asked.noise is None for *_, asked, _ in updates(small(), hands_of(), 2))
 
+    def test_varied_every_problem_is_shaken_by_a_strength_of_its_own(self) -> None:
+        alike, varied = small(shake=0.5), small(shake=0.5, varied=True)
+        shares = []
+        for (*_, one, _), (*_, other, _) in zip(
+            updates(alike, hands_of(), 40), updates(varied, hands_of(), 40), strict=True
+        ):
+            assert one.noise is not None
+            assert other.noise is not None
+            share = (other.noise / one.noise).flatten(1)
+            torch.testing.assert_close(share, share[:, :1].expand_as(share))
+            shares.append(share[:, 0])
+        drawn = torch.cat(shares)
+        assert 0 <= drawn.min() < 0.1
+        assert 0.9 < drawn.max() <= 1
+        assert 0.4 < drawn.mean() < 0.6
+        assert len(set(drawn.tolist())) == len(drawn)
+
     def test_a_loss_after_every_iteration_is_the_mean_of_them_all(self) -> None:
         net, task = tiny(), iterant.task("prefix-sums")
         batch = task.sample(3, size=5, seed=9)
