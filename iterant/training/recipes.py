@@ -123,11 +123,11 @@ _BEST: dict[str, Fields] = {
     "mazes": {
         "net": "local-rule", "width": 24, "hidden": 80, "messages": True, "masked": True,
         "objective": "pool", "iterations": 150, "pool_slots": 1024, "pool_fresh": 0.25,
-        "pool_damage": 0.0, "pool_shake": 0.25, "pool_shortest": 12, "pool_longest": 12,
-        "pool_hard": True, "optimizer": "adam", "rate": 8e-3, "weight_decay": 0.0, "clip": 1.0,
-        "batch": 64, "epochs": 2, "warmup": 0, "warmup_updates": 100, "schedule": "hold",
-        "hold": 0.6, "validate_every": 2, "watch_every": 2, "watch_count": 200,
-        "checkpoint_every": 1,
+        "pool_damage": 0.0, "pool_shake": 0.6, "pool_shake_varied": True, "pool_shortest": 12,
+        "pool_longest": 12, "pool_hard": True, "optimizer": "adam", "rate": 8e-3,
+        "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
+        "warmup_updates": 100, "schedule": "hold", "hold": 0.6, "validate_every": 6,
+        "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
     },
     "chess": {
         "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,
