@@ -1,6 +1,6 @@
 """Rows under headings, in columns that all groups share, on a terminal of any width.
 
->>> show_grouped(("", "ours"), [(("DT α = 0", "99.52 %"), "size 48"), …], screen)
+>>> show_grouped(("", "ours"), [(("DT α = 0", "99.52 %"), "size 48")], screen)
 """
 
 from __future__ import annotations
