@@ -28,6 +28,7 @@ from iterant.runs.files import PathLike, shown
 SOURCES = {
     "best-prefix-sums-h200": "sums-ours",
     "best-mazes-h200": "mazes-ours",
+    "best-mazes-more-h200": "mazes-ours",
     "measure-mazes-best-*-801": "mazes-ours",
     "measure-mazes-shipped-801": "mazes-ours",
 }

@@ -23,6 +23,7 @@ from iterant.runs.files import PathLike
 RESULTS = {
     "best-prefix-sums-h200": "sums-ours",
     "best-mazes-h200": "mazes-ours",
+    "best-mazes-more-h200": "mazes-ours",
     "best-mazes-walls-shaken-h200": "mazes-ours",
 }
 """Results with a part for every seed, whose tests are named SIZE:PROBLEMS:ITERATIONS, by model."""
