@@ -7,6 +7,7 @@ curve.py     the outcome: accuracy, peak, loss after it, intervals, cost
 cost.py      floating-point operations of a network's parts
 far.py       two looks after very many iterations
 judging.py   thinking about problems and keeping accounts
+lapses.py    right answers that are lost again
 portions.py  as many at a time as memory holds
 trade.py     many halting rules in one run; what compaction changes
 """
@@ -22,6 +23,7 @@ from iterant.evaluation.judging import (
     like,
     relative_change,
 )
+from iterant.evaluation.lapses import Kept, Lapse, watch_answers
 from iterant.evaluation.portions import portions
 from iterant.evaluation.trade import (
     RULES,
@@ -38,6 +40,8 @@ __all__ = [
     "Compaction",
     "Curve",
     "Far",
+    "Kept",
+    "Lapse",
     "Operations",
     "answers",
     "budget_of",
@@ -51,5 +55,6 @@ __all__ = [
     "portions",
     "relative_change",
     "trade",
+    "watch_answers",
     "wilson",
 ]

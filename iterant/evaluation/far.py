@@ -5,19 +5,20 @@
     (100, 100, 0)
 
 Two looks are taken, after so many iterations and after twice as many. Local rules think only
-where something changes; other networks think everywhere.
+where something changes; other networks think everywhere, and can be judged at every iteration.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import judge, like
+from iterant.evaluation.judging import Progress, judge, like
+from iterant.evaluation.lapses import watch_answers
 from iterant.nets.active import TOLERANCE
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net, readout_of
@@ -50,7 +51,8 @@ class Far:
     more: dict[str, Any] = field(default_factory=dict)
     """How it was thought about"""
     prediction: Tensor | None = None
-    """Answers of the second look, where they were kept"""
+    """Answers of the second look, where they were kept; where a right answer was seen to be lost
+    on the way, the worst after it"""
 
     def figures(self) -> dict[str, Any]:
         """All of it for a result file."""
@@ -62,13 +64,27 @@ class Far:
         }  # fmt: skip
 
 
-def judge_far(net: Net, task: Task, batch: Batch, steps: int, *, everywhere: bool = False) -> Far:
+def judge_far(
+    net: Net,
+    task: Task,
+    batch: Batch,
+    steps: int,
+    *,
+    everywhere: bool = False,
+    every: bool = False,
+    portion: int | None = None,
+    progress: Progress | None = None,
+) -> Far:
     """Look after so many iterations and after twice as many.
 
     ``everywhere``: let a local rule compute all squares, too; on a GPU that is the faster way where
-    squares are restless until news reaches them.
+    squares are restless until news reaches them. ``every``: look after every iteration between, so
+    that right answers which are lost on the way are seen; squares are then computed everywhere.
+    ``portion``, ``progress``: with ``every``, problems at a time, and who is told after each.
     """
     check_fits(net, task)
+    if every:
+        return _at_every_iteration(net, task, batch, steps, portion, progress)
     if isinstance(net, LocalRule) and not everywhere:
         return _where_it_changes(net, task, batch, steps)
     return _everywhere(net, task, batch, steps)
@@ -118,6 +134,25 @@ def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> Far:
     return Far(
         len(batch), steps, int(curve.solved[curve.steps.index(steps)]), int(curve.solved[-1]),
         [] if curve.right is None else _first_wrong(curve.right), more=how,
+    )  # fmt: skip
+
+
+def _at_every_iteration(
+    net: Net, task: Task, batch: Batch, steps: int, portion: int | None, progress: Progress | None
+) -> Far:
+    kept = watch_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
+    right, twice = kept.right[steps - 1], kept.right[-1]
+    first = kept.right.int().argmax(dim=0)[kept.right.any(dim=0)]
+    how = {
+        "thinking": "everywhere, answers judged after every iteration",
+        "ever solved": len(first),
+        "iterations until all those were solved once": int(first.max()) + 1 if len(first) else None,
+        "lost on the way": len(kept.lapses),
+        "lapses": [asdict(lapse) for lapse in kept.lapses],
+    }
+    return Far(
+        len(batch), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
+        int((right & ~twice).sum()), how, kept.worst,
     )  # fmt: skip
 
 
