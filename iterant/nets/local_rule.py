@@ -126,11 +126,16 @@ class LocalRule(nn.Module):
         check_kind(inputs, self.sight.weight)
 
     def read(self, inputs: Tensor) -> Tensor:
-        """What each square sees of the problem, (B, H, *Q), and whether it is open, (B, 1, *Q)."""
+        """What each square makes of the problem, (B, H, *Q), and whether it is open, (B, 1, *Q)."""
+        seen, is_open = self.view(inputs)
+        return torch.cat([self.recall(seen), is_open], dim=1)
+
+    def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What each square sees of the problem, (B, sights * C, *Q), and whether it is open."""
         squares = self._squares(inputs)
-        term = self.recall(self._sights(squares))
-        is_open = (squares > 0).any(dim=1, keepdim=True).to(term.dtype)
-        return torch.cat([term, is_open if self.config.masked else torch.ones_like(is_open)], dim=1)
+        seen = self._sights(squares)
+        is_open = (squares > 0).any(dim=1, keepdim=True).to(seen.dtype)
+        return seen, is_open if self.config.masked else torch.ones_like(is_open)
 
     def start(self, inputs: Tensor) -> Tensor:
         """Nothing: every square begins at zero, (B, W, *Q)."""

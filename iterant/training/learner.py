@@ -31,6 +31,8 @@ from iterant.training.recipe import Recipe
 from iterant.training.scaling import Scaling
 from iterant.training.squares import SquareHands, fits
 from iterant.training.stepping import spare_the_compiler, step
+from iterant.training.tellings import TellingHands
+from iterant.training.tellings import fits as tells
 
 _WARM = 10
 """The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
@@ -87,12 +89,14 @@ class Learner:
             self._capture_moves()
 
     def _hands(self, scale: Tensor | None, *, captured: bool) -> Hands:
-        """What learns: by graphs, or on open squares alone where that is the same on a CPU."""
+        """What learns: by graphs, or on a CPU only where it counts, if that is the same."""
         net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
         if captured:
             return CapturedHands(net, self.working, smoothing, scale, places)
-        squares = self.device.type == "cpu" and fits(self.net) and not places
-        return (SquareHands if squares else PlainHands)(net, smoothing, scale, places)
+        if self.device.type != "cpu" or places or not fits(self.net):
+            return PlainHands(net, smoothing, scale, places)
+        kind = TellingHands if tells(self.net) else SquareHands
+        return kind(net, smoothing, scale)
 
     def _capture_moves(self) -> None:
         """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""

@@ -99,13 +99,18 @@ class SquareHands(PlainHands):
         memory = net.read(inputs)
         is_open = memory[:, -1].detach().bool()
         places = is_open.flatten().nonzero().flatten()
-        term = _rows(memory[:, :-1])[places]
+        term = rows_of(memory[:, :-1])[places]
         beside = beside_of(is_open, len(places))
-        path = [_rows(first.features)[places]]
-        shake = 0.0 if noise is None else _rows(noise)[places]
+        path = [rows_of(first.features)[places]]
+        shake = 0.0 if noise is None else rows_of(noise)[places]
         for _ in range(stretch.steps):
             path.append(_next(net, path[-1] + shake, term, beside))
-        loss = self._loss(path, inputs, targets, stretch, places)
+        counted = [(share, held) for share, held in zip(self.shares(stretch), path[1:], strict=True)
+                   if share]  # fmt: skip
+        held = torch.stack([held for _, held in counted])
+        logits = functional.linear(held, net.head.weight.flatten(1), net.head.bias)
+        wanted = self.wanted(inputs, targets)[places]
+        loss = self.weighed(logits, wanted, [share for share, _ in counted])
         if stretch.settle:
             moved = torch.stack(path)
             total = (moved[1:] - moved[:-1]).abs().sum()
@@ -113,29 +118,31 @@ class SquareHands(PlainHands):
         push_back(net, loss * stretch.weight, self.scale)
 
         def state_at(number: int) -> State:
-            dense = torch.zeros_like(_rows(first.features.detach()))
-            dense[places] = path[number].detach()
-            shape = (*is_open.shape, dense.shape[1])
-            return State(dense.view(shape).movedim(-1, 1), first.step + number)
+            return self.spread(path[number].detach(), places, is_open, first.step + number)
 
         kept = None if keep is None else state_at(keep)
         return Learned(loss.detach(), state_at(stretch.steps), kept)
 
-    def _loss(
-        self, path: list[Tensor], inputs: Tensor, targets: Tensor, stretch: Stretch, places: Tensor
-    ) -> Tensor:
-        """The criterion after every iteration that counts, weighted; one after the last if none."""
-        net: Any = self.net
-        shares = stretch.each or (*[0.0] * (stretch.steps - 1), 1.0)
-        counted = [(share, held) for share, held in zip(shares, path[1:], strict=True) if share]
-        wanted = self._wanted(inputs, targets)[places]
-        held = torch.stack([held for _, held in counted])
-        logits = functional.linear(held, net.head.weight.flatten(1), net.head.bias)
+    @staticmethod
+    def shares(stretch: Stretch) -> tuple[float, ...]:
+        """What the criterion after every iteration counts; one after the last if none is said."""
+        return stretch.each or (*[0.0] * (stretch.steps - 1), 1.0)
+
+    @staticmethod
+    def weighed(logits: Tensor, wanted: Tensor, shares: list[float]) -> Tensor:
+        """The criterion of (iterations, N, K) logits, weighted."""
         exact = logits if logits.dtype == torch.float64 else logits.float()
         losses = -(exact.log_softmax(dim=-1) * wanted).sum(dim=(1, 2))
-        return (losses * losses.new_tensor([share for share, _ in counted])).sum()
+        return (losses * losses.new_tensor(shares)).sum()
 
-    def _wanted(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    @staticmethod
+    def spread(held: Tensor, places: Tensor, is_open: Tensor, step: int) -> State:
+        """What open squares hold, (N, W), among walls that hold nothing."""
+        dense = held.new_zeros(is_open.numel(), held.shape[1])
+        dense[places] = held
+        return State(dense.view(*is_open.shape, -1).movedim(-1, 1), step)
+
+    def wanted(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """(squares of all problems, K): how much of each class the loss wants of each square.
 
         A square answers for all of its pixels; the mean is over a problem's counted pixels, then
@@ -153,7 +160,7 @@ class SquareHands(PlainHands):
         of_square = classes.sum(dim=1, keepdim=True)
         wanted = (1 - smoothing) * classes + smoothing / config.classes * of_square
         total = of_square.flatten(1).sum(dim=1).clamp_min(1) * len(inputs)
-        return _rows(wanted / total.view(-1, *[1] * (wanted.dim() - 1)))
+        return rows_of(wanted / total.view(-1, *[1] * (wanted.dim() - 1)))
 
 
 def _next(net: LocalRule, held: Tensor, term: Tensor, beside: Tensor) -> Tensor:
@@ -165,6 +172,6 @@ def _next(net: LocalRule, held: Tensor, term: Tensor, beside: Tensor) -> Tensor:
     return torch.tanh(functional.linear(hidden, mix, net.mix.bias))
 
 
-def _rows(values: Tensor) -> Tensor:
+def rows_of(values: Tensor) -> Tensor:
     """(B, X, *Q) as a row a square."""
     return values.movedim(1, -1).flatten(0, -2)

@@ -19,6 +19,8 @@ from iterant.training.parts import network_of
 from iterant.training.problems import Problems
 from iterant.training.recipe import Recipe
 from iterant.training.squares import SquareHands, fits
+from iterant.training.tellings import TellingHands
+from iterant.training.tellings import fits as tells
 from iterant.training.watching import Watcher
 
 MAZES: dict[str, object] = {
@@ -32,11 +34,27 @@ SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
 WAYS: dict[str, dict[str, object]] = {
     "mazes": MAZES,
     "directions": {**MAZES, "isotropic": False},
-    "messages": {**MAZES, "messages": True, "width": 6, "hidden": 10},
+    "messages": {**MAZES, "messages": True, "width": 12, "hidden": 15},
+    "messages, sides not alike": {
+        **MAZES,
+        "messages": True,
+        "isotropic": False,
+        "width": 6,
+        "hidden": 5,
+    },
+    "messages, no mask": {**MAZES, "masked": False, "messages": True, "width": 12, "hidden": 15},
     "no mask": {**MAZES, "masked": False},
     "sums": SUMS,
     "sums, isotropic": {**SUMS, "isotropic": True},
     "sums, three classes": {**SUMS, "classes": 3},
+    "sums, messages": {
+        **SUMS,
+        "isotropic": True,
+        "messages": True,
+        "width": 8,
+        "hidden": 6,
+        "classes": 3,
+    },
 }
 
 
@@ -44,6 +62,11 @@ def rule(way: str) -> LocalRule:
     net = build("local-rule", {"width": 5, "hidden": 7, **WAYS[way]}, seed=4)
     assert isinstance(net, LocalRule)
     return net.double()
+
+
+def fast(net: LocalRule, smoothing: float = 0.0) -> SquareHands:
+    """The fastest hands that fit."""
+    return (TellingHands if tells(net) else SquareHands)(net, smoothing)
 
 
 def problems(way: str) -> Batch:
@@ -89,7 +112,7 @@ def learned(
 def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
     net, batch = rule(way), problems(way)
     plain, theirs = learned(PlainHands(net, 0.2), batch, stretch)
-    squares, ours = learned(SquareHands(net, 0.2), batch, stretch)
+    squares, ours = learned(fast(net, 0.2), batch, stretch)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
@@ -105,7 +128,7 @@ def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
 def test_shaken_it_learns_what_plain_hands_learn_shaken(way: str) -> None:
     net, batch, stretch = rule(way), problems(way), Stretch(3, each=(1 / 3,) * 3)
     plain, theirs = learned(PlainHands(net), batch, stretch, shaken=True)
-    squares, ours = learned(SquareHands(net), batch, stretch, shaken=True)
+    squares, ours = learned(fast(net), batch, stretch, shaken=True)
     calm, _ = learned(PlainHands(net), batch, stretch)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(squares.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
@@ -136,7 +159,7 @@ def test_networks_whose_walls_answer_too_learn_the_plain_way() -> None:
     assert all(fits(rule(way)) for way in WAYS)
     assert not fits(build("local-rule", {**MAZES, "readout": "argmax"}))
     recipe = Recipe(net="local-rule", masked=True, objective="pool")
-    for way, hands in (("mazes", SquareHands), ("sums", SquareHands)):
+    for way, hands in (("mazes", SquareHands), ("sums", SquareHands), ("messages", TellingHands)):
         net = rule(way).float()
         learner = Learner(net, recipe, torch.device("cpu"))
         assert type(learner.hands) is hands
@@ -169,7 +192,7 @@ def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
     for everywhere in (False, True):
         net, _ = network_of(recipe, task.spec, 3)
         learner, order = Learner(net, recipe, device), Order(len(problems), 3)
-        assert type(learner.hands) is SquareHands
+        assert type(learner.hands) is (TellingHands if word == "mazes" else SquareHands)
         if everywhere:
             learner.hands = PlainHands(learner.net)
         takes = learner.objective.takes(recipe.batch)
