@@ -2,7 +2,7 @@
 
     >>> kept = watch_answers(net, task, task.sample(12, size=33, seed=11), steps=600)
     >>> kept.lapses
-    [Lapse(problem=4, since=131, first=402, iterations=3, worst=403, positions=4, last=False)]
+    [Lapse(problem=4, since=131, first=402, until=404, iterations=3, worst=403, positions=4)]
     >>> task.describe(batch, 4, prediction=kept.worst)       # what it said after 403 iterations
 
 Two looks see a right answer that is lost only if it is lost at the second. Here every iteration is
@@ -34,14 +34,14 @@ class Lapse:
     """The iteration after which the answer was right for the first time"""
     first: int
     """The first iteration after that one at which it was wrong"""
+    until: int
+    """The last one at which it was wrong"""
     iterations: int
-    """At how many it was wrong from then on"""
+    """At how many it was wrong between the two, both included"""
     worst: int
     """The iteration with the most wrong positions, the first of equals"""
     positions: int
     """How many were wrong then"""
-    last: bool
-    """Whether it was wrong at the last iteration, too"""
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,7 @@ def _lapse(problem: int, wrong: Tensor) -> Lapse | None:
         return None
     worst = int(later.argmax())
     return Lapse(
-        problem=problem, since=since + 1, first=since + int(lost[0]) + 1, iterations=len(lost),
-        worst=since + worst + 1, positions=int(later[worst]), last=bool(later[-1]),
+        problem=problem, since=since + 1, first=since + int(lost[0]) + 1,
+        until=since + int(lost[-1]) + 1, iterations=len(lost),
+        worst=since + worst + 1, positions=int(later[worst]),
     )  # fmt: skip

@@ -34,9 +34,9 @@ def test_a_lapse_is_told_as_it_was() -> None:
         [0, 0, 0, 0, 0, 0, 0, 0],
     ]
     assert kept.lapses == [
-        Lapse(1, since=1, first=2, iterations=6, worst=2, positions=3, last=True),
-        Lapse(2, since=1, first=2, iterations=3, worst=2, positions=3, last=False),
-        Lapse(3, since=1, first=2, iterations=7, worst=2, positions=1, last=True),
+        Lapse(1, since=1, first=2, until=8, iterations=6, worst=2, positions=3),
+        Lapse(2, since=1, first=2, until=6, iterations=3, worst=2, positions=3),
+        Lapse(3, since=1, first=2, until=8, iterations=7, worst=2, positions=1),
     ]
     # The worst of those that were lost; of the others the last.
     assert kept.worst.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]]
