@@ -6,6 +6,7 @@ iterant solve prefix-sums 1011001
 echo 1011001 | iterant solve prefix-sums -
 iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
 iterant solve chess games.pgn --save answers.json
+iterant solve chess suite.epd
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def solve(
         str,
         Parameter(
             help="a problem as text, a file, a folder, or - for standard input: bits, a maze drawn "
-            "with # and spaces or in a picture, a FEN, games in PGN; none: one is generated",
+            "with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is "
+            "generated",
             allow_leading_hyphen=True,
         ),
     ],

@@ -8,13 +8,15 @@ The JSON file holds ``format`` ("iterant-solutions"), ``version`` (1), ``task``,
 and ``solutions``, a list in the order of the problems. Each solution has
 
     problem         what it was called: a file, a line of it, or size and seed
-    about           what the task says of it besides: a FEN, a puzzle's id and rating
+    about           what the task says of it besides: a FEN, a puzzle's id and rating, best moves
     notes           what was seen or assumed in reading it, a list
     unsolvable      why there is no answer, or null
     answer          in words: bits, a move, a way; null where there are none
     prediction      the answer, rows of digits, a class a position (a maze: a digit a pixel)
-    truth           the true answer in the same form, or null where it is not known
-    right           whether the two are the same; null where that is not known
+    truth           the true answer in the same form (the first of several best moves), or null
+                    where it is not known
+    right           whether the two are the same, or the answer is another of those that its maker
+                    calls right; null where that is not known
     settled         whether the halting rule was met
     iterations      taken; answered_at: the one whose answer it is
     seconds         of thinking alone
@@ -158,15 +160,18 @@ class Report:
             screen.print(line, soft_wrap=True)
 
     def _table(self) -> Table:
-        ruled = any(solution.verdict.words for solution in self.solutions)
-        heads = ["problem", "answer", "iterations", "settled", "rules", "right", "sure"]
+        heads = ["problem", "answer", "iterations", "settled", "rules", "wanted", "right", "sure"]
+        idle = {
+            "rules": not any(solution.verdict.words for solution in self.solutions),
+            "wanted": not any(solution.wanted for solution in self.solutions),
+        }
+        shown = [name for name in heads if not idle.get(name)]
         table = Table(box=None)
-        for name in heads:
-            if ruled or name != "rules":
-                table.add_column(name, no_wrap=name != "answer", overflow="fold")
+        for name in shown:
+            table.add_column(name, no_wrap=name not in ("answer", "wanted"), overflow="fold")
         for number, solution in enumerate(self.solutions, start=1):
-            cells = _row(solution, ruled=ruled)
-            table.add_row(solution.problem.name or f"problem {number}", *cells)
+            cells = {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
+            table.add_row(*(cells.get(name, "-") for name in shown))
         return table
 
     def _summary(self) -> str:
@@ -207,7 +212,7 @@ def facts(solution: Solution) -> list[tuple[str, str]]:
     rows.append(("settled" if solution.settled else "stopped", _ending(solution)))
     each = 1000 * solution.seconds / max(1, solution.steps)
     rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.3g} ms an iteration"))
-    rows.append(("right", _judgement(solution.right)))
+    rows.append(("right", _judgement(solution)))
     rows.append(("sure", f"{share(solution.sure)} at the least sure position"))
     if (turns := history(solution)) and len(solution.history) > 1:
         rows.append(("changes", turns))
@@ -232,11 +237,14 @@ def _ending(solution: Solution) -> str:
     return f"after {taken} without settling; {held}; try a larger --max-steps"
 
 
-def _judgement(right: bool | None) -> str:
-    """Whether it equals the true answer."""
-    if right is None:
+def _judgement(solution: Solution) -> str:
+    """Whether it equals the true answer, or is among those that are wanted."""
+    if solution.right is None:
         return "not known: there is no true answer to compare with"
-    return "yes, it equals the true answer" if right else "no, it differs from the true answer"
+    if solution.wanted:
+        return f"{'yes' if solution.right else 'no'}, wanted: {solution.wanted}"
+    same = solution.right
+    return "yes, it equals the true answer" if same else "no, it differs from the true answer"
 
 
 def history(solution: Solution) -> str:
@@ -251,15 +259,20 @@ def history(solution: Solution) -> str:
     return ", ".join(turns)
 
 
-def _row(solution: Solution, *, ruled: bool) -> list[str]:
-    """A solution among many, below their names; ``ruled``: with whether it keeps the rules."""
+def _cells(solution: Solution) -> dict[str, str]:
+    """A solution among many, by the heads of the table; what has no answer has no more."""
     if solution.prediction is None:
-        return [f"none: {solution.problem.unsolvable}", *["-"] * (5 if ruled else 4)]
+        return {"answer": f"none: {solution.problem.unsolvable}"}
     answer = solution.answer
     if solution.allowed is not None:
         answer = f"{solution.allowed_answer} (plain: {answer})"
     words = {True: "yes", False: "no", None: "?"}
-    shortened = answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…"
-    rules = [words[solution.verdict.keeps]] if ruled else []
-    return [shortened, f"{solution.steps:,}", words[solution.settled], *rules,
-            words[solution.right], share(solution.sure)]  # fmt: skip
+    return {
+        "answer": answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…",
+        "iterations": f"{solution.steps:,}",
+        "settled": words[solution.settled],
+        "rules": words[solution.verdict.keeps],
+        "wanted": solution.wanted or "?",
+        "right": words[solution.right],
+        "sure": share(solution.sure),
+    }

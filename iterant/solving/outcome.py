@@ -39,11 +39,13 @@ class Solution:
     """Of thinking, without reading, drawing or judging; of problems thought about together, each
     has an equal part"""
     right: bool | None = None
-    """Whether it equals the true answer; None where that is not known"""
+    """Whether it equals the true answer, or is one of several; None where that is not known"""
     sure: float = 0.0
     """The probability of its least sure position"""
     answer: str = ""
     """In words, where the task has some"""
+    wanted: str = ""
+    """What the maker of the problem calls right, in words, where it came with them"""
     verdict: Verdict = NOTHING_SAID
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None

@@ -27,7 +27,7 @@ from iterant.solving.answers import Answer, Glance, solve
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.fitting import check_fits
 from iterant.solving.outcome import Solution
-from iterant.tasks.answers import Restricts, judged, told
+from iterant.tasks.answers import Restricts, accepted, judged, told, wanted
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
 
@@ -167,9 +167,10 @@ class _Group:
             settled=bool(answer.settled[row]),
             answered_at=answered_at,
             seconds=seconds,
-            right=bool(task.solved(prediction, batch)[0]) if batch.labelled else None,
+            right=accepted(task, batch, prediction),
             sure=film.at(answered_at).sure,
             answer=told(task, batch, 0, prediction),
+            wanted=wanted(task, batch),
             verdict=judged(task, batch, 0, prediction),
             history=self._history(problem, film),
         )
@@ -182,7 +183,7 @@ class _Group:
             problem=replace(problem, notes=noted),
             allowed=grid[None],
             allowed_answer=told(task, batch, 0, grid[None]),
-            allowed_right=bool(task.solved(grid[None], batch)[0]) if batch.labelled else None,
+            allowed_right=accepted(task, batch, grid[None]),
         )
 
     def _history(self, problem: Problem, film: Film) -> tuple[tuple[Frame, str], ...]:

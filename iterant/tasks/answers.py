@@ -1,4 +1,4 @@
-"""What some tasks say of an answer: in words, by the rules, and the best that the rules allow.
+"""What some tasks say of an answer: in words, by rules or wishes, and the best that rules allow.
 
     >>> if isinstance(task, Tells):
     ...     task.tell(batch, 0, prediction)
@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, Task
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,17 @@ class Restricts(Protocol):
         """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
 
 
+@runtime_checkable
+class Accepts(Protocol):
+    """Problems whose makers call several answers right, or some wrong."""
+
+    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
+        """Whether it is right by what the maker said; asked only where something is wanted."""
+
+    def wanted(self, batch: Batch, index: int) -> str:
+        """What the maker said, in words; "" where that was nothing."""
+
+
 def told(task: object, batch: Batch, index: int, prediction: Tensor) -> str:
     """The answer in words if the task has words for it, else nothing."""
     return task.tell(batch, index, prediction) if isinstance(task, Tells) else ""
@@ -66,3 +77,15 @@ def judged(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdic
     if isinstance(task, Judges):
         return task.verdict(batch, index, prediction)
     return NOTHING_SAID
+
+
+def accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
+    """Whether the answer to a lone problem is right; None where nobody knows."""
+    if isinstance(task, Accepts) and task.wanted(batch, 0):
+        return task.accepts(batch, 0, prediction)
+    return bool(task.solved(prediction, batch)[0]) if batch.labelled else None
+
+
+def wanted(task: object, batch: Batch) -> str:
+    """What is wanted of a lone problem, in the words of its maker, else nothing."""
+    return task.wanted(batch, 0) if isinstance(task, Accepts) else ""

@@ -4,9 +4,9 @@
     >>> in_check(board, black=True)
     True
 
-Just enough of the rules to refuse a position that cannot occur or that holds nothing to find,
-without python-chess. Castling is left out: a king that may castle may also step aside, so castling
-is never the only move.
+Just enough of the rules to refuse a position that cannot occur or that holds nothing to find, and
+to read written moves (`iterant.tasks.algebraic`), without python-chess. Castling is left out: a
+king that may castle may also step aside, so castling is never the only move.
 """
 
 from __future__ import annotations
@@ -49,14 +49,18 @@ def attacked(board: Sequence[int], square: int, by_black: bool) -> bool:
 def has_legal_move(board: Sequence[int], black: bool, en_passant: int | None = None) -> bool:
     """Whether the side to move has a move that leaves its king safe."""
     squares = [int(code) for code in board]
-    for origin, destination in _moves(squares, black, en_passant):
-        after = squares.copy()
-        after[destination], after[origin] = after[origin], 0
-        if destination == en_passant and kind_of(squares[origin]) == PAWN:
-            after[destination + (8 if black else -8)] = 0
-        if not in_check(after, black):
-            return True
-    return False
+    return any(is_safe(squares, move, en_passant) for move in moves(squares, black, en_passant))
+
+
+def is_safe(board: Sequence[int], move: tuple[int, int], en_passant: int | None = None) -> bool:
+    """Whether a move, of those that `moves` gives, leaves the king of its side unattacked."""
+    origin, destination = move
+    black = is_black(board[origin])
+    after = list(board)
+    after[destination], after[origin] = after[origin], 0
+    if destination == en_passant and kind_of(board[origin]) == PAWN:
+        after[destination + (8 if black else -8)] = 0
+    return not in_check(after, black)
 
 
 def _walk(square: int, step: tuple[int, int]) -> Iterator[int]:
@@ -80,7 +84,7 @@ def _reach(board: Sequence[int], origin: int) -> Iterator[int]:
                 break
 
 
-def _moves(board: Sequence[int], black: bool, en_passant: int | None) -> Iterator[tuple[int, int]]:
+def moves(board: Sequence[int], black: bool, en_passant: int | None) -> Iterator[tuple[int, int]]:
     """Origins and destinations by the way pieces move, kings perhaps left in check."""
     for origin, code in enumerate(board):
         if not code or is_black(code) != black:

@@ -27,18 +27,19 @@ from torch import Tensor
 
 from iterant.errors import DataError, TaskError
 from iterant.tasks.answers import Verdict
-from iterant.tasks.boards import PackedPositions, mirrored, pack, planes
+from iterant.tasks.boards import PackedPositions, mirrored
 from iterant.tasks.chance import Stream
 from iterant.tasks.chess_answers import (
+    accepts_move,
     describe_position,
     judge_move,
     restrict_move,
     tell_move,
+    wanted_moves,
 )
-from iterant.tasks.chess_reading import chess_parts, chess_problem
+from iterant.tasks.chess_reading import chess_batch, chess_parts, chess_problem
 from iterant.tasks.easy_to_hard import Stored, holds_sets
 from iterant.tasks.edits import Kind, ranges
-from iterant.tasks.positions import check_position, parse_fen
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -229,20 +230,16 @@ class Chess:
         return [*ranges(batch.extras["rating"], 100, "rating"), *themes]
 
     def encode(self, problem: str) -> Batch:
-        """One position as a FEN; whose move is right only a network or a player could tell."""
-        position = check_position(parse_fen(problem))
-        black = np.array([position.black_to_move])
-        inputs = planes(torch.from_numpy(pack(position.board[None])), torch.from_numpy(black))
-        extras = {"black": black, "fen": np.array([" ".join(problem.split())])}
-        return Batch(inputs, torch.full((1, 8, 8), -1), extras)
+        """One position as a FEN, or as an EPD with its best moves; else no answer is known."""
+        return chess_batch(problem)
 
     def split(self, material: Material) -> list[Material]:
-        """A FEN a line, or a game a part."""
+        """A FEN or an EPD a line, or a game a part."""
         return chess_parts(material)
 
     def read(self, material: Material) -> Problem:
-        """The position of a FEN, or the one that a game in PGN asks about."""
-        return chess_problem(self.encode, material)
+        """The position of a FEN or an EPD, or the one that a game in PGN asks about."""
+        return chess_problem(material)
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: exactly the squares of the move are marked."""
@@ -261,6 +258,14 @@ class Chess:
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
         """Whether it is legal; told with the extra ``chess`` only."""
         return judge_move(batch, index, prediction)
+
+    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
+        """Whether it is a best move of an EPD, or at least none to avoid."""
+        return accepts_move(batch, index, prediction)
+
+    def wanted(self, batch: Batch, index: int) -> str:
+        """The best moves of an EPD, or those to avoid: ``Rd8 or Qe8+``, ``not Nxe5``."""
+        return wanted_moves(batch, index)
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The best legal move; needs the extra ``chess``."""

@@ -10,11 +10,14 @@ Shapes: N positions, grids (N, 8, 8) as in `iterant.tasks.boards`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from iterant.errors import MissingExtra, TaskError
+from iterant.tasks.algebraic import Move, is_legal, squares_of
 from iterant.tasks.answers import Verdict
 from iterant.tasks.boards import boards_from_planes, square_at
 from iterant.tasks.diagrams import as_move, diagram, move_text, move_words
@@ -38,15 +41,23 @@ def describe_position(batch: Batch, index: int, prediction: Tensor | None) -> De
     extras = {name: column[index] for name, column in batch.extras.items()}
     position = position_at(batch, index)
     black = position.black_to_move
-    title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
-    return diagram(
+    # A position that somebody gave is named by whoever shows it.
+    puzzle = "id" in extras and "fen" not in extras
+    title = f"Chess puzzle {extras['id']}" if puzzle else "Chess position"
+    answer = _marked(batch.targets[index], black)
+    found = None if prediction is None else _marked(prediction[index], black)
+    if answer and found and any(set(found) == set(move) for move in _told(batch, index, "best")):
+        answer = found  # of several best moves, the one that was found
+    drawn = diagram(
         position.board,
         black,
         title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
-        answer=_marked(batch.targets[index], black),
-        found=None if prediction is None else _marked(prediction[index], black),
+        answer=answer,
+        found=found,
         promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
     )
+    avoid = str(extras.get("avoid", ""))
+    return replace(drawn, caption=f"{drawn.caption}; to avoid: {avoid}") if avoid else drawn
 
 
 def position_at(batch: Batch, index: int) -> Position:
@@ -81,6 +92,34 @@ def judge_move(batch: Batch, index: int, prediction: Tensor) -> Verdict:
     if not written:
         return Verdict(False, f"{words}, not legal{said}")
     return Verdict(True, f"{words} ({written}), legal{said}")
+
+
+def wanted_moves(batch: Batch, index: int) -> str:
+    """What an EPD calls best, or to be avoided, as it writes the moves."""
+    best, avoid = (
+        " or ".join(str(batch.extras[name][index]).split()) if name in batch.extras else ""
+        for name in ("best", "avoid")
+    )
+    return ", ".join(words for words in (best, f"not {avoid}" if avoid else "") if words)
+
+
+def accepts_move(batch: Batch, index: int, prediction: Tensor) -> bool:
+    """Whether it is one of the best moves; where none is told, a legal one that none forbids."""
+    position = position_at(batch, index)
+    black = position.black_to_move
+    move = as_move(_marked(prediction[index], black), position.board, black)
+    if move is None or move in _told(batch, index, "avoid"):
+        return False
+    best = _told(batch, index, "best")
+    return move in best if best else is_legal(position, move)
+
+
+def _told(batch: Batch, index: int, name: str) -> list[Move]:
+    """The moves that an EPD calls so: "best" or "avoid"."""
+    if name not in batch.extras:
+        return []
+    position = position_at(batch, index)
+    return [squares_of(position, word) for word in str(batch.extras[name][index]).split()]
 
 
 def _no_move(squares: list[int], position: Position) -> str:

@@ -13,6 +13,8 @@ from thinkers import small_net
 from iterant.cli.main import run
 
 WHITE, BLACK = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "k2r4/8/8/8/8/8/5PPP/6K1 b"
+GUESSED = "8/p2q2k1/2pp1Rp1/2p1p1P1/8/7r/PPP2Q2/4R1K1 b - -"
+"""The network of these tests answers d7f5, which is legal: Qf5."""
 MATED = "k6R/7R/8/8/8/8/8/K7 b - - 0 1"
 
 
@@ -43,7 +45,7 @@ def column(output: str, name: str) -> list[str]:
 def test_lines_for_people_and_bad_ones_between_good_ones(
     ends: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = ["# endings", "", WHITE, "hello", f"  {BLACK}  ", MATED, f"{WHITE} bm Rd8", WHITE]
+    lines = ["# endings", "", WHITE, "hello", f"  {BLACK}  ", MATED, f"{WHITE} bm Rd9", WHITE]
     Path("p.fen").write_bytes(("\ufeff" + ends.join(lines)).encode())
     code, output, errors = solve(capsys, "p.fen")
     assert code == 2
@@ -95,6 +97,29 @@ def test_without_the_extra_that_is_said_once(
     assert column(output, "rules") == ["?", "?", "no"], "what is no move is not legal anyway"
     assert output.count("pip install 'iterant[chess]'") == 1
     assert "0 of 1 answers keep the rules" in output
+
+
+@pytest.mark.parametrize("extra", [True, False])
+def test_a_suite_is_compared_with_its_best_moves(
+    extra: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if extra:
+        pytest.importorskip("chess")
+    else:
+        monkeypatch.setitem(sys.modules, "chess", None)
+    lines = ["bm Rh5 Qf5; id a", "am Qf5;", "bm Kg8 Kh8;", "am Rh5;", "acd 4;"]
+    Path("s.epd").write_text("\n".join(f"{GUESSED} {line}" for line in lines))
+    code, output, errors = solve(capsys, "s.epd")
+    assert (code, errors) == (0, "")
+    assert column(output, "answer") == ["d7f5"] * 5, "another position is needed for this test"
+    assert column(output, "right") == ["yes", "no", "no", "yes", "?"]
+    assert column(output, "wanted") == ["Rh5", "not", "Kg8", "not", "?"]
+    assert "s.epd line 1 (a) " in output
+    assert "2 right of 4 whose answer is known" in output
+    assert output.count("pip install 'iterant[chess]'") == (not extra)
+    _, output, _ = solve(capsys, f"{GUESSED} bm Kg8 Kh8; id 7;")
+    assert "right     no, wanted: Kg8 or Kh8\n" in output
+    assert "Chess position: 7" in output
 
 
 def test_what_was_assumed_of_many_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
