@@ -5,7 +5,8 @@
     >>> print(written(card("mazes")))
 
 The card is data in the weights' ``config.json``; ``CARD.md`` is the same for people. Every figure
-says how many problems, how many iterations and how sure one may be.
+says how many problems, how many iterations and how sure one may be. Figures are of the weights as
+they ship; what was measured before they were stored stands apart.
 """
 
 from __future__ import annotations
@@ -45,6 +46,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """What was measured of a network before it was stored as it ships."""
+
+    what: str
+    """Of which weights, where"""
+    results: tuple[str, ...]
+    figures: dict[Size, Figure]
+
+
+@dataclass(frozen=True)
 class Card:
     """Where a network comes from and what it can do."""
 
@@ -62,15 +73,20 @@ class Card:
     figures: dict[Size, Figure] = field(default_factory=dict)
     """By size; of puzzles a range (600_000, 700_000)"""
     failures: str = "none seen in these tests"
-    pictures: tuple[str, ...] = ()
-    """Files beside the card"""
+    pictures: dict[str, str] = field(default_factory=dict)
+    """Files beside the card, and what each of them shows"""
     notes: tuple[str, ...] = ()
+    earlier: Earlier | None = None
 
     def described(self) -> dict[str, Any]:
         """All of it, as JSON holds it."""
         made = asdict(self)
-        return {**made, "figures": {size_text(size): value for size, value in
-                                    made["figures"].items()}}  # fmt: skip
+        made["figures"] = _by_text(made["figures"])
+        if made["earlier"] is None:
+            del made["earlier"]
+        else:
+            made["earlier"]["figures"] = _by_text(made["earlier"]["figures"])
+        return made
 
 
 def size_text(size: Size) -> str:
@@ -93,20 +109,19 @@ def card(name: str) -> Card:
     if not isinstance(found, Mapping):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
     try:
-        figures = {size_of(size): Figure(**value) for size, value in found["figures"].items()}
-        lists = {key: tuple(found[key]) for key in ("results", "pictures", "notes")}
-        return Card(**{**found, **lists, "figures": figures})
+        parts: dict[str, Any] = {key: tuple(found[key]) for key in ("results", "notes")}
+        parts |= {"figures": _by_size(found["figures"]), "pictures": dict(found["pictures"])}
+        if (before := found.get("earlier")) is not None:
+            parts["earlier"] = Earlier(
+                before["what"], tuple(before["results"]), _by_size(before["figures"])
+            )
+        return Card(**{**found, **parts})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"the card of {name} is not one of this version ({error})") from error
 
 
 def written(made: Card) -> str:
     """The card as a page in Markdown."""
-    rows = [
-        f"| {size_text(size)} | {figure.problems:,} | {figure.iterations:,} | {_percent(figure)} |"
-        f" {'' if figure.twice is None else f'{figure.twice:,}'} |"
-        for size, figure in sorted(made.figures.items(), key=_easiest_first)
-    ]
     return "\n".join(
         [
             f"# {made.name}",
@@ -116,22 +131,57 @@ def written(made: Card) -> str:
             "",
             f"- **Trained on**: {made.trained_on}",
             f"- **How**: {made.how}",
-            f"- **Command**: `{made.command}`",
-            f"- **Commit**: {made.commit}",
+            f"- **Command**: {_command(made.command)}",
+            f"- **Commit**: {made.commit} (recipes are named as they were there; they change)",
             f"- **Seed**: {made.seed}",
             f"- **Hardware**: {made.hardware}",
-            f"- **Figures from**: {', '.join(f'`results/{name}.json`' for name in made.results)}",
+            f"- **Figures from**: {_files(made.results)}",
             *(f"- {note}" for note in made.notes),
             "",
-            "| size | problems | iterations | wholly right (95 % interval) | after twice as many |",
-            "|---|---|---|---|---|",
-            *rows,
+            *_table(made.figures),
+            *(_before(made.earlier) if made.earlier else ()),
             "",
             f"**Known failures**: {made.failures}",
-            *(f"\n![a failure]({picture})" for picture in made.pictures),
+            *(f"\n![{caption}]({file})\n\n*{caption}*" for file, caption in made.pictures.items()),
             "",
         ]
     )
+
+
+def _before(earlier: Earlier) -> list[str]:
+    head = f"Before, {earlier.what} ({_files(earlier.results)}):"
+    return ["", head, "", *_table(earlier.figures)]
+
+
+def _table(figures: Mapping[Size, Figure]) -> list[str]:
+    """A row a size, the easiest first."""
+    return [
+        "| size | problems | iterations | wholly right (95 % interval) | after twice as many |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {size_text(size)} | {figure.problems:,} | {figure.iterations:,} |"
+            f" {_percent(figure)} |"
+            f" {'not measured' if figure.twice is None else f'{figure.twice:,}'} |"
+            for size, figure in sorted(figures.items(), key=_easiest_first)
+        ),
+    ]
+
+
+def _files(results: tuple[str, ...]) -> str:
+    return ", ".join(f"`results/{name}.json`" for name in results)
+
+
+def _command(text: str) -> str:
+    """What was typed, as code; words around it, where it was several commands, stay words."""
+    return text if "`" in text else f"`{text}`"
+
+
+def _by_text(figures: Mapping[Size, Any]) -> dict[str, Any]:
+    return {size_text(size): value for size, value in figures.items()}
+
+
+def _by_size(found: Mapping[str, Any]) -> dict[Size, Figure]:
+    return {size_of(size): Figure(**value) for size, value in found.items()}
 
 
 def _easiest_first(row: tuple[Size, Figure]) -> tuple[int, ...]:
