@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from iterant.analysis.parts import Tick
 from iterant.analysis.report import Found, Report, Skipped
 from iterant.analysis.studies import STUDIES, Moment, Study
 from iterant.analysis.subjects import Given, Subject, subject_of
-from iterant.errors import NetError, UnknownName, UsageError
+from iterant.errors import NetError, TaskError, UnknownName, UsageError
 from iterant.nets.protocol import depth_of
 from iterant.tasks.protocol import Size, Task, check_count
 
@@ -52,7 +53,8 @@ def analyze(
         >>> report.of("zeros").peak[1]
         1.0
 
-    ``size`` is by default the first that training watches beyond its own: 48 bits, mazes of 13.
+    ``size`` is by default the first that training watches beyond its own: 48 bits, mazes of 13;
+    where a set does not go so far (the chess sample that ships), that of training.
     ``max_steps`` iterations are thought in all; ``after`` moves every intervention from where
     the paper has it. What a network or task cannot take part in is skipped, and said so.
     """
@@ -136,7 +138,8 @@ def _size(task: Task, size: Size | str | None) -> Size:
     if isinstance(size, str):
         return task.parse_size(size)
     if size is None and getattr(task, "data", None) is None and task.spec.watch_sizes:
-        size = task.spec.watch_sizes[0]
+        with contextlib.suppress(TaskError):  # a small set may not go so far
+            return task.check_size(task.spec.watch_sizes[0])
     return task.check_size(size)
 
 

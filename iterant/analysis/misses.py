@@ -1,9 +1,9 @@
-"""How wrong the wrong answers are: positions, connected, valid all the same.
+"""How wrong the wrong answers are: positions, and whether a way is connected or valid all the same.
 
     >>> found = near_misses(net, task, batch, steps=300)
     >>> found.wrong.double().mean(), found.failures[0].title
 
-For tasks whose answer is a way (`iterant.tasks.edits.Traces`): mazes.
+Ways are those of tasks that can tell (`iterant.tasks.edits.Traces`): mazes.
 
 Shapes: N problems.
 """
@@ -23,7 +23,7 @@ from iterant.engine import Thought, think
 from iterant.errors import UsageError
 from iterant.evaluation.judging import is_finite, like, swift
 from iterant.nets.protocol import Net
-from iterant.tasks.edits import Traces
+from iterant.tasks.edits import Misses, Traces
 from iterant.tasks.protocol import Batch, Description, Task
 
 PICTURED = 64
@@ -35,13 +35,11 @@ class NearMisses:
     """How each answer is wrong, a row a problem."""
 
     wrong: Tensor
-    """(N,) int64: wrong positions"""
-    connected: Tensor
-    """(N,) bool: the answer joins start and end"""
-    valid: Tensor
-    """(N,) bool: it is one whole way, labelled or not"""
+    """(N,) int64: wrong positions; 0 is solved"""
     broken: Tensor
     """(N,) bool: features are NaN or infinite"""
+    ways: Misses | None = None
+    """Whether answers are ways all the same, for tasks that can tell"""
     failures: tuple[Description, ...] = ()
     """The first failures, each drawn with its errors marked"""
 
@@ -50,14 +48,20 @@ class NearMisses:
         """(N,) bool: problems that are not solved."""
         return self.wrong > 0
 
+    def _ways(self) -> dict[str, int]:
+        """How many failures are ways of a kind."""
+        if self.ways is None:
+            return {}
+        kinds = {"connected": self.ways.connected, "valid": self.ways.valid}
+        return {word: int((self.missed & among).sum()) for word, among in kinds.items()}
+
     def figures(self) -> dict[str, Any]:
         """Everything, as JSON holds it."""
         counted = Counter(self.wrong.tolist())
         return {
             "problems": len(self.wrong),
             "failures": int(self.missed.sum()),
-            "failures that are connected": int((self.missed & self.connected).sum()),
-            "failures that are valid": int((self.missed & self.valid).sum()),
+            **{f"failures that are {word}": number for word, number in self._ways().items()},
             "broken": int(self.broken.sum()),
             "problems by wrong positions": {str(n): counted[n] for n in sorted(counted)},
         }
@@ -68,8 +72,7 @@ class NearMisses:
         return {
             "problems": str(len(self.wrong)),
             "failures": str(figures["failures"]),
-            "of them connected": str(figures["failures that are connected"]),
-            "of them valid": str(figures["failures that are valid"]),
+            **{f"of them {word}": str(number) for word, number in self._ways().items()},
             "wrong positions a failure (median)": f"{float(wrong.median()):.0f}"
             if len(wrong)
             else "–",
@@ -100,14 +103,10 @@ def near_misses(
     net: Net, task: Task, batch: Batch, *, steps: int, tick: Tick = no_tick
 ) -> NearMisses:
     """Think ``steps`` iterations, and look at the answers that are wrong then."""
-    if not isinstance(task, Traces):
-        raise UsageError(
-            f"near misses are told of tasks whose answer is a way, and {task.spec.name} offers no "
-            "misses(); see iterant.tasks.edits"
-        )
     if steps < 1:
         raise UsageError(f"near misses need at least 1 iteration, got {steps}")
-    rows: list[tuple[Tensor, ...]] = []
+    wrong, broken = [], []
+    ways: list[Misses] = []
     failures: list[Description] = []
     pieces, done, fast = list(parts(batch)), 0, swift(net)
     for place, part in enumerate(pieces):
@@ -115,11 +114,26 @@ def near_misses(
         for thought in think(fast, like(net, part.inputs), steps=steps):
             tick(place * steps + thought.step, len(pieces) * steps)
         prediction = thought.prediction.cpu()
-        found = task.misses(prediction, part)
-        rows.append((found.wrong, found.connected, found.valid, ~is_finite(thought.features).cpu()))
-        for row in found.wrong.nonzero().flatten().tolist()[: PICTURED - len(failures)]:
+        if isinstance(task, Traces):
+            ways.append(task.misses(prediction, part))
+        wrong.append(ways[-1].wrong if ways else _wrong_positions(task, prediction, part))
+        broken.append(~is_finite(thought.features).cpu())
+        for row in wrong[-1].nonzero().flatten().tolist()[: PICTURED - len(failures)]:
             said = task.describe(part, row, prediction)
             failures.append(replace(said, title=f"{said.title}, problem {done + row}"))
         done += len(part)
-    wrong, connected, valid, broken = (torch.cat(column) for column in zip(*rows, strict=True))
-    return NearMisses(wrong, connected, valid, broken, tuple(failures))
+    return NearMisses(torch.cat(wrong), torch.cat(broken), _joined(ways), tuple(failures))
+
+
+def _wrong_positions(task: Task, prediction: Tensor, batch: Batch) -> Tensor:
+    """(N,) int64: how many positions of each answer differ from the true one; 0 is solved."""
+    wrong = (prediction != batch.targets.cpu()).flatten(1).sum(dim=1)
+    return wrong * ~task.solved(prediction, batch).cpu()
+
+
+def _joined(ways: list[Misses]) -> Misses | None:
+    """The same of all problems together."""
+    if not ways:
+        return None
+    columns = zip(*((way.wrong, way.connected, way.valid) for way in ways), strict=True)
+    return Misses(*map(torch.cat, columns))

@@ -24,7 +24,7 @@ from iterant.analysis.paths import independence
 from iterant.analysis.recovery import Case, Recovery, recover
 from iterant.analysis.subjects import Subject
 from iterant.draw.lines import Plot, Trace
-from iterant.tasks.edits import Flips, Shortens, Sorts, Traces
+from iterant.tasks.edits import Flips, Shortens, Sorts
 from iterant.tasks.protocol import Batch, Task
 
 
@@ -184,10 +184,9 @@ STUDIES: dict[str, Study] = {
         least=LEAST,
     ),
     "near-misses": Study(
-        "How wrong the wrong answers are, and whether they are ways all the same.",
+        "How wrong the wrong answers are; where an answer is a way, whether they are ways all the "
+        "same.",
         _near_misses,
-        needs=lambda task: isinstance(task, Traces),
-        lacks="misses()",
     ),
     "kinds": Study(
         "Accuracy by kind of problem: how long, how hard, of which theme.",

@@ -42,7 +42,7 @@ def test_the_papers_table_is_one_call() -> None:
 
 def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
     report = iterant.analyze(EXACT, **FEW)
-    lacking = {"move-end", "near-misses", "kinds"}
+    lacking = {"move-end", "kinds"}
     assert set(report.studies) == set(STUDIES) - lacking
     assert {one.what for one in report.skipped} == lacking
     assert "offers no shorten()" in report.skipped[0].why
@@ -72,6 +72,15 @@ def test_the_default_size_is_the_papers() -> None:
     mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
     assert iterant.analyze(mazes, "clean", count=1, max_steps=1).size == 13
     assert iterant.analyze(EXACT, "clean", count=1, max_steps=1, size="5").size == 5
+
+
+def test_a_set_that_is_too_small_for_the_default_gives_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ITERANT_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sample = Subject(small_net("chess", "dt"), iterant.task("chess"), "c")
+    assert iterant.analyze(sample, "clean", count=1, max_steps=1).size == (0, 1600)
 
 
 def test_progress_goes_from_nothing_to_all() -> None:

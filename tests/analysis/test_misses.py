@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from exact import exact_prefix_sums
 from torch import Tensor
 
 from iterant.analysis import misses as module
 from iterant.analysis.misses import near_misses
 from iterant.errors import UsageError
+from iterant.tasks.chess import Chess
 from iterant.tasks.mazes import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch
 
 TASK = Mazes()
 BATCH = TASK.sample(10, size=5, seed=1)
@@ -81,9 +82,47 @@ def test_broken_features_are_counted() -> None:
     assert torch.equal(seen.broken, broken)
 
 
-def test_a_task_without_ways_is_refused() -> None:
+def test_of_a_task_without_ways_only_positions_are_told() -> None:
     task = PrefixSums()
-    with pytest.raises(UsageError, match=r"prefix-sums offers no misses\(\)"):
-        near_misses(exact_prefix_sums(), task, task.sample(2), steps=1)
+    batch = task.sample(3, size=8, seed=1)
+    answers = batch.targets.clone()
+    answers[1, :3] = 1 - answers[1, :3]
+    seen = near_misses(Reciting(answers), task, batch, steps=1)
+    assert seen.wrong.tolist() == [0, 3, 0]
+    assert seen.figures() == {"problems": 3, "failures": 1, "broken": 0,
+                              "problems by wrong positions": {"0": 2, "3": 1}}  # fmt: skip
+    assert list(seen.headline()) == ["problems", "failures", "wrong positions a failure (median)",
+                                     "NaN"]  # fmt: skip
+    (failure,) = seen.failures
+    assert "3 wrong" in failure.caption
+
+
+def test_a_chess_failure_is_drawn_as_an_answer_is() -> None:
+    task = Chess()
+    batch = task.sample(3, size=(0, 9), seed=1)
+    moved = batch.targets.roll(1, dims=2)
+    seen = near_misses(Reciting(moved), task, batch, steps=1)
+    assert seen.missed.all()
+    for number, failure in enumerate(seen.failures):
+        drawn = task.describe(batch, number, moved)
+        assert failure.arrows == drawn.arrows
+        assert failure.caption == drawn.caption
+        assert failure.caption.endswith(", wrong")
+        assert failure.title == f"{drawn.title}, problem {number}"
+
+
+def test_what_the_task_calls_solved_is_no_failure() -> None:
+    class Lenient(PrefixSums):
+        def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+            return (prediction == batch.targets).flatten(1)[:, -1]
+
+    task = Lenient()
+    batch = task.sample(2, size=4, seed=1)
+    answers = batch.targets.clone()
+    answers[0, 0], answers[1, 3] = 1 - answers[0, 0], 1 - answers[1, 3]
+    assert near_misses(Reciting(answers), task, batch, steps=1).wrong.tolist() == [0, 1]
+
+
+def test_no_iteration_is_no_answer() -> None:
     with pytest.raises(UsageError, match="at least 1 iteration, got 0"):
         near_misses(Reciting(BATCH.targets), TASK, BATCH, steps=0)
