@@ -64,17 +64,8 @@ def analyze(
     subjects = _named([subject_of(one, task=task, device=device, data=data) for one in given])
     shared = _one_task(subjects)
     wanted = _size(shared, size)
-    jobs, skipped = [], []
-    for word in words:
-        for subject in subjects:
-            strict = what is not None or after is not None
-            why = _unfit(subject, STUDIES[word], after, _steps(subject, max_steps), strict)
-            if why:
-                skipped.append(Skipped(subject.label, word, why))
-            else:
-                jobs.append((word, subject))
-    if not jobs:
-        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
+    strict = what is not None or after is not None
+    jobs, skipped = _jobs(words, subjects, after, max_steps, strict)
     batch = shared.sample(count, size=wanted, seed=seed)
     found = []
     for place, (word, subject) in enumerate(jobs):
@@ -108,6 +99,27 @@ def _words(what: str | Sequence[str] | None) -> list[str]:
         if word not in STUDIES:
             raise UnknownName(names.unknown("study", word, tuple(STUDIES)))
     return [word for word in STUDIES if word in asked]
+
+
+def _jobs(
+    words: list[str],
+    subjects: list[Subject],
+    after: int | None,
+    max_steps: int | None,
+    strict: bool,
+) -> tuple[list[tuple[str, Subject]], list[Skipped]]:
+    """Which study is made on which network, and what is skipped; one at least is made."""
+    jobs, skipped = [], []
+    for word in words:
+        for subject in subjects:
+            why = _unfit(subject, STUDIES[word], after, _steps(subject, max_steps), strict)
+            if why:
+                skipped.append(Skipped(subject.label, word, why))
+            else:
+                jobs.append((word, subject))
+    if not jobs:
+        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
+    return jobs, skipped
 
 
 def _named(subjects: list[Subject]) -> list[Subject]:

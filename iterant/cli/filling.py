@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iterant.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -26,17 +26,13 @@ def fill(
     screen: Console,
 ) -> bool:
     """Train and test what is missing; says whether it was made smaller."""
-    from iterant.cli.figures import duration
     from iterant.experiments.records import read_records
     from iterant.experiments.reproducing import (
-        SMALLER_TESTS,
         check_places,
         check_tests,
-        estimate,
         missing,
         produce,
         tested_enough,
-        told,
     )
     from iterant.training.start import use_device
     from iterant.training.stopping import seconds
@@ -55,20 +51,8 @@ def fill(
         return small
     check_tests(one, data)
     check_places(out, small)
-    screen.print(
-        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
-        f"about {duration(estimate(units))} on one H200"
-        + (f"; here they get {budget}" if budget else ""),
-        soft_wrap=True,
-    )
-    if small:
-        screen.print(
-            f"there is no GPU here, so everything is made smaller: {told(one)}; "
-            f"{100 * SMALLER_TESTS:g} % of every test set"
-            + (", each run as long as its share of the time" if budget else "")
-            + f"; such runs are kept in {out} and are no part of RESULTS.md",
-            soft_wrap=True,
-        )
+    for line in _promised(one, units, budget, out if small else None):
+        screen.print(line, soft_wrap=True)
     try:
         left = produce(
             one, units, out=out, device=device, budget=budget, small=small, data=data,
@@ -81,6 +65,27 @@ def fill(
         names = " ".join(unit.name for unit in left)
         screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
     return small
+
+
+def _promised(
+    one: Experiment, units: Sequence[Unit], budget: str | None, reduced: Path | None
+) -> Iterator[str]:
+    """What is going to be done, and how much smaller it is made where it goes to ``reduced``."""
+    from iterant.cli.figures import duration
+    from iterant.experiments.reproducing import SMALLER_TESTS, estimate, told
+
+    yield (
+        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
+        f"about {duration(estimate(units))} on one H200"
+        + (f"; here they get {budget}" if budget else "")
+    )
+    if reduced is not None:
+        yield (
+            f"there is no GPU here, so everything is made smaller: {told(one)}; "
+            f"{100 * SMALLER_TESTS:g} % of every test set"
+            + (", each run as long as its share of the time" if budget else "")
+            + f"; such runs are kept in {reduced} and are no part of RESULTS.md"
+        )
 
 
 def _count(

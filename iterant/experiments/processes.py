@@ -59,23 +59,13 @@ def in_processes(
             if not enough_time(unit, left):
                 left_over.append(unit)
                 continue
-            part = make_folder(runs) / f"{unit.name}.jsonl"
-            part.unlink(missing_ok=True)
-            given = {**how, "out": str(part), "runs": str(runs), "at_once": 1,
-                     "time_limit": None if limit is None else max(left, 1.0)}  # fmt: skip
-            process = multiprocessing.get_context("spawn").Process(target=alone, args=(unit, given))
-            process.start()
-            process.join(None if limit is None else max(limit - clock.elapsed, 0.0) + PATIENCE)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            found = read_lines(part) if part.exists() else []
+            found, code = _apart(unit, runs, None if limit is None else left, how)
             with writing:
                 for record in found:
                     keep(out, record)
             if not found:
                 left_over.append(unit)
-            say(f"{unit.name}: {'kept' if found else f'no record, exit code {process.exitcode}'}")
+            say(f"{unit.name}: {'kept' if found else f'no record, exit code {code}'}")
 
     threads = [threading.Thread(target=work) for _ in range(processes)]
     for thread in threads:
@@ -89,6 +79,26 @@ def in_processes(
             thread.join()
         raise
     return left_over
+
+
+def _apart(
+    unit: Unit, runs: PathLike, left: float | None, how: dict[str, Any]
+) -> tuple[list[dict[str, Any]], int | None]:
+    """The records of one unit made in a process of its own, and its exit code.
+
+    It is told how many seconds are left, and killed if it is still there long after them.
+    """
+    part = make_folder(runs) / f"{unit.name}.jsonl"
+    part.unlink(missing_ok=True)
+    given = {**how, "out": str(part), "runs": str(runs), "at_once": 1,
+             "time_limit": None if left is None else max(left, 1.0)}  # fmt: skip
+    process = multiprocessing.get_context("spawn").Process(target=alone, args=(unit, given))
+    process.start()
+    process.join(None if left is None else max(left, 0.0) + PATIENCE)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return read_lines(part) if part.exists() else [], process.exitcode
 
 
 def alone(unit: Unit, given: dict[str, Any]) -> None:
