@@ -15,11 +15,16 @@ from cyclopts import App, Parameter
 from iterant import names
 from iterant.cli.screen import console
 from iterant.cli.tasks import TaskName, task_of
+from iterant.cli.whole_numbers import parameters
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-bench = App(name="bench", help="Measure iterant beside the plain way of doing the same.")
+bench = App(
+    name="bench",
+    help="Measure iterant beside the plain way of doing the same.",
+    group_parameters=parameters(),
+)
 
 
 @bench.command

@@ -81,6 +81,8 @@ def usage(failure: CycloptsError) -> str:
     if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
         words = ", ".join(map(repr, failure.unused_tokens))
         return f"unexpected words: {words} (see {command} --help)"
+    if isinstance(failure.__cause__, IterantError):  # our own check of a value
+        return f"{failure.__cause__} (see {command} --help)"
     # With a suggestion there is no need for the list, which is cut short besides.
     text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", str(failure).strip())
     text = text.rstrip(".")

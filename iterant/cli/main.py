@@ -29,6 +29,7 @@ from iterant.cli.sample import sample
 from iterant.cli.solve import solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
+from iterant.cli.whole_numbers import parameters
 
 app = App(
     name="iterant",
@@ -41,6 +42,7 @@ app = App(
   iterant COMMAND --help             examples, and every option""",
     version=lambda: version("iterant"),
     help_format="plaintext",
+    group_parameters=parameters(),
     # Failures are ours to print: one line, whoever found them.
     print_error=False,
     exit_on_error=False,

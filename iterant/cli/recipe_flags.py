@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
+from iterant.cli.whole_numbers import parameters
 from iterant.training.recipe import Recipe
 
 _NO_FLAG = {"notes"}
@@ -93,7 +94,7 @@ def _parameter(place: int, field: RecipeField) -> inspect.Parameter:
     several = "tuple" in str(kind)
     about = Parameter(
         help=field.words,
-        group=Group(field.section, sort_key=place),
+        group=parameters(field.section, place),
         consume_multiple=1 if several else False,
         negative="" if several else None,
     )

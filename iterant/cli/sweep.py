@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from iterant.cli.screen import console
+from iterant.cli.whole_numbers import parameters
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ sweep = App(
     name="sweep",
     usage="Usage: iterant sweep FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR",
     help="Carry out many runs from one file, here or on a cluster; again to go on or to extend.",
+    group_parameters=parameters(),
 )
 
 Flag = Parameter(negative="", show_default=False)

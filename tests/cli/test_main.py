@@ -49,6 +49,23 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert loaded.isdisjoint({"torch", "numpy", "matplotlib", "chess"})
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("solve prefix-sums --seed 1.5", "--seed takes a whole number, got 1.5 (see iterant solve"),
+        ("train mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0 (see iterant"),
+        ("train mazes --milestones 1 1.5 --show", "--milestones takes a whole number, got 1.5"),
+        ("bench train --rounds=.5", "--rounds takes a whole number, got .5 (see iterant bench"),
+        ("sweep x.toml --at-once 2.5", "--at-once takes a whole number, got 2.5"),
+    ],
+)
+def test_a_fraction_is_not_rounded(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(words.split()) == 2
+    assert capsys.readouterr().err.startswith(f"iterant: error: {said}")
+
+
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(["--help"]) == 0
     shown = capsys.readouterr().out
