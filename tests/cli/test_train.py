@@ -79,9 +79,7 @@ def test_every_field_is_a_flag(name: str, capsys: Captured) -> None:
     assert made[name] == wanted != before
 
 
-def test_flags_take_their_words_and_sections_from_the_recipe(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_have_the_recipes_words(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # a long name folds, and stands amid the words beside it
     _, output, _ = command(capsys, "--help")
     text = " ".join(output.replace("│", " ").split())
