@@ -25,6 +25,9 @@ from iterant.zoo.loading import folder_of
 
 CARD = "CARD.md"
 
+_HEADINGS = ("size", "problems", "seed", "iterations", "wholly right (95 % interval)",
+             "after twice as many")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -138,6 +141,8 @@ def written(made: Card) -> str:
             f"- **Figures from**: {_files(made.results)}",
             *(f"- {note}" for note in made.notes),
             "",
+            "Tested without a filter, after a fixed number of iterations; the seed is the test's:",
+            "",
             *_table(made.figures),
             *(_before(made.earlier) if made.earlier else ()),
             "",
@@ -156,10 +161,10 @@ def _before(earlier: Earlier) -> list[str]:
 def _table(figures: Mapping[Size, Figure]) -> list[str]:
     """A row a size, the easiest first."""
     return [
-        "| size | problems | iterations | wholly right (95 % interval) | after twice as many |",
-        "|---|---|---|---|---|",
+        f"| {' | '.join(_HEADINGS)} |",
+        "|---" * len(_HEADINGS) + "|",
         *(
-            f"| {size_text(size)} | {figure.problems:,} | {figure.iterations:,} |"
+            f"| {size_text(size)} | {figure.problems:,} | {figure.seed} | {figure.iterations:,} |"
             f" {_percent(figure)} |"
             f" {'not measured' if figure.twice is None else f'{figure.twice:,}'} |"
             for size, figure in sorted(figures.items(), key=_easiest_first)
