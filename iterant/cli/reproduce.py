@@ -69,12 +69,15 @@ def reproduce(
     from iterant.experiments.counts import Counts, read_counts
     from iterant.experiments.drawing import save_by_time, save_figure
     from iterant.experiments.timed import read_timed
+    from iterant.runs.places import check_place
 
     screen = console()
     if sum((name is not None, list_, all_)) != 1:
         raise UsageError("give the name of a table or figure, --list, or --all")
     if write is not None and not all_:
         raise UsageError("--write goes with --all; a single table is printed")
+    if write is not None:
+        check_place(write)
     if seeds is not None and seeds < 1:
         raise UsageError(f"at least one seed is needed, got {seeds}")
     training = train or budget is not None

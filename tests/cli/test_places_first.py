@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ COMMANDS = [
     ["bench", "train", "--out", BELOW_A_FILE],
     ["bench", "evaluate", "--out", BELOW_A_FILE],
     ["bench", "scale", "--out", BELOW_A_FILE],
+    ["reproduce", "--all", "--write", f"{BELOW_A_FILE}/R.md"],
+    ["reproduce", "--all", "--write", "."],
     ["sample", "mazes", "--save", f"{BELOW_A_FILE}/a.png"],
     ["solve", "mazes", "--save", f"{BELOW_A_FILE}/a.gif"],
     ["sweep", "study.toml", "--results", BELOW_A_FILE],
@@ -59,6 +62,6 @@ def test_places_are_looked_at_first(
     said = capsys.readouterr().err
     assert said.startswith("iterant: error: ")
     assert said.count("\n") == 1
-    assert "is no folder" in said or "there is no folder" in said or "no name" in said
+    assert re.search("is no folder|there is no folder|no name|it is a folder", said)
     assert ended.value.code == 2
     assert sorted(Path().iterdir()) == before

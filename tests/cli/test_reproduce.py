@@ -191,7 +191,7 @@ def test_a_page_that_cannot_be_written_leaves_the_pictures_alone(
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     words = ("--all", "--results", tmp_path, "--write", tmp_path / "nowhere" / "R.md")
-    text = said(capsys, *words, code=1)
+    text = said(capsys, *words, code=2)
     assert "cannot write" in text
     assert text.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
