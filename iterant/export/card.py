@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from iterant import names
@@ -18,6 +19,15 @@ _RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precis
 def card(source: Source) -> str:
     """The text of ``README.md``: a header that the hub reads, then prose."""
     return "\n".join([*_header(source), "", *_what(source), "", *_use(source), *_training(source)])
+
+
+def pictures(source: Source) -> list[Path]:
+    """The files that the card of a shipped network shows; nothing from outside its folder."""
+    if source.folder is None or "card" not in source.about:
+        return []
+    named = shipped_card(str(source.folder)).pictures
+    found = [source.folder / name for name in named if Path(name).name == name]
+    return [path for path in found if path.is_file()]
 
 
 def _header(source: Source) -> list[str]:

@@ -4,6 +4,7 @@
     >>> net = iterant.load("m0-hub")            # the same network
 
     README.md           the model card: what it is, what it was trained on, how to use it
+    *.png               what the card of a shipped network shows
     config.json         the network's description, and the checksum of the weights
     model.safetensors   the weights
 
@@ -19,7 +20,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-from iterant.export.card import card
+from iterant.export.card import card, pictures
 from iterant.export.source import Source, open_source
 from iterant.runs import write_atomic, write_json
 from iterant.runs.files import make_folder
@@ -47,6 +48,8 @@ def export_hub(
     data = save(tensors, metadata={"format": "pt"})
     write_atomic(folder / WEIGHTS, data)
     write_atomic(folder / "README.md", card(given).encode())
+    for picture in pictures(given):
+        write_atomic(folder / picture.name, picture.read_bytes())
     listed = {
         "file": WEIGHTS,
         "bytes": len(data),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import iterant
 from iterant.errors import RunError, UsageError
 from iterant.export import export_hub, open_source
 from iterant.nets import LocalRuleConfig, build
-from iterant.runs import RunFolder, save_weights
+from iterant.runs import RunFolder, read_weights, save_weights
+from iterant.zoo.loading import folder_of
 
 RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")
 
@@ -99,3 +101,21 @@ def test_damage_and_taken_folders_are_refused(tmp_path: Path, run: Path) -> None
     weights.write_bytes(data)
     with pytest.raises(RunError, match="checksum"):
         iterant.load(folder)
+
+
+def test_pictures_of_a_shipped_card_come_along(tmp_path: Path) -> None:
+    folder = export_hub("mazes", tmp_path / "hub")
+    shown = set(re.findall(r"]\(([^)]*\.png)\)", (folder / "README.md").read_text()))
+    assert shown == {path.name for path in folder.glob("*.png")}
+    assert shown
+
+
+def test_a_card_shows_nothing_from_outside_its_folder(tmp_path: Path) -> None:
+    config, tensors = read_weights(folder_of("mazes"))
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"not yours")
+    described = {key: config[key] for key in ("kind", "config", "task", "card")}
+    described["card"] = {**config["card"], "pictures": {"../secret.png": "a", str(secret): "b"}}
+    save_weights(tmp_path / "w", described, tensors)
+    folder = export_hub(tmp_path / "w", tmp_path / "hub")
+    assert not list(folder.rglob("*.png"))
