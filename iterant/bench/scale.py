@@ -26,8 +26,9 @@ from iterant import names
 from iterant.errors import RunError, UsageError
 from iterant.nets import parameter_count
 from iterant.training.crew import Crew, Joined
+from iterant.training.keeping import Keeping
 from iterant.training.learner import Learner
-from iterant.training.loop import Keeping, Loop
+from iterant.training.loop import Loop
 from iterant.training.parts import network_of
 from iterant.training.problems import Problems
 from iterant.training.progress import Silent

@@ -29,7 +29,7 @@ from iterant.runs import RunFolder
 from iterant.runs.files import PathLike
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
-from iterant.training.loop import Keeping
+from iterant.training.keeping import Keeping
 from iterant.training.problems import Problems
 from iterant.training.recipe import Recipe
 from iterant.training.seeds import on_stream, own_stream

@@ -12,20 +12,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from iterant import names
-from iterant.errors import RunError, TrainingStopped, UsageError
+from iterant.errors import RunError, TrainingStopped
 from iterant.runs import RunFolder
-from iterant.runs.shards import SMALLEST_SHARD_MB
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
+from iterant.training.keeping import Keeping, or_null
 from iterant.training.learner import Learner
 from iterant.training.moments import Moment, Order
-from iterant.training.parts import rate_factor
+from iterant.training.parts import network_of, rate_factor
 from iterant.training.pool import ReplayPool
 from iterant.training.problems import Problems
 from iterant.training.progress import Report, Reporter
@@ -37,23 +37,8 @@ _LOOKS = 20
 """How often the loss is read within an epoch (reading waits for the device)."""
 _APART = 20
 """Updates from one look to the next on a GPU, at least: a look empties the queue of its work."""
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """How checkpoints are written."""
-
-    shard_mb: float | None = None
-    """Largest size of a file, in millions of bytes"""
-    pool: bool = True
-    """Whether the replay pool is part of them; without it a resumed run differs"""
-
-    def __post_init__(self) -> None:
-        """Refuse a size now rather than at the first checkpoint."""
-        if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
-            raise UsageError(
-                f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
-            )
+_TRIES, _ENOUGH = 3, 1000
+"""How often a run begins, and how many updates it has had, before it is given up as stuck."""
 
 
 class Loop:
@@ -74,6 +59,7 @@ class Loop:
     ) -> None:
         """Everything a run needs; only the crew's first process has a folder."""
         self.recipe, self.seed, self.learner, self.problems = recipe, seed, learner, problems
+        self.spec, self.tries = task.spec, 1
         self.folder, self.reporter, self.keeping, self.crew = folder, reporter, keeping, crew
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
@@ -188,12 +174,37 @@ class Loop:
             self.watched |= watched.keys()
             fresh |= watched
         self._keep_best(epoch, fresh)
+        if final and self._failed(fresh):
+            self._begin_again(fresh)
+            return
         if fresh and self.shown is not None:
             self.reporter.show(replace(self.shown, figures=dict(self.figures),
                                        monitoring=tuple(sorted(self.watched)),
                                        fresh=tuple(fresh)))  # fmt: skip
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
+
+    def _failed(self, fresh: Figures) -> bool:
+        """Whether the run ends below what its recipe asks for, and may try again; all agree."""
+        reached = fresh.get("validation", math.inf)
+        low = self.crew.agree(reached < self.recipe.again_below)
+        return low and self.tries < _TRIES and self.total >= _ENOUGH
+
+    def _begin_again(self, fresh: Figures) -> None:
+        """Train from the beginning with other weights; problems and noise are the same."""
+        reached, asked = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
+        self.reporter.note(f"validation {reached:.2f} % at the end, {asked:g} % wanted: begins "
+                           f"again, other weights, try {self.tries + 1} of {_TRIES}")  # fmt: skip
+        seed = Moment(self.seed, self.tries).whole(0, 2**31 - 1, "weights")
+        net, _ = network_of(self.recipe, self.spec, seed)
+        self.learner = Learner(net, self.recipe, self.learner.device, self.crew)
+        self.tries += 1
+        self.guard = Guard(forgiving=self.learner.scaling is not None)
+        self.losses, self.read = [], []
+        self.save()
+        if self.folder is not None:
+            self.folder.rewind_metrics(0)
+        self._log({"kind": "again", "try": self.tries, "figures": fresh})
 
     def _judge(self, kind: str, look: Callable[[Any], Figures]) -> Figures:
         """Figures of the network to be judged; the first process looks, the others wait."""
@@ -232,8 +243,8 @@ class Loop:
         self.folder.save(
             "last",
             self.learner.tensors(pool=self.keeping.pool),
-            {"step": self.update, "seed": self.seed, "best": self.best,
-             "figures": {name: _number(value) for name, value in self.figures.items()},
+            {"step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
+             "figures": {name: or_null(value) for name, value in self.figures.items()},
              "watched": sorted(self.watched), "losses": self.read,
              "first_loss": self.guard.first, "losses_above": self.guard.above,
              "pool": self.keeping.pool or not isinstance(self.learner.objective, ReplayPool)},
@@ -268,6 +279,7 @@ class Loop:
     def _take_over(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         self.learner.restore(tensors, metadata["step"])
         self.best, self.watched = dict(metadata["best"]), set(metadata["watched"])
+        self.tries = metadata.get("tries", 1)
         self.figures = {
             name: math.nan if value is None else value
             for name, value in metadata["figures"].items()
@@ -285,8 +297,3 @@ class Loop:
         if self.folder is not None:
             epoch = self.update / self.per_epoch
             self.folder.log({"step": self.update, "epoch": round(epoch, 4), **record})
-
-
-def _number(value: float) -> float | None:
-    """The value as a checkpoint's metadata holds it: features that explode have no figures."""
-    return value if math.isfinite(value) else None

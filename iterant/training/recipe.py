@@ -142,6 +142,8 @@ class Recipe:
     # Watching
     validate_every: int = 1
     """Epochs between validations, which also choose the best checkpoint"""
+    again_below: float = 0.0
+    """A run of 1,000 updates or more that validates lower at its end trains again, twice at most"""
     choose: str = "validation"
     """What chooses the best weights: validation, or watch (the accuracy on larger problems)"""
     watch_every: int = 5
@@ -198,7 +200,7 @@ _WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every
 _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
            "pool_stay": (0, 1), "pool_swap": (0, 1), "places": (0, 1),
            "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
-           "beta2": (0, 0.99999)}  # fmt: skip
+           "beta2": (0, 0.99999), "again_below": (0, 1)}  # fmt: skip
 
 
 def _check(recipe: Recipe) -> None:
@@ -224,6 +226,8 @@ def _check(recipe: Recipe) -> None:
     for field in fields(recipe):
         if field.type == "bool" and not isinstance(value := getattr(recipe, field.name), bool):
             raise RecipeError(f"{field.name} must be true or false, got {value!r}")
+    if recipe.again_below and not recipe.validation:
+        raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
     _check_lists(recipe)
     for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
         word, words = getattr(recipe, kind), names.known(kind)

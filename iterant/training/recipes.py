@@ -127,7 +127,7 @@ _BEST: dict[str, Fields] = {
         "pool_longest": 12, "pool_hard": True, "optimizer": "adam", "rate": 8e-3,
         "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6, "validate_every": 6,
-        "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
+        "again_below": 0.99, "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
     },
     "chess": {
         "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,

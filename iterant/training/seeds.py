@@ -27,7 +27,7 @@ from iterant.runs.places import check_folder
 from iterant.tasks.chance import check_seed
 from iterant.tasks.protocol import Task
 from iterant.training.crew import Crew
-from iterant.training.loop import Keeping
+from iterant.training.keeping import Keeping
 from iterant.training.problems import Problems
 from iterant.training.progress import Reporter, Silent
 from iterant.training.recipe import Recipe

@@ -24,8 +24,9 @@ from iterant.tasks.protocol import Task
 from iterant.training.branching import take_over
 from iterant.training.crew import Crew, join
 from iterant.training.devices import device_of
+from iterant.training.keeping import Keeping
 from iterant.training.learner import Learner
-from iterant.training.loop import Keeping, Loop
+from iterant.training.loop import Loop
 from iterant.training.parts import network_of
 from iterant.training.pool import ReplayPool
 from iterant.training.problems import Problems

@@ -27,7 +27,8 @@ OTHER: dict[str, Any] = {
     "throttle": True, "momentum": 0.8, "beta2": 0.95, "weight_decay": 0.0, "clip": 2.0,
     "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1, "warmup_updates": 7,
     "schedule": "cosine", "hold": 0.5, "milestones": (2,), "decay": 0.5, "validate_every": 2,
-    "choose": "watch", "watch_every": 0, "watch_count": 7, "checkpoint_every": 4,
+    "again_below": 0.9, "choose": "watch", "watch_every": 0, "watch_count": 7,
+    "checkpoint_every": 4,
     "precision": "bf16", "notes": ("why",),
 }  # fmt: skip
 """Another value for every field."""
@@ -81,6 +82,7 @@ BAD: dict[str, list[Any]] = {
     "pool_shake_varied": [0.5, None],
     "pool_longest": [0, 1.5],
     "pool_hard": [1, None],
+    "again_below": [-0.1, 1.1, None],
     "choose": ["test", None],
     "warmup_updates": [-1, 0.5],
     "alpha": [-0.1, 1.1, float("nan"), "half", None, True],

@@ -1,0 +1,110 @@
+"""A run that does not fit its own problems begins again, and is otherwise like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import Listener, assert_equal, begin, metrics, stopping_at
+
+from iterant.errors import RecipeError
+from iterant.training import loop as loops
+from iterant.training import train
+from iterant.training.recipe import Recipe
+from iterant.training.watching import Watcher
+
+ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
+
+
+@pytest.fixture(autouse=True)
+def short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_ENOUGH", 12)
+
+
+def validating(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
+    """Let validations, one after the other, find this."""
+    found: Iterator[float] = iter(accuracies)
+    monkeypatch.setattr(Watcher, "validate", lambda *_: {"validation": next(found)})
+
+
+def test_it_begins_again_with_other_weights_until_it_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Listener()
+    validating(monkeypatch, 0.2, 0.9)
+    run = begin(tmp_path / "again", **ASKED, reporter=listener)
+    assert run.state == "finished"
+    (note,) = [text for text in listener.notes if "again" in text]
+    assert "validation 20.00 % at the end, 90 % wanted" in note
+    weights, about = run.load("last")
+    assert (about["tries"], about["step"]) == (2, 12)
+    assert run.status.best == {"validation": 0.9, "epoch": 3, "step": 12}
+    first, *others = metrics(run)
+    assert (first["kind"], first["try"], first["figures"]["validation"]) == ("again", 2, 0.2)
+    assert [record["step"] for record in others if record["kind"] == "train"] == [*range(1, 13)]
+    validating(monkeypatch, 0.9)
+    straight, said = begin(tmp_path / "straight", **ASKED).load("last")
+    assert said["tries"] == 1
+    assert any(not torch.equal(weights[name], straight[name]) for name in straight)
+
+
+def test_after_three_tries_it_ends_with_the_best_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validating(monkeypatch, 0.1, 0.3, 0.2)
+    run = begin(tmp_path / "run", **ASKED)
+    assert (run.state, run.load("last")[1]["tries"]) == ("finished", 3)
+    assert run.status.best["validation"] == 0.3
+
+
+@pytest.mark.parametrize("stop", [2, 11])
+def test_stopped_in_its_second_try_it_goes_on_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    validating(monkeypatch, 0.2, 0.95)
+    unbroken = begin(tmp_path / "unbroken", "best", **ASKED, choose="validation")
+    validating(monkeypatch, 0.2, 0.95)
+    original = loops.Loop._begin_again
+
+    def then_stop(loop: loops.Loop, fresh: dict[str, float]) -> None:
+        original(loop, fresh)
+        stopping_at(monkeypatch, stop)
+
+    monkeypatch.setattr(loops.Loop, "_begin_again", then_stop)
+    broken = begin(tmp_path / "broken", "best", **ASKED, choose="validation")
+    assert (broken.state, broken.status.step) == ("stopped", stop)
+    stopping_at(monkeypatch, None)
+    assert_equal(unbroken, train(resume=broken.path, device="cpu"))
+
+
+def test_killed_as_it_begins_again_it_begins_the_second_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validating(monkeypatch, 0.2, 0.95)
+    unbroken = begin(tmp_path / "unbroken", **ASKED)
+    validating(monkeypatch, 0.2, 0.95)
+    with monkeypatch.context() as patch:
+        patch.setattr("iterant.runs.RunFolder.rewind_metrics", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            begin(tmp_path / "killed", **ASKED)
+    killed = train(resume=tmp_path / "killed", device="cpu")
+    assert killed.load("last")[1] == unbroken.load("last")[1]
+    for name, value in unbroken.load("last")[0].items():
+        assert torch.equal(value, killed.load("last")[0][name]), name
+
+
+def test_short_runs_and_those_that_nothing_is_asked_of_begin_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validating(monkeypatch, 0.2, 0.2)
+    assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
+    monkeypatch.setattr(loops, "_ENOUGH", 13)
+    assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
+
+
+def test_what_is_never_validated_cannot_be_asked_for() -> None:
+    with pytest.raises(RecipeError, match="again_below must be 0"):
+        Recipe(validation=0.0, again_below=0.5)
