@@ -72,6 +72,9 @@ def test_a_run_killed_ten_times_equals_the_unbroken_one(tmp_path: Path) -> None:
         if look["there"]:
             # Four updates an epoch, a checkpoint every second one.
             assert look["reached"] - look["last"] <= 8, look
-            assert look["state"] == ("interrupted" if look["killed"] else "finished"), look
+            early = {"created"} if look["reached"] == 0 else set()  # before its first update
+            assert look["state"] in ({"interrupted"} | early if look["killed"] else {"finished"}), (
+                look
+            )
     whole = begin(tmp_path / "whole", "pool", **changes)
     assert_equal(RunFolder.open(tmp_path / "run"), whole)
