@@ -20,7 +20,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
-from iterant.experiments.older import has_changed
+from iterant.experiments.older import has_changed, validations
 from iterant.experiments.statistics import Summary, summary
 from iterant.runs import read_result
 from iterant.runs.files import PathLike, shown
@@ -125,7 +125,7 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
         return
     if model not in MODELS:
         raise RunError(f"{shown(file)} is of the model {model!r}, which there is not; correct it")
-    older = has_changed(model, figures.get("recipe"))
+    older = has_changed(model, figures.get("recipe"), validations(figures.get("seeds")))
     for seed, size, test in _tests(result, file):
         wrong = [name for name in _WHOLE if type(test.get(name)) is not int or test[name] < 0]
         if wrong or not max(test["solved"], test["solved at twice"]) <= test["problems"] > 0:

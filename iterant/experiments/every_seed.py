@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.experiments.damage import as_written
-from iterant.experiments.older import has_changed
+from iterant.experiments.older import has_changed, validations
 from iterant.experiments.paper import PEAKS
 from iterant.experiments.statistics import Value, summary, verdict
 from iterant.runs import read_result
@@ -24,6 +24,8 @@ RESULTS = {
     "best-prefix-sums-h200": "sums-ours",
     "best-mazes-h200": "mazes-ours",
     "best-mazes-more-h200": "mazes-ours",
+    "best-mazes-two-epochs-h200": "mazes-ours",
+    "best-mazes-two-epochs-more-h200": "mazes-ours",
     "best-mazes-walls-shaken-h200": "mazes-ours",
 }
 """Results with a part for every seed, whose tests are named SIZE:PROBLEMS:ITERATIONS, by model."""
@@ -60,7 +62,8 @@ def every_seed_section(folder: PathLike) -> str:
 def _remarks(file: Path, model: str) -> Iterator[str]:
     """What has to be known of a result: where it came from, and whether its recipe is the last."""
     figures = read_result(file)["figures"]
-    older = "by an older recipe" if has_changed(model, figures.get("recipe")) else ""
+    reached = validations(figures["seeds"])
+    older = "by an older recipe" if has_changed(model, figures.get("recipe"), reached) else ""
     if told := [text for text in (older, figures.get("provenance", "")) if text]:
         yield f"- {file.stem}: {'; '.join(told)}."
 

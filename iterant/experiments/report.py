@@ -170,7 +170,11 @@ def by_older_recipes(records: Records) -> list[str]:
     found = [
         record.model
         for record in records.all
-        if has_changed(record.model, record.figures["training"].get("recipe"))
+        if has_changed(
+            record.model,
+            record.figures["training"].get("recipe"),
+            [record.figures["training"].get("best", {}).get("validation")],
+        )
     ]
     return list(dict.fromkeys(found))
 
