@@ -171,5 +171,5 @@ def task(word: str, **options: Any) -> Task:
     wanted = [name for name in vars(protocol) if not name.startswith("_")]
     missing = ", ".join(name for name in wanted if not hasattr(ready, name))
     if missing:
-        raise UsageError(f"{word!r} is no task: it lacks {missing}; add them or choose another")
+        raise UsageError(f"{word!r} is no task: it lacks {missing}; add that or choose another")
     return ready
