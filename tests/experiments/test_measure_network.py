@@ -82,3 +82,40 @@ def small_mazes() -> Any:
 
 def test_the_seed_of_shipped_weights_is_that_of_their_card(script: Any) -> None:
     assert script.seed_of("mazes") == 0
+
+
+def test_what_was_lost_on_the_way_is_named_and_drawn(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(
+        script, "save_png", lambda what, path, scale: drawn.update({path.name: (what, scale)})
+    )
+    task = iterant.names.task("prefix-sums")
+    batch = task.sample(3, size=8, seed=1)
+    lapse = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
+    far = script.Far(
+        problems=3, steps=10, solved=2, solved_at_twice=2, wrong=[1],
+        more={"lapses": [lapse]}, prediction=1 - batch.targets,
+    )  # fmt: skip
+    script.draw_failures(task, batch, far, tmp_path / "new", "8")
+    captions = {name: what.caption for name, (what, _) in drawn.items()}
+    assert captions == {
+        "failure-8-1.png": "8 bits, 8 wrong after 20 iterations",
+        "failure-8-2.png": "8 bits, 8 wrong after 6 iterations; wholly right after 4",
+    }
+    script.draw_failures(task, batch, script.Far(3, 10, 3, 3, []), tmp_path / "none", "8")
+    assert len(drawn) == 2, "answers that were not kept are not drawn"
+
+
+def test_every_iteration_is_judged_where_asked(
+    script: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [str(run), "mazes", "9:2:2", "--every", "--portion", "1", "--results", str(tmp_path),
+             "--pictures", str(tmp_path), "--name", "every"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["measure-network", *words])
+    script.main()
+    found = read_result(tmp_path / "every.json")["figures"]["size 9"]
+    assert (found["lost on the way"], found["wrong"]) == (0, [0, 1])
+    assert "after every iteration" in found["thinking"]
+    assert (tmp_path / "failure-9-0.png").is_file()
