@@ -41,6 +41,8 @@ class Stored:
     def __init__(self, data: str | Path, channels: int) -> None:
         """Look for sets of problems with that many channels in `data` and the folders in it."""
         self.data = Path(data)
+        if not self.data.is_dir():
+            raise DataError(f"there is no folder {str(data)!r}; check the path")
         found = [open_set(folder) for folder in _folders(self.data)]
         self._sets = [each for each in found if each.channels == channels]
         if not self._sets:

@@ -244,8 +244,15 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(DataError, match=r"inputs\.npy"):
             read_easy_to_hard(path)
-        with pytest.raises(DataError, match="channels"):
-            Mazes(data=path)
+    with pytest.raises(DataError, match="channels"):
+        Mazes(data=tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name in ("nowhere", "file"):
+        with pytest.raises(DataError, match=rf"there is no folder '.*{name}'; check the path"):
+            Mazes(data=tmp_path / name)
 
 
 def test_a_failed_write_leaves_the_old_file(
