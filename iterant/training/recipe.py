@@ -289,7 +289,8 @@ def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     try:
         changes = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise RecipeError(f"cannot read the recipe file {path}: {error.strerror}") from error
+        named, why = path.name or path, error.strerror
+        raise RecipeError(f"cannot read the recipe file {named}: {why}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
     return base.changed(**changes)

@@ -134,6 +134,10 @@ def test_no_field_takes_anything(name: str) -> None:
 
 
 class TestFiles:
+    def test_a_folder(self) -> None:
+        with pytest.raises(RecipeError, match=r"cannot read the recipe file \.: "):
+            recipe_from_file(Path(), Recipe())
+
     def test_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(RecipeError, match=r"cannot read the recipe file none\.toml"):
             recipe_from_file(tmp_path / "none.toml", Recipe())
