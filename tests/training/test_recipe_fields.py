@@ -134,7 +134,7 @@ def test_no_field_takes_anything(name: str) -> None:
 
 
 class TestFiles:
-    def test_a_folder(self) -> None:
+    def test_this_folder(self) -> None:
         with pytest.raises(RecipeError, match=r"cannot read the recipe file \.: "):
             recipe_from_file(Path(), Recipe())
 
