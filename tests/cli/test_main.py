@@ -74,10 +74,10 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["solve", "train", "evaluate", "import", "sweep", "data"])
+@pytest.mark.usefixtures("wide_screen")
 def test_help_begins_with_examples_that_are_right(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
     assert code_of([name, "--help"]) == 0
     shown = capsys.readouterr().out
     before = shown.partition("╭")[0].splitlines()[1:]

@@ -79,8 +79,8 @@ def test_every_field_is_a_flag(name: str, capsys: Captured) -> None:
     assert made[name] == wanted != before
 
 
-def test_flags_have_the_recipes_words(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # a long name folds, and stands amid the words beside it
+@pytest.mark.usefixtures("wide_screen")
+def test_flags_have_the_recipes_words(capsys: Captured) -> None:
     _, output, _ = command(capsys, "--help")
     text = " ".join(output.replace("│", " ").split())
     places = []

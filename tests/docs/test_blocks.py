@@ -80,14 +80,16 @@ def provide(path: str, task: str) -> None:
         iterant.train(task, out=path)
 
 
-def provide_drawings(words: list[str]) -> None:
-    """Mazes in the files that a page speaks of, as a reader would have them."""
+def provide_problems(words: list[str]) -> None:
+    """Mazes and positions in the files that a page speaks of, as a reader would have them."""
     task = iterant.task("mazes")
     maze = task.sample(1, size=9, seed=1)
     asked = replace(maze, targets=torch.full_like(maze.targets, -1))  # without the answer
     for before, word in pairwise(words):
         if word.endswith(".png") and not before.startswith("--") and not Path(word).exists():
             draw.save_png(task.describe(asked), word)
+        if word.endswith(".epd"):
+            Path(word).write_text("6k1/5ppp/8/8/8/8/8/K2R4 w - - bm Rd8#; id 1;\n", "utf-8")
 
 
 def try_python(block: md.Block, page: Path, space: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ def try_command(words: list[str], *, only_parsed: bool) -> None:
         app.parse_args(rest, print_error=False, exit_on_error=False)
         if tiny is not None and not only_parsed:
             make_room(tiny[tiny.index("--out") + 1] if "--out" in tiny else None)
-            provide_drawings(tiny)
+            provide_problems(tiny)
             with pytest.raises(SystemExit) as ended:
                 run(tiny)
             assert ended.value.code == 0, " ".join(["iterant", *tiny])
