@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from rich.console import Console, ConsoleDimensions
 
 # Derandomised, so that a failure seen once is seen by everyone; no deadline, because machines
 # differ and no test asserts a time.
@@ -56,3 +57,9 @@ def no_global_randomness() -> Iterator[None]:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Begun in the background of a shell, a process ignores what tests of interruption send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 columns, whatever console a command has made before: nothing is folded."""
+    monkeypatch.setattr(Console, "size", property(lambda _: ConsoleDimensions(200, 50)))
