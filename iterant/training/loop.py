@@ -1,7 +1,6 @@
 """The loop of a run: updates, validation, checkpoints, and every way of ending well.
 
     >>> run = train("prefix-sums", recipe="quick", seed=0, out="runs/s0")
-    >>> net = iterant.load(run.path)
 
 Whatever decides an update is a function of the recipe, the seed and the update's number, so that a
 run resumed from a checkpoint goes on as if it had never stopped: bit for bit on the CPU.
@@ -100,6 +99,8 @@ class Loop:
                 self._look(clock)
             if place == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
+                if not self.update:  # begun again
+                    self.seen, self.since = 0, clock.elapsed
             clock.took(clock.elapsed - begun)
             yield
         if self.saved != self.update:
