@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from iterant.errors import NetError
 from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, Shares
+from iterant.nets.messages import Layers, sums_of_others
 
 
 class Grouped(nn.Module):
@@ -34,22 +34,16 @@ class Grouped(nn.Module):
         config = net.config
         self.config, self.readout, self.plain = config, net.readout, net.written_out()
         self.sides = 2 * config.dims
-        self.state = Shares.of(config.width, self.sides, OWN_WIDTH)
-        self.hidden = Shares.of(config.hidden, self.sides, OWN_HIDDEN)
-        sight, mix, bias = (net.sight.weight, net.mix.weight, net.mix.bias)
-        if bias is None:
-            raise TypeError("the mixing layer of a local rule has a bias")
-        # What the neighbour on side 1 tells stands where its messages for side 0 do.
-        heard = [2 * config.width + number for number in self.state.of_side(0)]
-        one = list(self.hidden.of_side(0))
-        own = list(range(self.hidden.own))
+        layers = Layers.of(net)
+        self.state, self.hidden = layers.state, layers.hidden
+
+        def kernel(weights: Tensor, sides: int = 1) -> Tensor:
+            return weights.repeat(sides, 1).view(-1, weights.shape[1], *[1] * config.dims)
+
         keep = {
-            "tells": sight[one][:, heard].repeat(self.sides, *[1] * (sight.dim() - 1)),
-            "keeps": sight[own][:, heard],
-            "told": torch.cat([mix[list(self.state.of_side(side))][:, list(
-                self.hidden.of_side(side))] for side in range(self.sides)]),
-            "kept": mix[: self.state.own][:, own],
-            "bias": bias,
+            "tells": kernel(layers.tells, self.sides), "keeps": kernel(layers.keeps),
+            "told": kernel(layers.told, self.sides), "kept": kernel(layers.kept),
+            "bias": torch.cat([layers.own_bias, layers.bias.repeat(self.sides)]),
         }  # fmt: skip
         for name, weights in keep.items():
             self.register_buffer(name, weights.detach().clone())
@@ -73,10 +67,7 @@ class Grouped(nn.Module):
         if memory is None:
             raise NetError("a local rule recalls the problem at every iteration")
         heard = self._heard(features * memory[:, -1:] if self.config.masked else features)
-        others = []
-        for side in range(self.sides):
-            rest = [told for at, told in enumerate(heard) if at != side]
-            others.append(sum(rest[1:], rest[0]))
+        others = sums_of_others(heard)
         conv = functional.conv2d if self.config.dims == 2 else functional.conv1d
         all_told = others[0] + heard[0]
         own, end = self.hidden.own, self.config.hidden

@@ -16,7 +16,7 @@ Shapes: W width, H hidden, C channels, D sides of a square (2 a dimension), F fr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from iterant.nets.local_rule import LocalRuleConfig
+    from iterant.nets.local_rule import LocalRule, LocalRuleConfig
 
 GAIN = 1.8
 """How much larger than usual weights begin: what is told must survive many tellings."""
@@ -191,3 +191,50 @@ def without_echo(net: nn.Module, config: LocalRuleConfig) -> None:
         nn.utils.parametrize.register_parametrization(module, kind, spread)
         with torch.no_grad():
             module.parametrizations[kind].original.copy_(free)  # type: ignore[union-attr, index]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The weights of a rule whose sides are alike, each once and without the zeros.
+
+    All sides are alike, so those of side 0 speak for all. H hidden numbers and E numbers of a
+    side's message, O numbers of a square's own; gradients flow back to the rule.
+    """
+
+    state: Shares
+    hidden: Shares
+    tells: Tensor
+    """(H, E): what a side hears of the other sides' messages"""
+    told: Tensor
+    """(E, H): what it makes of that"""
+    bias: Tensor
+    keeps: Tensor
+    """(H, E): what a square hears for itself"""
+    kept: Tensor
+    """(O, H): what it makes of that"""
+    own_bias: Tensor
+
+    @classmethod
+    def of(cls, net: LocalRule) -> Layers:
+        """Those of this rule."""
+        config, sides = net.config, 2 * net.config.dims
+        state = Shares.of(config.width, sides, OWN_WIDTH)
+        hidden = Shares.of(config.hidden, sides, OWN_HIDDEN)
+        sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), net.mix.bias
+        if bias is None:
+            raise TypeError("the mixing layer of a local rule has a bias")
+        # What the neighbour on side 1 tells stands where its messages for side 0 do.
+        at = 2 * config.width + state.own
+        heard, one = slice(at, at + state.each), slice(hidden.own, hidden.own + hidden.each)
+        mine, own = slice(state.own, state.own + state.each), slice(hidden.own)
+        return cls(state, hidden, sight[one, heard], mix[mine, one], bias[mine],
+                   sight[own, heard], mix[: state.own, own], bias[: state.own])  # fmt: skip
+
+
+def sums_of_others(heard: Sequence[Tensor]) -> list[Tensor]:
+    """For every side what all other sides told; added up, so that nothing echoes."""
+    found = []
+    for side in range(len(heard)):
+        rest = [told for at, told in enumerate(heard) if at != side]
+        found.append(sum(rest[1:], rest[0]))
+    return found

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from iterant.nets.active import TOLERANCE, Active
-from iterant.nets.grouped import Grouped, fits
+from iterant.nets.grouped import fits
 from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import OWN_WIDTH
+from iterant.nets.messages import OWN_WIDTH, Layers, sums_of_others
 
 
 class Telling(Active):
@@ -28,21 +28,17 @@ class Telling(Active):
     def __init__(self, net: LocalRule, inputs: Tensor, tolerance: float = TOLERANCE) -> None:
         """Begin to think about these problems."""
         super().__init__(net, inputs, tolerance)
-        rule = Grouped(net)
-        self._sides, self._own = rule.sides, rule.state.own
-        own, each = rule.hidden.own, rule.hidden.each
-        self._tells = rule.tells[:each].flatten(1).T.contiguous()
-        self._keeps = rule.keeps.flatten(1).T.contiguous()
-        self._told = rule.told[: rule.state.each].flatten(1).T.contiguous()
-        self._kept = rule.kept.flatten(1).T.contiguous()
-        self._own_bias = rule.bias[: self._own]
-        self._bias = rule.bias[self._own : self._own + rule.state.each]
+        layers = Layers.of(net)
+        self._sides, self._own, own = layers.state.sides, layers.state.own, layers.hidden.own
+        self._tells, self._told = layers.tells.T.contiguous(), layers.told.T.contiguous()
+        self._keeps, self._kept = layers.keeps.T.contiguous(), layers.kept.T.contiguous()
+        self._bias, self._own_bias = layers.bias, layers.own_bias
         self._own_term = self._term[:, :own].contiguous()
         self._side_term = self._term[:, own:].contiguous()
         # What squares hold is a table of messages, a square's own numbers counting as OWN_WIDTH of
         # them. The neighbour on a side speaks to me on its opposite side.
-        self._rows = OWN_WIDTH + rule.sides
-        said = OWN_WIDTH + (torch.arange(rule.sides, device=inputs.device) ^ 1)
+        self._rows = OWN_WIDTH + self._sides
+        said = OWN_WIDTH + (torch.arange(self._sides, device=inputs.device) ^ 1)
         self._from = self._beside * self._rows + said
 
     def _step(self) -> None:
@@ -55,7 +51,7 @@ class Telling(Active):
         asked = of(self._from)
         messages = held.view(len(held) * self._rows, -1)
         heard = messages.index_select(0, asked.flatten()).view(count, self._sides, -1)
-        others = _sums_of_others(heard)
+        others = torch.stack(sums_of_others(heard.unbind(1)), dim=1)
         inner = (others.flatten(0, 1) @ self._tells).view(count, -1).add_(of(self._side_term))
         told = torch.addmm(self._bias, inner.relu_().view(-1, len(self._told)), self._told)
         mine = torch.addmm(of(self._own_term), others[:, 0] + heard[:, 0], self._keeps).relu_()
@@ -76,16 +72,6 @@ class Telling(Active):
         wake = torch.zeros(len(held), dtype=torch.bool, device=held.device)
         wake[asked[news].div_(self._rows, rounding_mode="floor")] = True
         self._awake = wake[:-1].nonzero().flatten()
-
-
-def _sums_of_others(heard: Tensor) -> Tensor:
-    """(n, D, E): for every side what all other sides told; added up, so that nothing echoes."""
-    sides = range(heard.shape[1])
-    found = []
-    for side in sides:
-        rest = [heard[:, other] for other in sides if other != side]
-        found.append(sum(rest[1:], rest[0]))
-    return torch.stack(found, dim=1)
 
 
 def attentive(net: LocalRule, inputs: Tensor, tolerance: float = TOLERANCE) -> Active:

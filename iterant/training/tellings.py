@@ -26,7 +26,7 @@ from iterant.engine import State
 from iterant.nets.active import beside_of
 from iterant.nets.grouped import fits as can_be_grouped
 from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import OWN_HIDDEN, OWN_WIDTH, Shares
+from iterant.nets.messages import Layers, sums_of_others
 from iterant.nets.protocol import Net
 from iterant.training.hands import Learned, Stretch, begin_again, push_back
 from iterant.training.squares import SquareHands, rows_of
@@ -154,25 +154,14 @@ def _heard(told: Tensor, roads: Roads) -> Tensor:
 
 
 class _Rule:
-    """The rule's weights without their zeros, and what each square and side sees of a problem."""
+    """The rule's weights, and what each square and side sees of a problem."""
 
     def __init__(self, net: LocalRule, seen: Tensor, roads: Roads) -> None:
         """``seen`` is what open squares see of the problem: (N, 1 + D, C), themselves first."""
-        config, self.roads, self.sides = net.config, roads, 2 * net.config.dims
-        state = Shares.of(config.width, self.sides, OWN_WIDTH)
-        hidden = Shares.of(config.hidden, self.sides, OWN_HIDDEN)
-        sight, recall = net.sight.weight.flatten(1), net.recall.weight.flatten(1)
-        mix, channels = net.mix.weight.flatten(1), config.channels
-        base, bias = _bias(net.recall), _bias(net.mix)
-        # All sides are alike, so the weights of side 0 speak for all, and those of what it sees of
-        # side 1 for all that it sees of others. The neighbour on side 1 speaks on its side 0.
-        at = 2 * config.width + state.own
-        heard, one = slice(at, at + state.each), slice(hidden.own, hidden.own + hidden.each)
-        mine, own = slice(state.own, state.own + state.each), slice(hidden.own)
-        self.tells, self.told, self.bias = sight[one, heard], mix[mine, one], bias[mine]
-        self.keeps, self.kept = sight[own, heard], mix[: state.own, own]
-        self.own_bias = bias[: state.own, None]
-        self.head = net.head.weight.flatten(1)[:, : state.own]
+        self.roads, self.layers, channels = roads, Layers.of(net), net.config.channels
+        hidden, recall, base = self.layers.hidden, net.recall.weight.flatten(1), _bias(net.recall)
+        # Side 0 speaks for all, and what it sees of side 1 for what a side sees of any other.
+        one, own = slice(hidden.own, hidden.own + hidden.each), slice(hidden.own)
         self._views = _sorted(seen)
         self._recall, self._base = recall[one, : 3 * channels], base[one, None]
         around = torch.cat([seen[:, 0], seen[:, 1:].sum(dim=1)], dim=1)
@@ -186,18 +175,18 @@ class _Rule:
     def own(self, told: Tensor) -> Tensor:
         """(…, E, M) to (…, O, N): what squares make of it for themselves."""
         hear: Any = _Hear
-        inner = torch.relu(self.keeps @ hear.apply(told, self.roads) + self.own_term)
-        return torch.tanh(self.kept @ inner + self.own_bias)
+        layers = self.layers
+        inner = torch.relu(layers.keeps @ hear.apply(told, self.roads) + self.own_term)
+        return torch.tanh(layers.kept @ inner + layers.own_bias[:, None])
 
     @torch.no_grad()
     def everything(self, told: Tensor) -> Tensor:
         """(E, M) to (N, W): all that squares hold next, what they tell walls included."""
-        heard, sides = _heard(told, self.roads), range(self.sides)
-        others = [[heard[:, other] for other in sides if other != side] for side in sides]
-        around = torch.stack([sum(rest[1:], rest[0]) for rest in others], dim=-1)
-        inner = torch.relu(self.tells @ around.flatten(1) + self.terms())
-        said = torch.tanh(self.told @ inner + self.bias[:, None])
-        said = said.view(len(said), -1, self.sides).movedim(0, -1).flatten(1)
+        layers, heard = self.layers, _heard(told, self.roads)
+        around = torch.stack(sums_of_others(heard.unbind(1)), dim=-1)
+        inner = torch.relu(layers.tells @ around.flatten(1) + self.terms())
+        said = torch.tanh(layers.told @ inner + layers.bias[:, None])
+        said = said.view(len(said), -1, heard.shape[1]).movedim(0, -1).flatten(1)
         return torch.cat([self.own(told).T, said], dim=1)
 
 
@@ -239,19 +228,24 @@ class TellingHands(SquareHands):
         roads = Roads.between(beside_of(is_open, len(places)))
         sights = rows_of(seen)[places].view(len(places), -1, inputs.shape[1])
         rule = _Rule(net, sights, roads)
+        layers = rule.layers
 
         def messages(features: Tensor) -> Tensor:
-            sides = rows_of(features)[places][:, len(rule.kept) :]
-            return sides.reshape(-1, len(rule.told)).index_select(0, roads.told_by).T.contiguous()
+            sides = rows_of(features)[places][:, layers.state.own :]
+            return (
+                sides.reshape(-1, layers.state.each).index_select(0, roads.told_by).T.contiguous()
+            )
 
         shake = None if noise is None else messages(noise)
         talk: Any = _Talk
-        path = talk.apply(messages(begun.features), rule.terms(roads.told_by), rule.tells,
-                          rule.told, rule.bias, roads, shake, stretch.steps)  # fmt: skip
+        weights = (layers.tells, layers.told, layers.bias)
+        path = talk.apply(messages(begun.features), rule.terms(roads.told_by), *weights, roads,
+                          shake, stretch.steps)  # fmt: skip
         heard = path[:-1] if shake is None else path[:-1] + shake
         counted = [(share, at) for at, share in enumerate(self.shares(stretch)) if share]
         own = rule.own(heard[[at for _, at in counted]])
-        logits = (rule.head @ own + net.head.bias[:, None]).movedim(1, -1)
+        head = net.head.weight.flatten(1)[:, : layers.state.own]
+        logits = (head @ own + net.head.bias[:, None]).movedim(1, -1)
         wanted = self.wanted(inputs, targets)[places]
         loss = self.weighed(logits, wanted, [share for share, _ in counted])
         push_back(net, loss * stretch.weight, self.scale)
