@@ -1,14 +1,12 @@
-"""A Deep Thinking network with the same weights, computed faster: fewer and larger kernels.
+"""A network of the paper with the same weights, computed faster: fewer and larger kernels.
 
     >>> fast = Fused(net)
     >>> loss(last(think(fast, x, steps=30)).logits, y).backward()
     >>> fast.flush()                       # the kernels' gradients arrive here
 
-Two things make training fast where the plain way is slow. Convolution, addition and ReLU are one
-kernel (cuDNN's, where there is one). And the gradients of the kernels, which the backward chain
-does not wait for, are computed on a second CUDA stream beside it and summed in float32.
-
-The mathematics is that of the plain network; a test compares the two in float64.
+Two things make training fast. Convolution, addition and ReLU are one kernel (cuDNN's, where there
+is one). And the gradients of the kernels, which the backward chain does not wait for, are computed
+on a second CUDA stream beside it and summed in float32. A test compares with the plain network.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from torch.autograd import Function
 
 from iterant.nets.base import PaperNet
 from iterant.nets.deep_thinking import DeepThinking
+from iterant.nets.feed_forward import FeedForward
 from iterant.nets.layers import ResidualBlock
 
 
@@ -38,6 +37,12 @@ class Layer:
     def kernel(self) -> Tensor:
         """The kernel: pinned, or laid out anew."""
         return self.laid_out() if self.pinned is None else self.pinned
+
+    def gradient(self) -> Tensor:
+        """Where the gradients of these channels belong, made if there is none."""
+        if self.weight.grad is None:
+            self.weight.grad = torch.zeros_like(self.weight)
+        return self.weight.grad[:, self.first : self.last]
 
     def laid_out(self) -> Tensor:
         """The weight as the images need it: strings are images one pixel high."""
@@ -65,13 +70,12 @@ class Tape:
 
     def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
         """Do work that reads these beside whatever comes next."""
-        device = reads[0].device
-        if device.type != "cuda":
+        if not reads[0].is_cuda:
             work()
             return
         if self._stream is None:
             make: Any = torch.cuda.Stream
-            self._stream = make(device)
+            self._stream = make(reads[0].device)
         self._stream.wait_stream(torch.cuda.current_stream())
         self._kept += reads
         with torch.cuda.stream(self._stream):
@@ -82,11 +86,9 @@ class Tape:
         """Wait for the second stream, and add the sums to the gradients."""
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
-        for layer, total in self._sums.items():
-            weight = layer.weight
-            if weight.grad is None:
-                weight.grad = torch.zeros_like(weight)
-            weight.grad[:, layer.first : layer.last] += total
+        if self._sums:  # a network without repetition has hundreds: all in a few kernels
+            gradients = [layer.gradient() for layer in self._sums]
+            torch._foreach_add_(gradients, list(self._sums.values()))
         self._sums.clear()
         self._kept.clear()  # only now: the second stream was reading their memory
 
@@ -97,10 +99,12 @@ class Tape:
 
     def add(self, layer: Layer, part: Tensor) -> None:
         """Add a part of the gradient of a layer's weight."""
-        if layer in self._sums:
+        if layer not in self._sums:
+            self._sums[layer] = part
+        elif self._sums[layer].dtype == torch.float64:
             self._sums[layer] += part
         else:
-            self._sums[layer] = part if part.dtype == torch.float64 else part.float()
+            self._sums[layer] = self._sums[layer].float().add_(part)
 
 
 class Fused:
@@ -122,6 +126,7 @@ class Fused:
             if net.recall is None
             else (Layer(net.recall.weight, 0, width), Layer(net.recall.weight, width))
         )
+        self.depth = net.depth if isinstance(net, FeedForward) else None
         blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
         self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
         convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
@@ -152,9 +157,16 @@ class Fused:
         if self._recall is not None and memory is not None:
             relu = self.net.config.recall_relu
             images = _apply(_Conv, images, self._token, self._recall[0], self.tape, memory, relu)
-        for first, second in self._blocks:
+        for first, second in self._blocks_of(index):
             images = _apply(_Block, images, self._token, first, second, self.tape)
         return self.net.bounding(self._strings(images))
+
+    def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
+        """Those of one iteration: all there are, or its own where nothing is repeated."""
+        if self.depth is None:
+            return self._blocks
+        each = len(self._blocks) // self.depth
+        return self._blocks[index * each : (index + 1) * each]
 
     def flush(self) -> None:
         """Bring the gradients of the kernels up to date: once after each backward."""
@@ -184,9 +196,11 @@ class Fused:
         return images.squeeze(2) if self._flat else images
 
 
-def can_fuse(net: object) -> TypeGuard[DeepThinking]:
+def can_fuse(net: object) -> TypeGuard[DeepThinking | FeedForward]:
     """Whether `Fused` computes the same: a subclass may think differently and is left as it is."""
-    return type(net) is DeepThinking and not net.config.group_norm
+    if type(net) is DeepThinking or type(net) is FeedForward:
+        return not net.config.group_norm
+    return False
 
 
 def _images(tensor: Tensor) -> Tensor:

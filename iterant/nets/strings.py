@@ -22,6 +22,7 @@ from torch.autograd import Function
 
 from iterant.nets.base import PaperNet
 from iterant.nets.fused import Fused, Layer, can_fuse
+from iterant.nets.protocol import depth_of
 from iterant.nets.row_layers import RowLayer, RowTape
 from iterant.nets.row_programs import RowProgram, can_tile, prepare
 from iterant.nets.rows import Rows, aligned, has_kernels
@@ -120,7 +121,8 @@ def fused(net: object) -> Fused | None:
     """The fastest form of a network that computes the same; None where there is none."""
     if not can_fuse(net):
         return None
-    return FusedStrings(net) if can_string(net) else Fused(net)
+    repeats = depth_of(net) is None
+    return FusedStrings(net) if repeats and can_string(net) else Fused(net)
 
 
 def can_string(net: PaperNet) -> bool:

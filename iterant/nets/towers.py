@@ -35,7 +35,7 @@ class FusedTower(FusedStrings):
     def __init__(self, net: FeedForward) -> None:
         """Wrap a network; it goes on holding the weights."""
         super().__init__(net)
-        self.depth = len(net.blocks)
+        self.height = len(net.blocks)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """Iteration ``index``."""
@@ -45,12 +45,12 @@ class FusedTower(FusedStrings):
         self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
     ) -> tuple[Tensor, ...]:
         """The features after each of ``count`` iterations; without gradients, after the last."""
-        if done + count > self.depth:
+        if done + count > self.height:
             raise NetError(
-                f"this network has {names.counted(self.depth, 'iteration')}, asked for iteration "
-                f"{done + count}; ask for at most {self.depth - done} more"
+                f"this network has {names.counted(self.height, 'iteration')}, asked for iteration "
+                f"{done + count}; ask for at most {self.height - done} more"
             )
-        each = len(self.looping) // self.depth
+        each = len(self.looping) // self.height
         layers = self.looping[done * each : (done + count) * each]
         run: Any = _Climb.apply  # torch leaves it untyped
         made: tuple[Tensor, ...] = run(features, self._token, self.tape, layers, each)

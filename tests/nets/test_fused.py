@@ -8,13 +8,39 @@ from torch import Tensor
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, PaperConfig, build
+from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
 from iterant.nets.fused import Fused, can_fuse
 
+Network = DeepThinking | FeedForward
 
-def gradients(net: DeepThinking) -> dict[str, Tensor]:
+
+def gradients(net: Network) -> dict[str, Tensor]:
     made = {name: weight.grad for name, weight in net.named_parameters()}
     net.zero_grad()
     return {name: gradient.clone() for name, gradient in made.items() if gradient is not None}
+
+
+def network(config: PaperConfig) -> Network:
+    net = build(config.kind, config, seed=5)
+    assert isinstance(net, Network)
+    return net.double()
+
+
+def same_both_ways(net: Network, x: Tensor, state: State | None, steps: int) -> None:
+    """The plain network and its fast form agree, gradients included."""
+    plain = last(think(net, x, steps=steps, state=state)).logits
+    torch.autograd.backward(plain.square().sum())
+    wanted = gradients(net)
+    fast = Fused(net)
+    logits = last(think(fast, x, steps=steps, state=state)).logits
+    torch.autograd.backward(logits.square().sum())
+    fast.flush()
+    got = gradients(net)
+    assert (logits - plain).abs().max() < 1e-12
+    assert got.keys() == wanted.keys()
+    for name, gradient in wanted.items():
+        assert gradient.norm() > 0, name
+        assert (got[name] - gradient).norm() <= 1e-12 * gradient.norm(), name
 
 
 @pytest.mark.parametrize("dims", [1, 2])
@@ -27,29 +53,29 @@ def test_logits_and_gradients_equal_the_plain_network(
     config = PaperConfig(
         dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1, bounded=bounded
     )
-    net = build(config.kind, config, seed=5)
-    assert isinstance(net, DeepThinking)
-    net = net.double()
     generator = torch.Generator().manual_seed(dims)
     x = torch.randn(3, 3, *[6] * dims, generator=generator, dtype=torch.float64)
     phi = torch.rand(3, 8, *[6] * dims, generator=generator, dtype=torch.float64)
-    state = State(phi, 7) if resumed else None
-    plain = last(think(net, x, steps=5, state=state)).logits
-    torch.autograd.backward(plain.square().sum())
-    wanted = gradients(net)
-    fast = Fused(net)
-    logits = last(think(fast, x, steps=5, state=state)).logits
-    torch.autograd.backward(logits.square().sum())
-    fast.flush()
-    got = gradients(net)
-    assert (logits - plain).abs().max() < 1e-12
-    assert got.keys() == wanted.keys()
-    for name, gradient in wanted.items():
-        assert (got[name] - gradient).norm() <= 1e-12 * gradient.norm(), name
+    same_both_ways(network(config), x, State(phi, 7) if resumed else None, steps=5)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_network_without_repetition_has_its_own_blocks_at_every_iteration(
+    dims: int, recall: bool, blocks: int
+) -> None:
+    config = FeedForwardConfig(
+        dims=dims, channels=3, width=8, recall=recall, blocks=blocks, depth=4
+    )
+    generator = torch.Generator().manual_seed(dims)
+    x = torch.randn(3, 3, *[6] * dims, generator=generator, dtype=torch.float64)
+    same_both_ways(network(config), x, None, steps=4)
 
 
 def test_what_cannot_be_fused_is_known() -> None:
     plain = {"dims": 1, "channels": 1, "width": 4}
     assert can_fuse(build("deep-thinking", plain))
     assert not can_fuse(build("deep-thinking", {**plain, "group_norm": True}))
-    assert not can_fuse(build("feed-forward", {**plain, "depth": 2}))
+    assert can_fuse(build("feed-forward", {**plain, "depth": 2}))
+    assert not can_fuse(build("feed-forward", {**plain, "depth": 2, "group_norm": True}))
