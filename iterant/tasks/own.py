@@ -16,6 +16,8 @@ class, since any object with the members of `Task` is a task.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,14 +76,54 @@ class PlainTask(ABC):
     ) -> Batch:
         """Problems ``first … first + count - 1``: each has random numbers of its own."""
         side, start = self.check_size(size), check_seed(seed)
-        made = [
-            self.make(side, np.random.default_rng([start, side, int(number)]))
-            for number in problem_numbers(count, first)
-        ]
-        inputs = np.stack([np.asarray(question, dtype=np.float32) for question, _ in made])
-        targets = np.stack([np.asarray(answer).astype(np.int64) for _, answer in made])
+        numbers = problem_numbers(count, first)
+        made = [self._pair(side, start, int(number)) for number in numbers]
+        inputs, targets = self._stacked(made)
         self._check_shapes(inputs, targets)
+        if len(made) > 1:
+            again = self._pair(side, start, int(numbers[0]))
+            if not all(np.array_equal(*two) for two in zip(made[0], again, strict=True)):
+                raise TaskError(
+                    f"make() of {self.spec.name} made two problems of one seed and number; draw "
+                    "from the random numbers that it is handed alone, so that runs can be repeated"
+                )
         return Batch(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+    def _pair(self, side: int, start: int, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Input and answer of one problem as `make` gives them."""
+        made = self.make(side, np.random.default_rng([start, side, number]))
+        if not isinstance(made, tuple | list) or len(made) != 2:
+            raise TaskError(
+                f"make() of {self.spec.name} gave {type(made).__name__}, wanted a pair: an input "
+                "and a class for each of its positions"
+            )
+        try:
+            return np.asarray(made[0], dtype=np.float32), np.asarray(made[1], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TaskError(
+                f"make() of {self.spec.name} gave what is no array of numbers ({error})"
+            ) from error
+
+    def _stacked(
+        self, made: Sequence[tuple[NDArray[Any], NDArray[Any]]]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Problems of one shape, their inputs finite and their classes whole numbers."""
+        for what, part in (("an input", 0), ("an answer", 1)):
+            shapes = sorted({pair[part].shape for pair in made})
+            if len(shapes) > 1:
+                raise TaskError(
+                    f"make() of {self.spec.name} gave {what} of shape {shapes[0]} and of "
+                    f"{shapes[1]} for one size; wanted the same shape for all"
+                )
+        inputs, answers = (np.stack([pair[part] for pair in made]) for part in (0, 1))
+        if not np.isfinite(inputs).all():
+            raise TaskError(f"make() of {self.spec.name} gave an input that is NaN or infinite")
+        if (strange := ~np.isfinite(answers) | (answers != answers.round())).any():
+            raise TaskError(
+                f"make() of {self.spec.name} gave {answers[strange][0]} as a class; wanted whole "
+                "numbers from 0 on"
+            )
+        return inputs, answers.astype(np.int64)
 
     def _check_shapes(self, inputs: NDArray[np.float32], targets: NDArray[np.int64]) -> None:
         spec = self.spec

@@ -136,9 +136,29 @@ def test_written_problems_are_refused_until_the_task_reads_them() -> None:
         ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channel and"),
         ((np.zeros((1, 8)), np.zeros(7)), "one class for each position"),
         ((np.zeros((1, 8)), np.full(8, 2)), r"class 2 to 2, wanted 0 to 1; .*classes="),
+        (np.zeros((1, 8)), "gave ndarray, wanted a pair"),
+        ((np.full((1, 8), np.nan), np.zeros(8)), "an input that is NaN or infinite"),
+        ((np.zeros((1, 8)), np.full(8, 0.5)), "gave 0.5 as a class; wanted whole numbers"),
+        ((np.zeros((1, 8)), np.full(8, np.nan)), "gave nan as a class"),
+        ((np.zeros((1, 8)), ["a"] * 8), "no array of numbers"),
     ],
 )
 def test_a_make_that_does_not_fit_its_spec_is_told(made: Any, said: str) -> None:
     task = type("Odd", (AllOnes,), {"make": lambda self, size, random: made})()
     with pytest.raises(TaskError, match=said):
         task.sample(2)
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [((8, 8, 7), r"input of shape \(1, 7\) and of \(1, 8\)"), ((8, 8, 8), "made two problems of")],
+)
+def test_a_make_that_is_not_the_same_twice_is_told(sides: tuple[int, ...], said: str) -> None:
+    calls = iter(enumerate(sides))
+
+    def make(self: PlainTask, size: int, random: np.random.Generator) -> tuple[Any, Any]:
+        number, side = next(calls)
+        return np.full((1, side), number), np.zeros(side)
+
+    with pytest.raises(TaskError, match=said):
+        type("Moody", (AllOnes,), {"make": make})().sample(len(set(sides)) + 1)
