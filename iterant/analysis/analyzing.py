@@ -60,6 +60,8 @@ def analyze(
     """
     words = _words(what)
     check_count(count)
+    if not tolerance > 0:
+        raise UsageError(f"the tolerance must be above 0, got {tolerance}")
     given = [runs] if isinstance(runs, str | os.PathLike | Subject) else list(runs)
     subjects = _named([subject_of(one, task=task, device=device, data=data) for one in given])
     shared = _one_task(subjects)

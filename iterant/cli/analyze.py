@@ -1,8 +1,8 @@
 """``iterant analyze``: meddle with trained networks while they think, and see what becomes of it.
 
-iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13 --out analysis
+iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13
 iterant analyze runs/m0 --what near-misses --save-failures failures
-iterant analyze chess --what near-misses --size 1600:1900 --save-failures failures
+iterant analyze chess --what near-misses --size 1600:1900 --save-failures bad
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``iterant evaluate``: accuracy by iteration of trained networks.
 
-iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --count 1000 --save curves.png
-iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json results/mazes.json
+iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --save curves.png
+iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json mazes.json
 iterant evaluate runs/m0 --size 59 --trade
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from iterant import names
+from iterant.cli.rules import rule_of
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, Sizes
 from iterant.errors import UsageError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from iterant.analysis.subjects import Subject
     from iterant.evaluation.judging import Progress as Told
-    from iterant.halting import Rule
     from iterant.tasks.protocol import Size
 
     Work = list[tuple[Subject, Size]]
@@ -46,11 +46,13 @@ def evaluate(
     seed: Annotated[int, Parameter(help="of the problems")] = 1,
     rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(_WORDS)}")] = "plain",
     patience: Annotated[
-        int, Parameter(help="iterations that an answer must stay the same, for stable")
-    ] = 30,
+        int | None,
+        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
+    ] = None,
     tolerance: Annotated[
-        float, Parameter(help="share of their norm that features may move, for settled")
-    ] = 1e-3,
+        float | None,
+        Parameter(help="share of their norm that features may move, for settled [default: 1e-3]"),
+    ] = None,
     trade: Annotated[
         bool,
         Parameter(
@@ -87,11 +89,13 @@ def evaluate(
     from iterant.draw.pictures import check_png
     from iterant.runs.results import check_result_place
 
-    chosen = rule_of(rule, patience, tolerance)
+    chosen = rule_of(_WORDS, rule, patience, tolerance)
     picture = None if save is None else check_png(save)
     result = None if json is None else check_result_place(json)
-    if trade and (check or picture):
-        raise UsageError("--trade compares rules and draws no curves; leave out --check and --save")
+    if trade and (check or picture or chosen):
+        raise UsageError(
+            "--trade compares all rules and draws no curves; leave out --check, --save and --rule"
+        )
     if not runs:
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
     work = _work(runs, size, task=task, device=device, data=data, precision=precision)
@@ -125,16 +129,6 @@ def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) 
             said[f"{subject.task.spec.title}: {figure['set']}"] = None
     for line in said:
         screen.print(line, soft_wrap=True)
-
-
-def rule_of(word: str, patience: int, tolerance: float) -> Rule | None:
-    """The halting rule of that word; None: every problem takes every iteration."""
-    from iterant.halting import MostConfident, SettledFeatures, StableAnswer
-
-    if word not in _WORDS:
-        raise UsageError(names.unknown("rule", word, _WORDS))
-    made = (None, MostConfident(), StableAnswer(patience), SettledFeatures(tolerance))
-    return made[_WORDS.index(word)]
 
 
 def _work(runs: tuple[str, ...], sizes: list[str] | None, *, precision: str, **how: Any) -> Work:

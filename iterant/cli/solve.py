@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from iterant import names
+from iterant.cli.rules import rule_of
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, TaskName, task_of
 from iterant.errors import TaskError, UsageError
 
 if TYPE_CHECKING:
-    from iterant.halting import Rule
     from iterant.nets.protocol import Net
     from iterant.tasks.protocol import Task
     from iterant.tasks.reading import Gathered
@@ -50,8 +49,8 @@ def solve(
         Parameter(help="a run folder, weights or a shipped name [default: the task's own]"),
     ] = None,
     size: Annotated[str | None, Parameter(help="how hard a generated problem is")] = None,
-    seed: Annotated[int, Parameter(help="of a generated problem")] = 0,
-    count: Annotated[int, Parameter(help="generated problems")] = 1,
+    seed: Annotated[int | None, Parameter(help="of a generated problem [default: 0]")] = None,
+    count: Annotated[int | None, Parameter(help="generated problems [default: 1]")] = None,
     save: Annotated[
         Path | None,
         Parameter(help="write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json"),
@@ -107,13 +106,16 @@ def solve(
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
-    rule = rule_of(halt, patience, tolerance)
+    rule = rule_of(_WORDS, halt, patience, tolerance)
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps must be 1 or more, got {max_steps}")
     if pace is not None and not pace > 0:
         raise UsageError(f"--pace must be above 0, got {pace}")
     made = task_of(task, data)
-    found = _found(made, problems, size, seed, count, pgn=pgn)
+    asked = {"size": size, "seed": seed, "count": count}
+    found = _found(
+        made, problems, {name: value for name, value in asked.items() if value is not None}, pgn=pgn
+    )
     thinker = network(made, net, device)
     screen = console()
     report = Report(made, screen, many=len(found.problems) > 1)
@@ -143,26 +145,6 @@ def solve(
         )
 
 
-def rule_of(word: str, patience: int | None, tolerance: float | None) -> Rule | None:
-    """The halting rule of that word; None: the default, which depends on the problem's size."""
-    from iterant.halting import Fixed, MostConfident, Resting, SettledFeatures, StableAnswer
-
-    if word not in _WORDS:
-        raise UsageError(names.unknown("rule", word, _WORDS))
-    if word == _WORDS[0] and patience is None and tolerance is None:
-        return None
-    waits: dict[str, Any] = {} if patience is None else {"patience": patience}
-    moves: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
-    made: tuple[Rule, ...] = (
-        Resting(**waits, **moves),
-        StableAnswer(**waits),
-        SettledFeatures(**moves),
-        Fixed(),
-        MostConfident(),
-    )
-    return made[_WORDS.index(word)]
-
-
 def network(task: Task, word: str | None, device: str) -> Net:
     """The network that is asked for, or the one that ships for the task."""
     from iterant.zoo.loading import load, shipped
@@ -182,9 +164,7 @@ def _options() -> list[str]:
     return [f"--{flag.replace('_', '-')}" for flag in [*flags, "no-live", "rule", "help"]]
 
 
-def _found(
-    task: Task, words: tuple[str, ...], size: str | None, seed: int, count: int, *, pgn: bool
-) -> Gathered:
+def _found(task: Task, words: tuple[str, ...], asked: dict[str, Any], *, pgn: bool) -> Gathered:
     """The problems that are given, or some of the task's own making."""
     from iterant.tasks.reading import GAMES, Gathered, gather, generated
 
@@ -196,10 +176,13 @@ def _found(
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")
-        wanted = task.check_size(None) if size is None else task.parse_size(size)
-        return generated(task, count=count, size=wanted, seed=seed)
-    if size is not None:
-        raise UsageError("--size is for generated problems; give it or a problem, not both")
+        if "size" in asked:
+            asked = {**asked, "size": task.parse_size(asked["size"])}
+        return generated(task, **asked)
+    if asked:
+        raise UsageError(
+            f"--{next(iter(asked))} is for generated problems; give it or a problem, not both"
+        )
     kind = GAMES if pgn else None
     parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
     return Gathered(

@@ -113,7 +113,7 @@ def train(
                 "or a run to go on with: --resume DIR"
             )
         made = task_of(task, data)
-        base, chosen = resolved(made, recipe or _DEFAULT, recipe_file, changes)
+        base, chosen = resolved(made, _DEFAULT if recipe is None else recipe, recipe_file, changes)
         if show:
             from iterant.cli.show_recipe import show_recipe
 

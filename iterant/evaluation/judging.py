@@ -27,6 +27,7 @@ from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 
 MAX_STEPS = 1000
+LONGEST = 10_000_000
 """Iterations, for networks that can go on for ever, where nobody says how many."""
 
 Progress = Callable[[int, int], None]
@@ -220,6 +221,11 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
 def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:
     """The iterations whose answers are wanted, in order."""
     if at is None:
+        if budget > LONGEST:
+            raise UsageError(
+                f"accuracy after each of {budget:,} iterations cannot be kept; ask for at "
+                f"most {LONGEST:,}"
+            )
         return tuple(range(1, budget + 1))
     marks = tuple(sorted({min(step, budget) if cut else step for step in at}))
     if not marks or marks[0] < 1 or marks[-1] > budget:

@@ -90,6 +90,7 @@ def test_features_that_explode_are_said(
         (["--what", "noise", "--size", "8"], 2, "try 9"),
         (["--what", "noise", "--count", "-3"], 2, "got -3"),
         (["--what", "bit-flip"], 2, "offers no flip()"),
+        (["--what", "noise", "--tolerance", "-1"], 2, "above 0, got -1"),
         (["--task", "maze"], 2, "did you mean 'mazes'"),
         (["--device", "abacus"], 2, "unknown device"),
     ],

@@ -13,9 +13,10 @@ from thinkers import small_net
 
 import iterant
 from iterant.analysis.subjects import Subject
-from iterant.cli.evaluate import rule_of
+from iterant.cli.evaluate import _WORDS
 from iterant.cli.evaluation_tables import quantity, titles
 from iterant.cli.main import run
+from iterant.cli.rules import rule_of
 from iterant.halting import MostConfident, SettledFeatures, StableAnswer
 from iterant.nets import FeedForward, FeedForwardConfig, Net
 from iterant.runs import read_result, save_weights
@@ -156,7 +157,10 @@ def test_wrong_words_are_one_line(tmp_path: Path, capsys: Captured) -> None:
         ((folder, "--precision", "fp8"), "unknown precision 'fp8'"),
         ((folder, "--save", "c.pdf"), "written as .png"),
         ((folder, "--json", "f.txt"), "try f.json"),
-        ((folder, "--trade", "--save", "c.png"), "leave out --check and --save"),
+        ((folder, "--trade", "--save", "c.png"), "leave out --check, --save"),
+        ((folder, "--trade", "--rule", "stable"), "compares all rules"),
+        ((folder, "--patience", "5"), "--patience is for the rule stable, not for plain"),
+        (("prefix-sums", "--max-steps", "9" * 20), "ask for at most 10,000,000"),
         ((folder, "--task", "maze"), "did you mean 'mazes'?"),
     ):
         code, output, errors = command(capsys, *words, "--device", "cpu")
@@ -166,10 +170,10 @@ def test_wrong_words_are_one_line(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_words_for_rules() -> None:
-    assert rule_of("plain", 5, 0.1) is None
-    assert rule_of("max-confidence", 5, 0.1) == MostConfident()
-    assert rule_of("stable", 5, 0.1) == StableAnswer(5)
-    assert rule_of("settled", 5, 0.1) == SettledFeatures(0.1)
+    assert rule_of(_WORDS, "plain", None, None) is None
+    assert rule_of(_WORDS, "max-confidence", None, None) == MostConfident()
+    assert rule_of(_WORDS, "stable", 5, None) == StableAnswer(5)
+    assert rule_of(_WORDS, "settled", None, 0.1) == SettledFeatures(0.1)
 
 
 def test_runs_of_one_name_are_told_apart() -> None:
