@@ -19,7 +19,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,6 +98,20 @@ def build_page(
     if not sources:
         raise UsageError("no network ships with this version; name one with --net RUN")
     make_folder(folder)
+    try:
+        return _built(folder, sources, runtime, tell)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # it was new or empty: all in it is ours
+        raise
+
+
+def _built(
+    folder: Path,
+    sources: Mapping[str, Source],
+    runtime: Path | None,
+    tell: Callable[[str], object],
+) -> Page:
+    """The page in that folder: run-time, scripts, and a graph of every network."""
     with tempfile.TemporaryDirectory() as scratch:
         tell(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
         archive = fetch_runtime(Path(scratch)) if runtime is None else runtime

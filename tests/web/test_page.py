@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iterant.cli.main import run
-from iterant.errors import DataError, MissingExtra, UsageError
+from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.export.source import Source, open_source
 from iterant.web import build_page, find_page, page, page_server, runtime
 from iterant.zoo import loading
@@ -57,6 +57,13 @@ def test_a_page_holds_our_files_and_a_network_a_task(tmp_path: Path) -> None:
     assert (made.folder / "networks" / "c" / "network.json").is_file()
     with pytest.raises(UsageError, match="is there already"):
         build_page(tmp_path / "page", networks=nets)
+
+
+def test_a_page_that_cannot_be_built_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "foreign.tgz").write_bytes(b"no archive")
+    with pytest.raises(IterantError):
+        build_page(tmp_path / "page", runtime=tmp_path / "foreign.tgz")
+    assert not (tmp_path / "page").exists()
 
 
 @pytest.mark.usefixtures("light")
