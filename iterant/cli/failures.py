@@ -44,8 +44,10 @@ def exit_code(failure: BaseException) -> int:
         case OSError():
             say(f"iterant: error: {one_line(str(failure))}; check the path and the disk")
             return 1
-        case MemoryError():
-            say("iterant: error: out of memory; try fewer or smaller problems")
+        case MemoryError() | RuntimeError() if _out_of_memory(failure):
+            say(
+                "iterant: error: out of memory; try fewer or smaller problems, or a smaller network"
+            )
             return 1
     traceback.print_exception(failure)
     if (own := _in_own_code(failure)) is not None:
@@ -60,6 +62,15 @@ def exit_code(failure: BaseException) -> int:
         "your command and what 'iterant info' prints on the project's issue tracker"
     )
     return BUG
+
+
+def _out_of_memory(failure: BaseException) -> bool:
+    """Whether memory ran out, in torch's own words too."""
+    if "torch" not in sys.modules:  # where it is not loaded yet, it has not failed
+        return isinstance(failure, MemoryError)
+    from iterant.evaluation.portions import out_of_memory
+
+    return out_of_memory(failure)
 
 
 def _in_own_code(failure: BaseException) -> traceback.FrameSummary | None:
@@ -83,9 +94,10 @@ def usage(failure: CycloptsError) -> str:
         return f"unexpected words: {words} (see {command} --help)"
     if isinstance(failure.__cause__, IterantError):  # our own check of a value
         return f"{failure.__cause__} (see {command} --help)"
-    # With a suggestion there is no need for the list, which is cut short besides.
-    text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", str(failure).strip())
-    text = text.rstrip(".")
+    # The list is cut short, and the help has all of them in their groups.
+    text = re.sub(r" Available commands: .*, ?\.\.\.$", "", str(failure).strip())
+    # With a suggestion there is no need for it at all.
+    text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", text).rstrip(".")
     return f"{text[:1].lower()}{text[1:]} (see {command} --help)"
 
 

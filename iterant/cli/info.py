@@ -1,4 +1,7 @@
-"""``iterant info``: what is installed, what it can run on, which networks there are."""
+"""``iterant info``: what is installed, what it can run on, which networks there are.
+
+iterant info
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,17 @@ def info() -> None:
     from rich.table import Table
 
     from iterant.nets.catalogue import catalogue
+    from iterant.zoo import card, shipped
 
     screen = console()
     sections: list[tuple[str, list[tuple[str, str]]]] = [
         ("versions", versions()),
         ("devices", devices()),
-        ("networks (parameters)", [(name, f"{count:,}") for name, count in catalogue()]),
+        (
+            "networks that ship (parameters)",
+            [(name, f"{card(name).parameters:,}") for name in shipped()],
+        ),
+        ("networks of the paper (parameters)", [(name, f"{many:,}") for name, many in catalogue()]),
     ]
     for title, rows in sections:
         screen.print(title, style="bold")

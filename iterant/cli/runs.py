@@ -1,4 +1,8 @@
-"""``iterant runs``: the training runs under a folder, at a glance."""
+"""``iterant runs``: the training runs under a folder, at a glance.
+
+iterant runs
+iterant runs runs/widths
+"""
 
 from __future__ import annotations
 

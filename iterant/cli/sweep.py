@@ -1,7 +1,7 @@
 """``iterant sweep``: many runs from one file, here or on a cluster.
 
 iterant sweep widths.toml
-iterant sweep widths.toml --on slurm --partition gpu --gpus-per-node 1 --time 4h
+iterant sweep widths.toml --on slurm --partition gpu --time 4h
 iterant sweep widths.toml --seeds 0-9
 iterant sweep status runs/widths
 iterant sweep stop runs/widths
@@ -82,11 +82,12 @@ def start(
                 *(["--nodes"] if nodes != 1 else []),
                 *(["--detach"] if detach else []),
             ]
-            raise UsageError(f"{', '.join(given)} are for Slurm; give --on slurm")
+            verb = "is" if len(given) == 1 else "are"
+            raise UsageError(f"{', '.join(given)} {verb} for Slurm; give --on slurm too")
     screen = console()
     seen = swept(
         file, out=out, seeds=seeds, on=on, at_once=at_once,
-        means=Means(processes or gpus_per_node or 1, nodes, threads, device),
+        means=Means(gpus_per_node or 1 if processes is None else processes, nodes, threads, device),
         cluster=Cluster(time=time, warning_seconds=warning, at_once=at_once, **cluster),
         time_limit=time if on == "local" else None, watch=not detach, look_seconds=look,
         results=results, say=lambda line: screen.print(line, soft_wrap=True, highlight=False),

@@ -30,7 +30,7 @@ DataPath = Annotated[Path | None, Parameter(help="take the problems from these f
 
 def task_of(word: str, data: Path | None = None) -> Task:
     """The task of that name, on the user's own files if there are any."""
-    if Path(word).is_dir() and ":" not in word and word not in names.known("task"):
+    if word and Path(word).is_dir() and ":" not in word and word not in names.known("task"):
         raise UsageError(
             f"{word!r} is a folder, and the task comes first: {', '.join(names.known('task'))}, or "
             f"module:Class; a run is given as --net {word} or --resume {word}"

@@ -67,15 +67,19 @@ def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) ->
 def check_picture(path: PathLike) -> Path:
     """The path itself if a picture of either kind can be written there."""
     target = Path(path)
-    return check_place(target) if target.suffix.lower() == ".svg" else check_png(target)
+    return check_place(target) if target.suffix.lower() == ".svg" else _check_kind(target, ".svg")
 
 
 def check_png(path: PathLike) -> Path:
     """The path itself if a picture can be written there: asked before long work, not after."""
-    target = Path(path)
+    return _check_kind(Path(path))
+
+
+def _check_kind(target: Path, *others: str) -> Path:
+    """The path itself if it ends in .png; else a refusal that names all kinds there are."""
     if target.suffix.lower() != ".png":
         raise UsageError(
-            f"pictures are written as .png, got {shown(path)}; "
+            f"pictures are written as {' or '.join(['.png', *others])}, got {shown(target)}; "
             f"try {shown(target.with_suffix('.png') if target.name else target / 'picture.png')}"
         )
     return check_place(target)

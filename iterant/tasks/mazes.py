@@ -81,8 +81,8 @@ class Mazes:
             raise TaskError(f"maze size must be odd and at least 3, got {size!r}; try 9")
         if size > _LARGEST:
             raise TaskError(
-                f"maze size must be at most {_LARGEST}, got {size}: "
-                f"a single larger maze takes {_bytes(1, int(size)) / 2**30:.1f} GiB as tensors"
+                f"maze size must be at most {_LARGEST}, got {size}: a single larger maze takes "
+                f"{_bytes(1, _LARGEST) / 2**30:.1f} GiB as tensors and more; try {_LARGEST}"
             )
         if size % 2 == 0:
             raise TaskError(f"maze size must be odd and at least 3, got {size}; try {size + 1}")

@@ -73,7 +73,7 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         assert f" {command} " in shown
 
 
-@pytest.mark.parametrize("name", ["solve", "train", "evaluate", "import", "sweep", "data"])
+@pytest.mark.parametrize("name", [word for word in app if not word.startswith("-")])
 @pytest.mark.usefixtures("wide_screen")
 def test_help_begins_with_examples_that_are_right(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -83,6 +83,7 @@ def test_help_begins_with_examples_that_are_right(
     before = shown.partition("╭")[0].splitlines()[1:]
     examples = [line for line in before if line.startswith("  ")]
     assert examples
+    assert max(map(len, examples)) <= 80, "a terminal would break it in two"
     for example in examples:
         words = shlex.split(example[example.index("iterant") :])[1:]
         app.parse_args(words, print_error=False, exit_on_error=False)
@@ -123,12 +124,18 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (["smaple"], 'Did you mean "sample"?'),
+        (["nonsense"], 'unknown command "nonsense" (see iterant --help)'),
         (["data", "ches"], 'Did you mean "chess"?'),
         (["smaple"], '"sample"? (see iterant --help)'),
         (["sample", "mazes", "--sise", "9"], "Did you mean --size?"),
         (["solve", "mazes", "--sise", "9"], "Did you mean --size? (see iterant solve --help)"),
         (["solve", "mazes", "--quick"], "unknown option: --quick (see iterant solve --help)"),
         (["sample", "maze"], "did you mean 'mazes'?"),
+        (["sample", ""], "unknown task ''"),
+        (["sample", "mazes", "--save", "m.gif"], "pictures are written as .png or .svg, got"),
+        (["train", "mazes", "--recipe", "", "--show"], "unknown recipe ''"),
+        (["sweep", "x.toml", "--nodes", "2"], "--nodes is for Slurm; give --on slurm too"),
+        (["sweep", "x.toml", "--processes", "0"], "processes must be a whole number from 1 on"),
         (["sample"], "TASK requires an argument (see iterant sample --help)"),
         (["sample", "mazes", "--size"], "--size requires at least 1"),
         (["sample", "mazes", "and", "more"], "unexpected words: 'and', 'more'"),
@@ -204,6 +211,7 @@ def test_code_of_the_user_that_fails_is_called_so(
         (KeyboardInterrupt(), 130, "iterant: interrupted"),
         (BrokenPipeError(), 141, ""),
         (MemoryError(), 1, "iterant: error: out of memory"),
+        (RuntimeError("alloc.cpp: can't allocate memory"), 1, "iterant: error: out of memory"),
         (PermissionError(13, "Permission denied", "a\nfile"), 1, "Permission denied"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",

@@ -10,6 +10,7 @@ from iterant.cli import runs as runs_command
 from iterant.cli.main import run
 from iterant.nets.catalogue import catalogue
 from iterant.runs import RunSummary
+from iterant.zoo import card
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
@@ -27,6 +28,8 @@ def test_info_names_versions_devices_and_networks(capsys: pytest.CaptureFixture[
     assert {"iterant", "python", "torch", "numpy", "cpu", "chess"} <= first
     for count in ("3,123,600", "783,504", "12,056,976"):
         assert any(line[-1] == count and "dt-recall" in line for line in words if line)
+    for name in ("mazes", "prefix-sums-paper"):
+        assert [name, f"{card(name).parameters:,}"] in words
     assert sum(line[-1].replace(",", "").isdigit() for line in words if line) >= len(catalogue())
 
 

@@ -175,7 +175,7 @@ def test_the_command(
     toml(tmp_path / "bad.toml", "grid = {widht = [3]}")
     bad = said("bad.toml", "--partition", "gpu")
     assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
-    assert "--partition are for Slurm" in bad.stderr
+    assert "--partition is for Slurm" in bad.stderr
 
 
 def test_stopping_tells_the_process_that_runs_it_and_no_other(
