@@ -31,7 +31,7 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     text = said(capsys, "--list", "--results", tmp_path)
     lines = text.partition("compare-n-zero  ")[2].splitlines()
-    assert lines[1].startswith("  1 of 8 runs, the rest about ")
+    assert lines[1].startswith("  1 of 13 runs, the rest about ")
     assert lines[2].strip() == (
         "seeds in the paper: not stated (of DT with α = 1, 14 of 20 were converged, elsewhere all)"
     )
@@ -115,7 +115,7 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
              "epochs": 2, "watch_every": 0}  # fmt: skip
     monkeypatch.setitem(reproducing.SMALLER, "prefix-sums", small)
-    for key in ("sums-n0", "sums-recall-a1"):
+    for key in ("sums-n0", "sums-recall-a1", "sums-ours"):
         old = MODELS[key]
         monkeypatch.setitem(
             MODELS, key,
@@ -124,12 +124,14 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
         )  # fmt: skip
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu")
     text = said(capsys, *words)
-    assert "2 runs are missing" in text
+    assert "3 runs are missing" in text
     assert "there is no GPU here, so everything is made smaller: prefix-sums: width 4 " in text
     for told in ("width 4 instead of 400", "size 8 instead of 32", "count 40 instead of 10000"):
         assert told in text
     assert "0.00 %" in text
-    assert read_records("results/reduced").names == {"sums-n0-s0", "sums-recall-a1-s0"}
+    assert read_records("results/reduced").names == {
+        "sums-n0-s0", "sums-recall-a1-s0", "sums-ours-s0"
+    }  # fmt: skip
     assert read_records("results/runs").names == set()
     assert "made smaller: beside the paper's numbers, no reproduction of them" in text
     assert "every run is there already" in said(capsys, *words)

@@ -8,7 +8,7 @@ from iterant.errors import UnknownName
 from iterant.experiments.catalogue import EXPERIMENTS, experiment
 from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
-from iterant.experiments.models import MODELS, Model
+from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
 from iterant.experiments.reproducing import narrowed, smaller
 from iterant.names import task
@@ -102,6 +102,24 @@ def test_every_number_of_the_paper_is_shown() -> None:
             assert row.paper is not None
             assert row.paper.mean == height
             assert row.said == ("–" if steps is None else f"{steps:.2f}")
+
+
+@pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=lambda one: one.name)
+def test_our_own_recipe_is_a_row_wherever_it_is_measured(one: Experiment) -> None:
+    ours = {model.task: model.key for model in MODELS.values() if model.word == OURS}
+    beside = {(MODELS[row.model].task, row.measure) for row in one.rows
+              if not getattr(row.measure, "confident", False)}  # fmt: skip
+    for task_name, measure in beside:
+        assert any((row.model, row.measure) == (ours[task_name], measure) for row in one.rows)
+    for row in one.counted:
+        assert any(other.model == ours[MODELS[row.model].task] for other in one.counted)
+
+
+def test_numbers_of_interventions_stand_at_their_figures_too() -> None:
+    for name, study in (("fig-maze-noise", "noise"), ("fig-overthinking", "swap")):
+        rows = [row for row in EXPERIMENTS[name].rows if row.measure == Recovered(study)]
+        given = {row.model: row.paper.mean for row in rows if row.paper is not None}
+        assert given == {model: studies[study][1] for model, studies in INTERVENTIONS.items()}
 
 
 @pytest.mark.parametrize(

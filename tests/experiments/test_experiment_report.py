@@ -115,7 +115,7 @@ def test_iterations_count_until_the_first_right_answer(tmp_path: Path) -> None:
 
 def test_rows_of_a_grid_are_called_by_their_place_in_it() -> None:
     names = [row[0] for row in rows_of(EXPERIMENTS["fig-depth"], Records())[1:]]
-    assert names == ["m = 10", "m = 20", "m = 30", "m = 40"]
+    assert names == ["m = 10", "m = 20", "m = 30", "m = 40", "ours"]
     assert rows_of(EXPERIMENTS["grid-alpha-prefix"], Records())[2][:2] == ["DT-Recall", "0.25"]
 
 
