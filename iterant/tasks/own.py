@@ -175,7 +175,8 @@ class PlainTask(ABC):
         answer = given.reshape(truth.shape)
         judged = prediction is not None and bool((truth >= 0).any())
         wrong = (answer != truth) & (truth >= 0)
-        shade, signs = _shades(question)
+        # A number on a grid is either the input's or the answer's.
+        shade, signs = _shades(question, numbers=self.spec.dims == 1 or self.spec.classes == 2)
         labels: tuple[str, ...] = ()
         if self.spec.dims == 1:
             labels, shade = ("input", "answer"), np.concatenate([shade, 0 * shade])
@@ -200,16 +201,19 @@ class PlainTask(ABC):
         )
 
 
-def _shades(question: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
+def _shades(
+    question: NDArray[np.float32], *, numbers: bool
+) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
     """A problem (C, rows, columns) as greys from 0 to 1, and as signs.
 
-    Later channels are darker; where every position is of exactly one, its number is the sign.
+    Later channels are darker; where every position is of exactly one, ``numbers`` makes its number
+    the sign.
     """
     each = question - question.min(axis=(1, 2), keepdims=True)
     each = each / np.maximum(each.max(axis=(1, 2), keepdims=True), 1e-9)
     weights = np.arange(1, len(each) + 1, dtype=each.dtype)
     shade = np.average(each, axis=0, weights=weights).astype(each.dtype)
-    if len(each) > 1 and bool(((each > 0).sum(axis=0) == 1).all()):
+    if numbers and len(each) > 1 and bool(((each > 0).sum(axis=0) == 1).all()):
         return shade, _numbered(each.argmax(axis=0))
     return shade, np.where(shade > 0, _SOMETHING, _NOTHING)
 

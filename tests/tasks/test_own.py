@@ -108,6 +108,13 @@ def test_a_channel_a_digit_is_shown_as_digits_of_several_greys() -> None:
     assert greys[0] == greys[3] < greys[2] < greys[1]
 
 
+def test_on_a_grid_every_number_is_a_class_of_the_answer() -> None:
+    spec = TaskSpec(name="g", title="g", dims=2, channels=2, classes=3, train_size=2)
+    grid = type("Grid", (Diagonal,), {"spec": spec})()
+    hot = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]])
+    assert grid.describe(Batch(hot, torch.tensor([[[0, 0], [2, 1]]]))).text == "##\n21"
+
+
 @pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),
                                               ("channels", 0)])  # fmt: skip
 def test_a_spec_that_nothing_can_answer_is_refused_when_it_is_made(field: str, wrong: int) -> None:
