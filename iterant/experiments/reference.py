@@ -10,6 +10,7 @@ records, and from the first run, which was made before records were kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ _FIRST = "train-mazes-paper-h200-s0-by-epoch"
 _SERIES = ("loss", "validation accuracy (%)")
 """What the authors' logs have of every epoch"""
 
+_LARGER, _SIZE = "33x33 by iteration (%)", "33"
+"""The one test of larger mazes in the authors' files, and what records call its size"""
+
 History = list[dict[str, Any]]
 """An epoch a row: its training loss and, where there was one, its validation"""
 
@@ -52,12 +56,12 @@ class Reference:
             return None
         with as_written(ours, "scripts/train-and-test"):
             first = read_result(ours)["figures"]["history"] if ours.exists() else []
-            _points(first, "validation", 100.0)
+            _pairs(first, "validation", 100.0)
         with as_written(theirs, "files of the authors' run"):
             read = read_result(theirs)["figures"]
             for name in _SERIES:
                 math.fsum(read["by epoch"][name])
-            dict(read["33x33 by iteration (%)"])
+            math.fsum(value for _, value in _by_iteration(read))
         return cls(read, first)
 
     def ours(self, records: Records) -> dict[str, History]:
@@ -70,28 +74,39 @@ class Reference:
             found = {"ours, seed 0, in two legs": self.first, **found}
         return found
 
+    def larger(self, records: Records) -> dict[str, list[tuple[int, float]]]:
+        """Per cent of 33×33 solved by ours after every iteration, run by run."""
+        return {
+            f"ours, seed {record.seed}": [
+                (step, 100 * count / test["problems"])
+                for step, count in enumerate(test["solved"], start=1)
+            ]
+            for record in records.of(MODEL)
+            if (test := record.tests.get(_SIZE))
+        }
+
     def section(self, records: Records, figures: str) -> str:
         """As Markdown; ``figures``: where the picture is."""
-        held = self.theirs["by epoch"]["validation accuracy (%)"]
-        at = self.theirs["33x33 by iteration (%)"]
-        picture = f"{figures}/{NAME}"
+        held, picture = self.theirs["by epoch"]["validation accuracy (%)"], f"{figures}/{NAME}"
         about = (
-            "One run of DT-Recall, α = 0.01, whose logs they published (33×33: "
-            f"{at['30']} % after 30 iterations, {at['40']} % after 40); ours beside it."
+            "One run of DT-Recall, α = 0.01, whose logs they published; ours beside it. Their logs "
+            "have every epoch's validation, ours that of the 20th, the 40th and the last. At 33×33 "
+            "they looked after 30 to 40 iterations only; of ours, which went on, the peak is last."
         )
+        theirs, larger = _by_iteration(self.theirs), self.larger(records)
+        looked = (theirs[0][0], theirs[-1][0])
         lines = [
             "## The authors' own maze run", "", about, "",
-            f"[![Validation by epoch]({picture}.png)]({picture}.svg)", "",
-            "| run | validated at epoch: % |", "| --- | --- |",
-            "| theirs | " + ", ".join(f"{e}: {held[e - 1]:.2f}" for e in (10, 20, 30, 40, 50))
-            + " |",
+            f"[![Loss, validation and 33×33]({picture}.png)]({picture}.svg)", "",
+            "| run | validated at epoch: % | 33×33 after iterations: % |", "| --- | --- | --- |",
+            _line("theirs", [(e, held[e - 1]) for e in (10, 20, 30, 40, 50)],
+                  [theirs[0], theirs[-1]]),
         ]  # fmt: skip
         for name, history in self.ours(records).items():
-            xs, ys = _points(history, "validation", 100.0)
-            told = ", ".join(
-                f"{epoch:.0f}: {value:.2f}" for epoch, value in zip(xs, ys, strict=True)
-            )
-            lines.append(f"| {name} | {told} |")
+            curve = larger.get(name, [])
+            peak = [max(curve, key=lambda point: point[1])] if curve else []
+            points = [point for point in curve if point[0] in looked] + peak
+            lines.append(_line(name, _pairs(history, "validation", 100.0), points))
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
@@ -111,14 +126,39 @@ class Reference:
             known = theirs["loss" if key == "loss" else "validation accuracy (%)"]
             lines = [Line(Trace(epochs, known), "the authors' run", colour=_THEIRS)]
             for place, (name, history) in enumerate(self.ours(records).items()):
-                trace = Trace(*_points(history, key, scale))
+                trace = _trace(_pairs(history, key, scale))
                 sign = _SIGNS[place % len(_SIGNS)] if key == "validation" else ""
                 lines.append(Line(trace, name, colour=place, stroke=place + 1, marker=sign))
             panels.append((plot, lines))
-        return panels
+        return [*panels, self._larger_panel(records)]
+
+    def _larger_panel(self, records: Records) -> tuple[Plot, list[Line]]:
+        """33×33 after the iterations that the authors looked at."""
+        theirs, larger = _by_iteration(self.theirs), self.larger(records)
+        steps = {step for step, _ in theirs}
+        lines = [Line(_trace(theirs), "the authors' run", colour=_THEIRS)]
+        for place, name in enumerate(self.ours(records)):
+            if points := [point for point in larger.get(name, []) if point[0] in steps]:
+                lines.append(Line(_trace(points), name, colour=place, stroke=place + 1))
+        plot = Plot("33×33, by iteration", "iterations", "problems solved (%)", regime_axis="")
+        return plot, lines
 
 
-def _points(history: History, key: str, scale: float) -> tuple[list[float], list[float]]:
+def _by_iteration(theirs: dict[str, Any]) -> list[tuple[int, float]]:
+    """Iterations and per cent of 33×33 in the authors' files."""
+    return sorted((int(step), value) for step, value in theirs[_LARGER].items())
+
+
+def _trace(pairs: Sequence[tuple[float, float]]) -> Trace:
+    return Trace([x for x, _ in pairs], [y for _, y in pairs])
+
+
+def _line(name: str, *cells: Sequence[tuple[float, float]]) -> str:
+    """A row of the table."""
+    told = [", ".join(f"{x:.0f}: {y:.2f}" for x, y in cell) for cell in cells]
+    return f"| {' | '.join([name, *told])} |"
+
+
+def _pairs(history: History, key: str, scale: float) -> list[tuple[float, float]]:
     """Epochs and values, where there are any."""
-    rows = [(float(row["epoch"]), scale * row[key]) for row in history if row.get(key) is not None]
-    return [epoch for epoch, _ in rows], [value for _, value in rows]
+    return [(float(row["epoch"]), scale * row[key]) for row in history if row.get(key) is not None]

@@ -225,19 +225,6 @@ def test_the_pictures_are_those_of_the_results() -> None:
         assert stamp(panels) in made, f"draw {name} again: iterant reproduce --all"
 
 
-def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
-    reference = Reference.read(REPOSITORY / "results")
-    assert reference is not None
-    assert Reference.read(tmp_path) is None
-    keep(tmp_path, "mazes-recall-a0.01", 1, [1], size="13", training={
-        "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
-    })  # fmt: skip
-    text = reference.section(read_records(tmp_path), "figures")
-    assert "| ours, seed 1 | 2: 25.00 |" in text
-    assert "| ours, seed 0, in two legs | 20: 21.41, 40: 99.42, 50: 100.00 |" in text
-    assert len(reference.save(read_records(tmp_path), tmp_path / "drawn")) == 2
-
-
 def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
     assert singles_section(tmp_path) == ""
     recipe = {"net": "dt-recall", "alpha": 1.0, "objective": "progressive", "precision": "fp16"}
