@@ -27,6 +27,7 @@ def caption(experiment: Experiment, records: Records) -> str:
         if not panel.grid:  # whose curves are a panel of their own
             told.setdefault(_seeds(panel, records), []).append(panel.title)
     rest = _AT_REST if any(_rests(panel, records) for panel in experiment.panels) else ""
+    rest += "".join(_lost(panel, records) for panel in experiment.panels)
     if len(told) == 1:
         return f"{_OF}: {next(iter(told))}.{rest}"
     parts = [f"{'; '.join(where)}: {seeds}." for seeds, where in told.items()]
@@ -52,6 +53,20 @@ def _rests(panel: Panel, records: Records) -> bool:
         return False
     drawn = [panel.measure.curves(records.of(key)) for key in panel.models]
     return any(curves and not any(curve[-1] for curve in curves) for curves in drawn)
+
+
+def _lost(panel: Panel, records: Records) -> str:
+    """Of which models features overflow before the end: a mean falls where its largest is gone."""
+    if not isinstance(panel.measure, Changes):
+        return ""
+    told = []
+    for key in panel.models:
+        ends = panel.measure.features(records.of(key))
+        if lost := sum(end.get("broken", 0) for end in ends):
+            told.append(f"{lost} of {sum(sum(end.values()) for end in ends)} of {_name(key)}")
+    if not told:
+        return ""
+    return f" Problems whose features overflow are left out from there on: {_list(told)}."
 
 
 def _seeds(panel: Panel, records: Records) -> str:

@@ -175,12 +175,18 @@ class Changes:
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """‖Δφ‖ by iteration, a curve a seed; a gap is not a number."""
-        found = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
         return [
             [float("nan") if value is None else value for value in study["change"]]
-            for study in found
-            if isinstance(study, dict)  # else it is a count of problems
+            for study in self._studies(records)
         ]
+
+    def features(self, records: Sequence[Record]) -> list[dict[str, int]]:
+        """How many problems' features are settled, cycling, moving, broken at the end, a seed."""
+        return [study.get("features", {}) for study in self._studies(records)]
+
+    def _studies(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        found = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
+        return [study for study in found if isinstance(study, dict)]  # else a count of problems
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The change at the end, of all; no mean where some went beyond all numbers.

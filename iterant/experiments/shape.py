@@ -79,6 +79,9 @@ def _study(study: Any, name: str) -> Iterator[str]:
         found = study.get(inputs)
         if isinstance(found, dict):
             series[f"change on {inputs}"] = found.get("change")
+            ends = found.get("features", {})
+            if not isinstance(ends, dict) or not _counts(list(ends.values()), _MOST):
+                yield f"features on {inputs} of {name} are no counts"
     for key, values in series.items():
         known = isinstance(values, list) and all(map(_number, values))
         if not known or (not values and key.startswith("change")):

@@ -49,6 +49,15 @@ def test_a_line_that_comes_to_rest_is_explained(tmp_path: Path) -> None:
         assert told.endswith("no place on the axis.") == (seed == 0), "its mean is above 0"
 
 
+def test_problems_that_overflow_are_counted(tmp_path: Path) -> None:
+    for seed, lost in enumerate([0, 3]):
+        ends = {"settled": 1, "moving": 9 - lost, "broken": lost}
+        study = {"convergence": {"problems": {"change": [1.0, 9.0], "features": ends}}}
+        keep(tmp_path, "sums-dt-a1", seed, [1], studies=study)
+        told = caption(EXPERIMENTS["fig-prefix-delta"], read_records(tmp_path))
+        assert told.endswith("left out from there on: 3 of 20 of DT α = 1.") == bool(lost)
+
+
 def test_networks_that_had_a_time_say_their_seeds(tmp_path: Path) -> None:
     test = {"600000:700000": {"problems": 9, "solved": [1]}}
     for model in ("chess-ff", "chess-ours"):

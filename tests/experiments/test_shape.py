@@ -17,7 +17,8 @@ from iterant.experiments.shape import NEEDED, fault_in
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
-    "convergence": {"problems": {"change": [1.0, None]}, "random inputs": {"change": [2]}},
+    "convergence": {"problems": {"change": [1.0, None], "features": {"broken": 1}},
+                    "random inputs": {"change": [2]}},
     "bit-flip": {"samples": 10, "right": [0], "recovered": 0.5, "mean iterations": None,
                  "mean iterations by index": [1.0, None]},
 }  # fmt: skip
@@ -90,6 +91,7 @@ def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], va
         (("training", "train"), {"solved": 1, "of": 0}, "no count solved of a count"),
         (("studies", "noise", "samples"), None, "the study noise has counts in 'right'"),
         (("studies", "convergence", "problems", "change"), ["x"], "no list of numbers"),
+        (("studies", "convergence", "problems", "features"), {"broken": -1}, "are no counts"),
     ],
 )
 def test_it_says_what_is_wrong(path: tuple[Any, ...], value: Any, told: str) -> None:
