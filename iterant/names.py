@@ -172,4 +172,6 @@ def task(word: str, **options: Any) -> Task:
     missing = ", ".join(name for name in wanted if not hasattr(ready, name))
     if missing:
         raise UsageError(f"{word!r} is no task: it lacks {missing}; add that or choose another")
+    if word not in known("task"):
+        find("task", "iterant.tasks.trying:check_task")(ready, word)
     return ready

@@ -3,7 +3,7 @@
     >>> from iterant.tasks import Batch, PlainTask, TaskSpec, dataset
     >>> dataset(iterant.task("mazes"), 1000, size=9)[0]      # for a DataLoader
 
-protocol.py        what a task offers; own.py: one of your own from two things
+protocol.py        what a task offers; own.py: one of your own from two things; trying.py: tried
 prefix_sums.py     bits and their running parity
 mazes.py           mazes and the way through
 chess.py           positions and the move to find
