@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iterant.errors import UsageError
+from iterant.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from iterant.experiments.layout import Experiment
     from iterant.experiments.models import Unit
+    from iterant.experiments.records import Records
 
 
 def fill(
@@ -51,7 +52,9 @@ def fill(
         return small
     check_tests(one, data)
     check_places(out, small)
-    for line in _promised(one, units, budget, out if small else None):
+    before = {f"{record.model}-s{record.seed}" for record in there.unfinished()}
+    begun = sum(unit.name in before for unit in units)
+    for line in _promised(one, units, begun, budget, out if small else None):
         screen.print(line, soft_wrap=True)
     try:
         left = produce(
@@ -64,19 +67,39 @@ def fill(
     if left:
         names = " ".join(unit.name for unit in left)
         screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
+    if small and len(left) == len(units):
+        raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
     return small
 
 
+def cut_off(one: Experiment, records: Records) -> str:
+    """Which of its runs had no time to finish, though they were tested; "": none."""
+    keys = {model.key for model in one.models}
+    told = []
+    for record in records.unfinished():
+        if record.model in keys:
+            training = record.figures["training"]
+            done = f"{training.get('updates', 0):,} of {training.get('of', 0):,} updates"
+            told.append(f"{record.model}-s{record.seed} ({done})")
+    if not told:
+        return ""
+    return (
+        f"cut off by their time, and tested as they were: {', '.join(told)}; the same command "
+        "gives them more"
+    )
+
+
 def _promised(
-    one: Experiment, units: Sequence[Unit], budget: str | None, reduced: Path | None
+    one: Experiment, units: Sequence[Unit], begun: int, budget: str | None, reduced: Path | None
 ) -> Iterator[str]:
     """What is going to be done, and how much smaller it is made where it goes to ``reduced``."""
     from iterant.cli.figures import duration
     from iterant.experiments.reproducing import SMALLER_TESTS, estimate, told
 
     yield (
-        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing, "
-        f"about {duration(estimate(units))} on one H200"
+        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing"
+        + (f" ({begun} cut off before)" if begun else "")
+        + f", about {duration(estimate(units))} on one H200"
         + (f"; here they get {budget}" if budget else "")
     )
     if reduced is not None:

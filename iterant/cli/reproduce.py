@@ -72,8 +72,11 @@ def reproduce(
     from iterant.runs.places import check_place
 
     screen = console()
-    if sum((name is not None, list_, all_)) != 1:
-        raise UsageError("give the name of a table or figure, --list, or --all")
+    words = ((name or "''", name is not None), ("--list", list_), ("--all", all_))
+    asked = [word for word, given in words if given]
+    if len(asked) != 1:
+        came = f", not {' and '.join(asked)}" if asked else ""
+        raise UsageError(f"give the name of a table or figure, --list, or --all{came}")
     if write is not None and not all_:
         raise UsageError("--write goes with --all; a single table is printed")
     if write is not None:
@@ -96,7 +99,7 @@ def reproduce(
         return
     chosen, small = experiment(name), False
     if training:
-        from iterant.cli.filling import fill
+        from iterant.cli.filling import cut_off, fill
 
         small = fill(chosen, results, seeds, budget, device, None if data is None else str(data),
                      screen)  # fmt: skip
@@ -105,6 +108,8 @@ def reproduce(
     records = found.taken_as_they_are if small else found.whole
     timed, counts = ((), Counts()) if small else (read_timed(results), read_counts(results))
     _show(chosen, records, screen, timed, counts, SMALL if small else "")
+    if small and (told := cut_off(chosen, found)):
+        screen.print(told, soft_wrap=True)
     figures = (place if small else results) / "figures"
     for path in save_figure(chosen, records, figures) + save_by_time(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)

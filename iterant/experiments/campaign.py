@@ -144,13 +144,14 @@ def carried_out(
     setting = Setting(setup.device, Crew(), Keeping(), reporter, clock, signals)
     folder = setup.runs / unit.name if precision is None else again
     at_most = "" if limit == float("inf") else f", for at most {max(limit, 0):.0f} s"
-    setup.say(f"{unit.name}: begins{at_most}")
     try:
         if not (folder / "config.json").exists():
+            setup.say(f"{unit.name}: begins{at_most}")
             run = yield from begun(model.task, task, recipe, unit.seed, folder, setting, problems)
         else:
             run = RunFolder.open(folder)
             if not is_over(run):
+                setup.say(f"{unit.name}: goes on where {folder} was left{at_most}")
                 run = yield from resumed(model.task, folder, setting, setup.data, problems)
     except TrainingStopped as failure:
         setup.say(f"{unit.name}: {failure}")

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,10 @@ _TESTING = 0.2
 
 
 def smaller(model: Model) -> dict[str, Any]:
-    """A model's fields for a small machine; what a grid varies shrinks in proportion."""
+    """A model's fields for a small machine; what a grid varies shrinks in proportion.
+
+    A rate of its own grows in proportion to the one that is usual.
+    """
     made = dict(SMALLER[model.task])
     own = names.recipe(model.word, model.task, model.net or None)
     if own.width is not None and _SMALL * own.width <= paper_net(model.task).width:
@@ -56,21 +59,39 @@ def smaller(model: Model) -> dict[str, Any]:
     usual = {"width": paper_net(model.task).width, "iterations": own.iterations}
     for name in made.keys() & model.changes.keys() & usual.keys():
         made[name] = max(2, round(made[name] * model.changes[name] / usual[name]))
+    if "rate" in made:
+        made["rate"] *= model.recipe().rate / names.recipe("paper", model.task).rate
     return made
 
 
 def told(experiment: Experiment) -> str:
     """What is made smaller, in words: ``width 32 instead of 400``."""
-    tasks = dict.fromkeys(model.task for model in experiment.models)
-    return "; ".join(f"{task}: {', '.join(_instead(task))}" for task in tasks)
+    parts = []
+    for task in dict.fromkeys(model.task for model in experiment.models):
+        mine = [model for model in experiment.models if model.task == task]
+        parts.append(f"{task}: {', '.join(_instead(task, mine))}")
+        if any(smaller(model).keys() < SMALLER[task].keys() for model in mine):
+            parts[-1] += ", but for our own recipe, which is small already"
+    return "; ".join(parts)
 
 
-def _instead(task: str) -> list[str]:
-    """Every field with what the paper's recipe has there."""
-    paper, spec = names.recipe("paper", task), names.task(task).spec
+def _instead(task: str, models: Sequence[Model]) -> Iterator[str]:
+    """Every field with what the recipes of these models have there."""
+    spec = names.task(task).spec
     unsaid = {"width": paper_net(task).width, "size": spec.train_size, "count": spec.train_count}
-    usual = {name: getattr(paper, name) or unsaid.get(name, 0) for name in SMALLER[task]}
-    return [f"{name} {value} instead of {usual[name]}" for name, value in SMALLER[task].items()]
+    for name in SMALLER[task]:
+        changed = [model for model in models if smaller(model).keys() >= SMALLER[task].keys()]
+        now = [smaller(model)[name] for model in changed]
+        usual = [getattr(model.recipe(), name) or unsaid.get(name, 0) for model in changed]
+        if changed:
+            yield f"{name} {_each(now)} instead of {_each(usual)}"
+
+
+def _each(values: Sequence[Any]) -> str:
+    """All of them once, in their order."""
+    told = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    *most, last = dict.fromkeys(told)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def narrowed(experiment: Experiment) -> dict[str, Model]:

@@ -13,7 +13,7 @@ from iterant.cli import screen
 from iterant.cli.main import run
 from iterant.experiments import reproducing
 from iterant.experiments.models import MODELS, Model, Trial
-from iterant.experiments.records import read_records
+from iterant.experiments.records import keep_record, read_records
 from iterant.runs import append_line, write_result
 from iterant.runs.results import make_result
 from iterant.tasks.chess import SAMPLE
@@ -134,7 +134,31 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     }  # fmt: skip
     assert read_records("results/runs").names == set()
     assert "made smaller: beside the paper's numbers, no reproduction of them" in text
+    assert "cut off" not in text
     assert "every run is there already" in said(capsys, *words)
+
+
+def test_runs_that_their_time_cuts_off_are_named_and_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = figures("sums-n0", 0, [0, 3], finished=False)
+    keep_record(tmp_path / "reduced", "sums-n0-s0", {**made, "reduced": {"width": 4}}, 0)
+    monkeypatch.chdir(tmp_path)
+    units: list[str] = []
+
+    def nothing(wanted: Any, **_: Any) -> list[Any]:
+        units.extend(unit.name for unit in wanted)
+        return list(wanted[:-1])
+
+    monkeypatch.setattr(reproducing, "campaign", nothing)
+    words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu",
+             "--results", tmp_path)  # fmt: skip
+    text = said(capsys, *words)
+    assert "3 runs are missing (1 cut off before), about" in text
+    assert units == ["sums-n0-s0", "sums-recall-a1-s0", "sums-ours-s0"]
+    assert "tested as they were: sums-n0-s0 (5 of 9 updates); the same command gives" in text
+    monkeypatch.setattr(reproducing, "campaign", lambda wanted, **_: list(wanted))
+    assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
 
 def test_what_cannot_be_tested_is_not_trained(
@@ -223,7 +247,7 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
     ("words", "hint"),
     [
         ((), "give the name of a table or figure"),
-        (("fig-width", "--list"), "give the name of a table or figure"),
+        (("fig-width", "--list"), "--list, or --all, not fig-width and --list"),
         (("fig-with",), "did you mean 'fig-width'"),
         (("fig-width", "--write", "x.md"), "--write goes with --all"),
         (("fig-width", "--seeds", "0"), "at least one seed"),

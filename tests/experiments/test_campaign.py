@@ -83,7 +83,10 @@ def test_interrupted_it_saves_and_goes_on_from_there(tmp_path: Path) -> None:
     assert (run.state, run.status.reason) == ("stopped", "stopped by SIGINT")
     assert run.status.step == 2, "an epoch of two updates"
     assert not (tmp_path / "runs" / "tiny-s1").exists()
-    assert begin(tmp_path, wanted, reduced=slow) == []
+    heard: list[str] = []
+    assert begin(tmp_path, wanted, reduced=slow, say=heard.append) == []
+    assert heard[0].startswith("tiny-s0: goes on where ")
+    assert "tiny-s1: begins" in heard
     assert read_records(tmp_path / "kept").names == {unit.name for unit in wanted}
     steps = [line["step"] for line in run.metrics() if line["kind"] == "validation"]
     assert steps == [2, 4, 6, 8], "none was done twice"

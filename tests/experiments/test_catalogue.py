@@ -10,7 +10,7 @@ from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.reproducing import narrowed, smaller
+from iterant.experiments.reproducing import narrowed, smaller, told
 from iterant.names import task
 from iterant.training.plan import plan
 
@@ -142,8 +142,20 @@ def test_grids_shrink_in_proportion() -> None:
     assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
     assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
     assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
+    # Plain DT trains at a tenth of the others' rate, and does so here.
+    rates = [smaller(MODELS[key])["rate"] for key in ("sums-dt-a1", "sums-recall-a1")]
+    assert rates == pytest.approx([4e-4, 4e-3])
     for model in MODELS.values():
         model.recipe(**smaller(model))
+
+
+def test_what_is_made_smaller_is_told_of_every_model() -> None:
+    text = told(EXPERIMENTS["fig-width"])
+    assert "width 4, 8, 16, 24 and 32 instead of 50, 100, 200, 300 and 400, size 16 in" in text
+    assert text.endswith("but for our own recipe, which is small already")
+    peaks = told(EXPERIMENTS["table-prefix-peaks"])
+    assert "rate 0.004 and 0.0004 instead of 0.001 and 0.0001" in peaks
+    assert "our own" not in told(EXPERIMENTS["fig-chess"])
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
