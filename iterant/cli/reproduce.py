@@ -8,7 +8,7 @@ iterant reproduce --all --write RESULTS.md
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
+REDUCED = "reduced"
+"""The folder of runs that were made smaller"""
 WIDE = 170
 """Columns of a terminal that a whole table fits."""
 FEW = ("all seeds", "seeds", "the paper", "all seeds beside it")
@@ -103,7 +105,7 @@ def reproduce(
 
         small = fill(chosen, results, seeds, budget, device, None if data is None else str(data),
                      screen)  # fmt: skip
-    place = results / ("reduced" if small else "runs")
+    place = results / (REDUCED if small else "runs")
     found = _kept(place, screen)
     records = found.taken_as_they_are if small else found.whole
     timed, counts = ((), Counts()) if small else (read_timed(results), read_counts(results))
@@ -131,7 +133,24 @@ def _kept(folder: Path, screen: Console) -> Records:
             f"{file} ends in the middle of a record, which is left out; copy the file again",
             soft_wrap=True,
         )
+    for line in _passed_over(found, folder):
+        screen.print(line, soft_wrap=True)
     return found
+
+
+def _passed_over(found: Records, folder: Path) -> Iterator[str]:
+    """Records that nothing here is made of, which whoever copied them should know."""
+    from iterant.experiments.models import MODELS
+
+    for one in found.all:
+        if one.model not in MODELS:
+            yield f"{one.file} is of the model {one.model!r}, which there is not; it counts nowhere"
+    smaller = [f"{one.model}-s{one.seed}" for one in found.all if one.reduced]
+    if smaller and folder.name != REDUCED:
+        yield (
+            f"smaller runs in {folder} count nowhere: {', '.join(smaller)}; they belong into "
+            f"{folder.parent / REDUCED}"
+        )
 
 
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:

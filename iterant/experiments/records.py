@@ -159,11 +159,17 @@ def _files(folder: Path) -> list[Path]:
 
 def _record(line: Any, file: Path, number: int) -> Record:
     where = f"{shown(file)}, record {number}"
-    figures = check_result(line, where)["figures"]
+    result = check_result(line, where)
+    figures = result["figures"]
     if not isinstance(figures, dict) or not any(name in figures for name in NEEDED):
         raise RunError(f"{where} is a result, but not of a unit; keep other results elsewhere")
     if fault := fault_in(figures):
         raise RunError(f"{where}: {fault}; restore it from a copy, or remove it")
+    if result["seed"] != figures["seed"]:  # edited, perhaps to count a run twice
+        raise RunError(
+            f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
+            "them; restore it from a copy, or remove it"
+        )
     return Record(
         model=figures["model"],
         seed=figures["seed"],

@@ -41,6 +41,8 @@ def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
     if missing:
         yield f"{', '.join(missing)} missing"
         return
+    if figures["seed"] < 0:
+        yield f"seed is {figures['seed']}, below 0"
     for name, test in figures["tests"].items():
         yield from _curve(test, f"the test {name}", "problems", "solved")
         if isinstance(test, dict) and "solved by the most confident" in test:

@@ -243,6 +243,17 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
     assert "middle of a record" not in said(capsys, "compare-n-zero", "--results", tmp_path)
 
 
+def test_records_that_count_nowhere_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "runs", "sums-no", 0, [50])
+    keep(tmp_path / "runs", "sums-n0", 0, [50], reduced={"width": 4})
+    first, second, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
+    assert first.endswith("sums-no-s0.json is of the model 'sums-no', which there is not; "
+                          "it counts nowhere")  # fmt: skip
+    assert second.endswith(f"nowhere: sums-n0-s0; they belong into {tmp_path / 'reduced'}")
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import keep
+from made_up import figures, keep
 
 from iterant.draw.lines import stamp
 from iterant.errors import RunError
@@ -16,7 +16,7 @@ from iterant.experiments.drawing import BY_TIME, by_time_panels, figure_panels, 
 from iterant.experiments.every_seed import RESULTS as EVERY_SEED
 from iterant.experiments.every_seed import every_seed_section
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import Records, read_records
+from iterant.experiments.records import Records, keep_record, read_records
 from iterant.experiments.reference import NAME, Reference
 from iterant.experiments.report import by_older_recipes, results_page
 from iterant.experiments.rows import HEAD, rows_of
@@ -178,6 +178,12 @@ def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path
         read_records(tmp_path)
     for name in ("theirs", "third", "sums-n0 with seed 1"):
         assert name in str(caught.value)
+
+
+def test_a_record_whose_seed_was_edited_is_refused(tmp_path: Path) -> None:
+    keep_record(tmp_path, "a", figures("sums-n0", 1, [50]), seed=0)
+    with pytest.raises(RunError, match=r"is of seed 1 in its figures and of 0 beside them; rest"):
+        read_records(tmp_path)
 
 
 def test_other_results_are_refused(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], va
     ("path", "value", "told"),
     [
         (("seed",), True, "seed is True, no whole number"),
+        (("seed",), -1, "seed is -1, below 0"),
         (("tests", "512", "solved"), [0, 101], "none of 100"),
         (("training", "train"), {"solved": 1, "of": 0}, "no count solved of a count"),
         (("studies", "noise", "samples"), None, "the study noise has counts in 'right'"),
