@@ -32,7 +32,11 @@ def demo(
     ] = False,
     net: Annotated[
         list[str] | None,
-        Parameter(negative="", help="build it with these runs in place of the shipped networks"),
+        Parameter(
+            consume_multiple=1,
+            negative="",
+            help="build it with these runs in place of the shipped networks",
+        ),
     ] = None,
     out: Annotated[
         Path | None,

@@ -42,6 +42,8 @@ class _Files(SimpleHTTPRequestHandler):
 
 def page_server(folder: Path, port: int = 8000, host: str = "127.0.0.1") -> ThreadingHTTPServer:
     """A server that is bound and ready; port 0 takes any that is free."""
+    if not host:  # to the system no address is every address
+        raise UsageError("--host is empty; 127.0.0.1 is this machine only, 0.0.0.0 the network too")
     try:
         return ThreadingHTTPServer((host, port), partial(_Files, directory=str(folder)))
     except (OSError, OverflowError) as error:

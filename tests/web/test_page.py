@@ -101,7 +101,7 @@ def test_several_networks_of_a_task_have_names_of_their_own(tmp_path: Path) -> N
 def test_the_command_builds_keeps_and_copies(
     nothing_built: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    net = written_mazes(nothing_built / "m")
+    net, other = written_mazes(nothing_built / "m"), written_sums(nothing_built / "s")
 
     def command(*words: str) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as leaving:
@@ -111,10 +111,11 @@ def test_the_command_builds_keeps_and_copies(
     code, output, errors = command("--out", str(nothing_built / "early"))
     assert (code, output) == (2, "")
     assert "iterant demo --build" in errors
-    code, output, errors = command("--net", str(net), "--out", str(nothing_built / "out"))
+    both = ("--net", str(net), str(other))
+    code, output, errors = command(*both, "--out", str(nothing_built / "out"))
     assert (code, errors) == (0, "")
     assert "any web server" in output
-    assert "exporting m (1 of 1)" in output
+    assert "exporting m (2 of 2)" in output
     assert find_fails()
     page.build_page(page.cached_page(), networks=[net])
     assert find_page().networks == ("m",)
@@ -205,6 +206,8 @@ def test_the_server_tells_the_types_that_browsers_need(
         assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
     with page_server(tmp_path, 0) as server, pytest.raises(UsageError, match="--port"):
         page_server(tmp_path, int(server.server_address[1]))
+    with pytest.raises(UsageError, match="--host is empty"):  # it would be every address
+        page_server(tmp_path, 0, "").server_close()
 
 
 def test_the_page_names_no_other_server() -> None:
