@@ -30,7 +30,7 @@ def show_list(
     for one in EXPERIMENTS.values():
         screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
         for line in _state(one, records, counts):
-            screen.print(Padding(line, (0, 0, 0, 2)))
+            screen.print(Padding(line, (0, 0, 0, 2), expand=False))
         if rows := list(_rows(one, records, timed, counts)):
             show_grouped(_HEAD, rows, screen)
         else:
@@ -65,16 +65,18 @@ def _rows(
     from iterant.experiments.timed import timed_rows
 
     found = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records, counts)[1:]]
-    planned = [*map(_planned, one.rows), *([None] * len(found))]
-    for row, plan in zip(found, planned, strict=False):
+    by_time, none = timed_rows(one, timed)[1:], not any(row["all seeds"] for row in found)
+    for number, row in enumerate(found):
         ours, theirs = row["all seeds"], row["the paper"]
-        if not ours and theirs == "–":
+        # Of what there is no number at all, and of what had a time, the other rows say enough.
+        if not ours and theirs == "–" and (none or by_time):
             continue
         seeds = row["seeds"] if ours else "0"
-        told = seeds if plan in (None, int(seeds)) else f"{seeds}/{plan}"
+        plan = _planned(one.rows[number]) if number < len(one.rows) else _wanted(one, row)
+        told = f"{seeds}/{plan}" if int(seeds) < plan else seeds
         who, measured = who_and_what(row)
         yield (who, told, ours or "not run", theirs), measured
-    for cells in timed_rows(one, timed)[1:]:
+    for cells in by_time:
         row = dict(zip(TIMED_HEAD, cells, strict=True))
         who, measured = who_and_what(row)
         name = f"{who}, {row['trained for']}"
@@ -88,6 +90,18 @@ def _planned(row: Row) -> int:
     model = MODELS[row.model]
     once = [look.name for look in model.looks if look.first_seed_only]
     return 1 if row.measure.needs in once else model.seeds
+
+
+def _wanted(one: Experiment, row: dict[str, str]) -> int:
+    """The same of a row without curves; 0: it is shown where there is any."""
+    from iterant.experiments.models import MODELS
+
+    size = row["measured"].removeprefix("size ").partition(",")[0]
+    return max(
+        (wanted.seeds for wanted in one.counted
+         if (MODELS[wanted.model].label, wanted.size) == (row["model"], size)),
+        default=0,
+    )  # fmt: skip
 
 
 def who_and_what(row: dict[str, str]) -> tuple[str, str]:

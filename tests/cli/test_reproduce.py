@@ -35,12 +35,13 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert lines[2].strip() == (
         "seeds in the paper: not stated (of DT with α = 1, 14 of 20 were converged, elsewhere all)"
     )
-    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[3:7]]
+    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[3:8]]
     assert rows == [
         ["seeds", "ours", "the paper's"],
         ["size 512:"],
         ["DT-Recall, n = 0 α = 1", "0/3", "not run", "90.27 ± 5.95 %"],
         ["DT-Recall α = 1", "1/5", "98.00 % at 2", "97.12 ± 1.88 % at 237"],
+        ["ours", "0/5", "not run", "–"],
     ]
     easier = text.partition("fig-hard-to-easy  ")[2].splitlines()
     assert easier[3] == "  no number yet, and none in the paper"
@@ -76,6 +77,8 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
     # How long depends on the recipe, which may change.
     state = r"  2 of 11 runs, the rest about \d\d:\d\d of an H200\s*"
     assert re.fullmatch(state, listed.splitlines()[1])
+    assert re.search(r"DT-Recall α = 0.01 +0/3 +not run +74.00 % at 2000", listed)
+    assert re.search(r"ours +2/8 +90.00", listed), "of eight that are planned"
     said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
     assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
