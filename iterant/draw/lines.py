@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _STROKES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)))
-_INCHES = (7.0, 3.7)
-_SIDE_BY_SIDE = (4.7, 3.4)
-"""A panel of several, so that letters stay legible where the page is narrow"""
+_INCHES = {1: (7.0, 3.7), 2: (4.7, 3.4), 3: (3.5, 3.2)}
+"""Of a panel, by how many there are: letters stay legible where all share the width of a page"""
 _ENTRY, _ROW, _LETTERS = 0.62, 0.19, 9
 """Inches of a legend's entry without its words, and of a row; the size of its letters"""
+_TITLES = {1: 11, 2: 11, 3: 10}
+"""The size of headings, by how many stand side by side"""
 _DOTS = 130
 _CROSSES = ("x", "+")
 """Signs that are strokes themselves"""
@@ -91,7 +92,8 @@ def panels_figure(
     if not any(lines for _, lines in panels):
         named = ", ".join(plot.name for plot, _ in panels)
         raise UsageError(f"there is no line to draw for {named}; run a study first")
-    width, height = _INCHES if len(panels) == 1 else _SIDE_BY_SIDE
+    beside = min(len(panels), max(_INCHES))
+    width, height = _INCHES[beside]
     size = (width * len(panels), height)
     figure = Figure(figsize=size, dpi=_DOTS, layout="constrained")
     for place, (plot, lines) in enumerate(panels, start=1):
@@ -100,6 +102,7 @@ def panels_figure(
             _draw(axes, plot, lines, regime)
         else:
             _leave_empty(axes, plot)
+        axes.set_title(plot.name, fontsize=_TITLES[beside], parse_math=False)
     _explain(figure, [line for _, lines in panels for line in lines], size[0])
     return figure
 
@@ -160,7 +163,6 @@ def _leave_empty(axes: Axes, plot: Plot) -> None:
 def _name(axes: Axes, plot: Plot) -> None:
     axes.set_xlabel(plot.x_label, parse_math=False)
     axes.set_ylabel(plot.y_label, parse_math=False)
-    axes.set_title(plot.name, fontsize=11, parse_math=False)
 
 
 def _draw(axes: Axes, plot: Plot, lines: Sequence[Line], regime: int | None) -> None:

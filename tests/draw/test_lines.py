@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib import _pylab_helpers
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from iterant.draw.lines import Line, Plot, Trace, lines_figure, panels_figure, png
@@ -57,6 +58,14 @@ def test_the_legend_lies_within_the_picture(panels: int, letters: int) -> None:
     assert box.x1 <= figure.bbox.x1
     assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
     assert figure.axes[0].get_window_extent().height > 300, "however long the legend is"
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+def test_letters_are_legible_on_a_page_of_seven_inches(panels: int) -> None:
+    figure = panels_figure([(PLOT, [line("a")])] * panels, regime=2)
+    shrunk = min(1.0, 7.0 / figure.get_figwidth())
+    letters = [float(text.get_fontsize()) for text in figure.findobj(Text) if text.get_text()]
+    assert shrunk * min(letters) >= 6
 
 
 def test_signs_have_bars_and_lines_have_bands() -> None:
