@@ -44,9 +44,9 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   right for the first time; of ‖Δφ‖ the seeds with the least and the most.
 - **95 %**: the interval of all seeds, by Student's t over seeds and no narrower than the number of
   test problems allows, which are the same for every seed; of one seed, by its problems alone.
-- **beside it**: above or below only where the 95 % intervals are apart (the paper's: 1.96 standard
-  errors); otherwise no difference is shown. One seed says nothing, and nothing is said where the
-  paper gives no error.
+- **beside it**: above or below only where the 95 % intervals are apart; otherwise no difference is
+  shown. The paper's are 1.96 standard errors: it does not say of how many seeds, and those of few
+  would be wider. One seed says nothing, and nothing is said where the paper gives no error.
 - **after** so many iterations, instead of at: more or larger problems without a curve, judged after
   these and after twice as many; the results are named above the table.
 - Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48, 1,000 mazes
@@ -55,8 +55,8 @@ Every table and figure of the paper, ours beside theirs. This file is generated:
   recorded first, what has trouble comes later. Which seeds are missing stands at the end.
 - Lines of figures are means over all seeds, bands one standard error: dashed without recall, as in
   the paper, dotted feed-forward, light without the progressive loss. × and + are the paper's peaks
-  without and with that loss, with its errors. Plain DT is drawn by its most confident iteration, as
-  in the paper, and thin without that rule.
+  without and with that loss, with its errors; in grids × is either. Plain DT is drawn by its most
+  confident iteration, as in the paper, and thin without that rule.
 - A run ends when its validation is perfect: the first of equally good checkpoints is tested, so
   nothing later could replace it.
 """
