@@ -16,11 +16,11 @@ from iterant.experiments.layout import Experiment
 from iterant.experiments.measuring import Say
 from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.processes import in_processes
-from iterant.experiments.records import Records
+from iterant.experiments.records import Records, read_records
 from iterant.nets.catalogue import paper_net
 from iterant.runs.files import PathLike
 from iterant.runs.places import check_folder
-from iterant.training.stopping import seconds
+from iterant.training.stopping import Clock, seconds
 
 SMALLER: dict[str, dict[str, Any]] = {
     "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 1,
@@ -45,6 +45,9 @@ _SMALL = 4
 
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
+
+_WORTH = 0.15
+"""The share of the time that is worth going on in, when runs ended before theirs."""
 
 
 def smaller(model: Model) -> dict[str, Any]:
@@ -178,7 +181,7 @@ def produce(
 
     ``small``: on a machine without a GPU, everything smaller and nothing tested that the
     experiment does not show; every unit then gets its share of the budget, and one that is cut off
-    is tested as it is.
+    is tested as it is, but goes on in what others leave of the budget.
     """
     if not small:
         return in_processes(
@@ -186,9 +189,21 @@ def produce(
             time_limit=budget, precision="fp16", say=say, data=data,
             enough_time=lambda unit, left: left > 0.6 * usual_seconds(MODELS[unit.model]),
         )  # fmt: skip
-    return campaign(
-        units, out=out, runs=_runs(small), device=device, time_limit=budget,
-        reserve=0.0 if budget is None else _TESTING * seconds(budget),
-        reduced=smaller, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
-        models=narrowed(experiment),
-    )  # fmt: skip
+
+    def once(some: Sequence[Unit], limit: str | float | None) -> list[Unit]:
+        return campaign(
+            some, out=out, runs=_runs(small), device=device, time_limit=limit,
+            reserve=0.0 if limit is None else _TESTING * seconds(limit),
+            reduced=smaller, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
+            models=narrowed(experiment),
+        )  # fmt: skip
+
+    clock, left = Clock(None), once(units, budget)
+    if budget is None:
+        return left
+    spare, done = seconds(budget) - clock.elapsed, read_records(out).names
+    again = [unit for unit in units if unit not in left and unit.name not in done]
+    if again and spare > _WORTH * seconds(budget):
+        say(f"{spare:.0f} s of the budget are left: what was cut off goes on")
+        once(again, spare)
+    return left

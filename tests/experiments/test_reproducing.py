@@ -1,0 +1,41 @@
+"""Making a table on a small machine: who gets which part of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up import keep
+
+from iterant.experiments import reproducing
+from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.models import Unit
+from iterant.training.stopping import Clock
+
+FAST, SLOW, NEVER = Unit("sums-n0", 0), Unit("sums-recall-a1", 0), Unit("sums-ours", 0)
+
+
+@pytest.mark.parametrize(("took", "again"), [(300.0, [[SLOW]]), (550.0, [])])
+def test_what_was_cut_off_goes_on_in_what_is_left_of_the_budget(
+    took: float, again: list[list[Unit]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[list[Unit], Any]] = []
+
+    def campaign(wanted: Sequence[Unit], *, time_limit: Any, **_: Any) -> list[Unit]:
+        for unit in wanted:
+            if unit != NEVER:
+                keep(tmp_path, unit.model, unit.seed, [1], finished=unit == FAST)
+        calls.append((list(wanted), time_limit))
+        return [unit for unit in wanted if unit == NEVER]
+
+    monkeypatch.setattr(reproducing, "campaign", campaign)
+    monkeypatch.setattr(Clock, "elapsed", property(lambda clock: took))
+    left = reproducing.produce(
+        EXPERIMENTS["compare-n-zero"], [FAST, SLOW, NEVER], out=tmp_path, device="cpu",
+        budget="10m", small=True, say=lambda text: None,
+    )  # fmt: skip
+    assert left == [NEVER]
+    assert [units for units, _ in calls] == [[FAST, SLOW, NEVER], *again]
+    assert [limit for _, limit in calls[1:]] == [600 - took] * len(again)
