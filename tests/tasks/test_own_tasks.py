@@ -72,5 +72,5 @@ class Moody(PrefixSums):
 
 
 def test_a_task_is_tried_when_it_is_named() -> None:
-    with pytest.raises(TaskError, match="'test_trying:Moody' gave two answers"):
-        iterant.task("test_trying:Moody")
+    with pytest.raises(TaskError, match="'test_own_tasks:Moody' gave two answers"):
+        iterant.task("test_own_tasks:Moody")
