@@ -28,7 +28,12 @@ from iterant.nets.protocol import Net, depth_of, readout_of
 
 @dataclass(frozen=True)
 class State:
-    """Where thinking stands; it knows its step, so that any network can go on from it."""
+    """Where thinking stands; it knows its step, so that any network can go on from it.
+
+    >>> half = last(think(net, x, steps=20)).state
+    >>> last(think(net, x, steps=20, state=half)).step
+    40
+    """
 
     features: Tensor
     """(B, W, *S)"""
@@ -45,7 +50,11 @@ class State:
 
 
 class Intervention(Protocol):
-    """Something done to the state or the problem between two iterations."""
+    """Something done to the state or the problem between two iterations.
+
+    >>> wipe = After(20, features=torch.zeros_like)
+    >>> thoughts = think(net, x, steps=60, intervene=[wipe])
+    """
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
         """What the next iteration shall start from; the very same objects where nothing is done.
@@ -56,7 +65,12 @@ class Intervention(Protocol):
 
 @dataclass(frozen=True)
 class Thought:
-    """What is there after one iteration."""
+    """What is there after one iteration.
+
+    >>> thought = last(think(net, x, steps=9))
+    >>> thought.step, thought.prediction.shape == batch.targets.shape
+    (9, True)
+    """
 
     net: Net
     state: State
@@ -85,7 +99,11 @@ class Thought:
 
 
 def begin(net: Net, inputs: Tensor) -> State:
-    """The state before the first iteration."""
+    """The state before the first iteration.
+
+    >>> begin(net, x).step
+    0
+    """
     check_inputs(net, inputs)
     return State(net.start(inputs), 0)
 

@@ -48,7 +48,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that one call of `analyze` found."""
+    """Everything that one call of `analyze` found.
+
+    >>> report = iterant.analyze(["runs/m0"], what=["noise", "swap"])
+    >>> report.table()
+    >>> report.of("noise").peak
+    >>> report.save("analysis")
+    """
 
     subjects: tuple[Subject, ...]
     found: tuple[Found, ...]

@@ -32,12 +32,19 @@ Drawable = Description | Sequence[Description]
 
 
 def picture(what: Drawable, *, scale: int | None = None) -> Figure:
-    """A figure of one description, or of several side by side; ``scale`` is pixels a cell."""
+    """A figure of one description, or of several side by side; ``scale`` is pixels a cell.
+
+    >>> picture([task.describe(batch, 0), task.describe(batch, 1)]).savefig("two.pdf")
+    """
     return sheet([what] if isinstance(what, Description) else what, scale=scale)
 
 
 def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
-    """(height, width, 3) colours of the same picture: a frame of an animation."""
+    """(height, width, 3) colours of the same picture: a frame of an animation.
+
+    >>> pixels(task.describe(batch)).shape[2]
+    3
+    """
     return _rendered(picture(what, scale=scale))
 
 
@@ -54,7 +61,11 @@ def save_png(what: Drawable, path: PathLike, *, scale: int | None = None) -> Pat
 
 
 def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """The same as a .png, or as an .svg of lines and letters that scale, for print."""
+    """The same as a .png, or as an .svg of lines and letters that scale, for print.
+
+    >>> save_picture(task.describe(batch), "maze.svg")
+    PosixPath('maze.svg')
+    """
     target = check_picture(path)
     if target.suffix.lower() == ".png":
         return save_png(what, target, scale=scale)

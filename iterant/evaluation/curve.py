@@ -21,7 +21,11 @@ _Z = 1.959963984540054
 
 
 def wilson(solved: Tensor, count: int) -> Tensor:
-    """(…, 2) float64: the 95 % score interval of a share of ``count``, sensible at 0 and 1 too."""
+    """(…, 2) float64: the 95 % score interval of a share of ``count``, sensible at 0 and 1 too.
+
+    >>> wilson(torch.tensor(1000), 1000)
+    tensor([0.9962, 1.0000], dtype=torch.float64)
+    """
     share, z = solved.double() / count, _Z
     centre = share + z * z / (2 * count)
     half = z * (share * (1 - share) / count + z * z / (4 * count * count)).sqrt()
@@ -34,6 +38,10 @@ def wilson(solved: Tensor, count: int) -> Tensor:
 @dataclass(frozen=True)
 class Curve:
     """How many problems were solved after each iteration that was asked for.
+
+        >>> curve = iterant.evaluate(net, task, size=9, count=20, max_steps=60)
+        >>> curve.peak[1], curve.end, curve.lost
+        (1.0, 1.0, 0.0)
 
     Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
     before keep their answer, the others answer as they stand.

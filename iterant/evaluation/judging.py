@@ -204,7 +204,11 @@ class _Page:
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
-    """The iterations to take, or a refusal; None: 1,000, or all that a feed-forward net has."""
+    """The iterations to take, or a refusal; None: 1,000, or all that a feed-forward net has.
+
+    >>> budget_of(net)
+    1000
+    """
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
@@ -237,7 +241,11 @@ def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...
 
 
 def is_finite(features: Tensor) -> Tensor:
-    """(B,) bool: samples whose features are all finite numbers."""
+    """(B,) bool: samples whose features are all finite numbers.
+
+    >>> is_finite(torch.tensor([[1.0, 2.0], [0.0, torch.nan]]))
+    tensor([ True, False])
+    """
     flat = features.flatten(1)
     if flat.is_cuda:  # in one pass, and nothing is waited for
         largest: Tensor = torch.linalg.vector_norm(flat, ord=torch.inf, dim=1)
@@ -249,7 +257,11 @@ def is_finite(features: Tensor) -> Tensor:
 
 
 def relative_change(before: Tensor, after: Tensor) -> Tensor:
-    """(B,) ‖after - before‖ / ‖after‖, in float32."""
+    """(B,) ‖after - before‖ / ‖after‖, in float32.
+
+    >>> relative_change(torch.zeros(1, 2, 3), torch.ones(1, 2, 3))
+    tensor([1.])
+    """
     old, new = before.flatten(1).float(), after.flatten(1).float()
     moved: Tensor = torch.linalg.vector_norm(new - old, dim=1)
     length: Tensor = torch.linalg.vector_norm(new, dim=1)
@@ -271,7 +283,11 @@ def swift(net: Net) -> Net:
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:
-    """The inputs on the network's device and in its precision."""
+    """The inputs on the network's device and in its precision.
+
+    >>> like(net.double(), x).dtype
+    torch.float64
+    """
     if isinstance(net, torch.nn.Module):
         weight = next(iter(net.parameters()), None)
         if weight is not None:

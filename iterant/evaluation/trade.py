@@ -92,6 +92,8 @@ def answers(
 ) -> list[tuple[Answer, Tensor]]:
     """Every rule's answers from one run, and (B,) whether features were finite at each stop.
 
+        >>> [(answer, finite)] = answers(net, x, [StableAnswer(5)], steps=60)
+
     They are those of `iterant.solving.solve` with that rule, without compaction.
     """
     listening = [_Listening(rule, inputs) for rule in rules]
@@ -164,6 +166,8 @@ def compaction(
     net: Net, batch: Batch, rule: Rule, *, steps: int, portion: int | None = None
 ) -> Compaction:
     """Think both ways and compare: in float64 nothing differs, in fp32 and bf16 it may.
+
+        >>> compaction(net, batch, StableAnswer(5), steps=60)
 
     Kernels round differently for batches of different sizes, and thinking can amplify that.
     """

@@ -35,7 +35,11 @@ VARIANTS = tuple(_VARIANTS)
 
 
 def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
-    """The configuration of one of the paper's networks."""
+    """The configuration of one of the paper's networks.
+
+    >>> paper_net("chess").width
+    512
+    """
     if problem not in _SHARED:
         raise UnknownName(names.unknown("task", problem, tuple(_SHARED)))
     return variant_config(variant, problem, **_SHARED[problem])
@@ -56,6 +60,10 @@ def variant_config(
     depth: int = 30,
 ) -> PaperConfig:
     """One of the paper's architectures for any problem; what is None is the paper's choice.
+
+        >>> config = variant_config("dt-recall", "mine", dims=2, channels=4, classes=3)
+        >>> build(config.kind, config).answer(torch.zeros(1, config.width, 5, 5)).shape
+        torch.Size([1, 3, 5, 5])
 
     The paper's head is (width, width / 2) in 1D and (32, 8) in 2D; a problem that the paper has
     not gets 64 features.
@@ -82,6 +90,9 @@ def variant_config(
 
 def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = None) -> Net:
     """A network from its kind and configuration, as JSON or checkpoints hold them.
+
+        >>> config = paper_net("mazes", "dt")
+        >>> net = build(config.kind, config, seed=0)
 
     Weights are drawn from ``seed`` without touching the global generator; None leaves them to be
     loaded, still drawn, from seed 0.
@@ -126,7 +137,11 @@ def _drawn(seed: int | None, make: Callable[[], Any]) -> Any:
 
 
 def catalogue() -> list[tuple[str, int]]:
-    """The paper's networks and their parameter counts, without allocating them."""
+    """The paper's networks and their parameter counts, without allocating them.
+
+    >>> dict(catalogue())["mazes dt-recall"]
+    783504
+    """
     rows = []
     for problem in _SHARED:
         for variant in VARIANTS:
@@ -138,7 +153,11 @@ def catalogue() -> list[tuple[str, int]]:
 
 
 def parameter_count(net: Net) -> int:
-    """How many numbers a network has learned; 0 for one that is no ``nn.Module``."""
+    """How many numbers a network has learned; 0 for one that is no ``nn.Module``.
+
+    >>> parameter_count(iterant.load("mazes"))
+    622
+    """
     if not isinstance(net, nn.Module):
         return 0
     return sum(weight.numel() for weight in net.parameters())

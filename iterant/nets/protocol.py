@@ -38,13 +38,21 @@ class Net(Protocol):
 
 
 def readout_of(net: Net) -> Readout:
-    """How the network's logits become an answer; plain argmax where it does not say."""
+    """How the network's logits become an answer; plain argmax where it does not say.
+
+    >>> type(readout_of(iterant.load("mazes"))).__name__
+    'ArgmaxOpen'
+    """
     readout: Any = getattr(net, "readout", None)
     return readout if isinstance(readout, Readout) else Argmax()
 
 
 def depth_of(net: Net) -> int | None:
-    """How many iterations the network has; None where it can go on for ever."""
+    """How many iterations the network has; None where it can go on for ever.
+
+    >>> depth_of(iterant.load("mazes")) is None
+    True
+    """
     depth: Any = getattr(net, "depth", None)
     return depth if isinstance(depth, int) else None
 

@@ -82,6 +82,10 @@ class TwoBest:
 
 
 def readout(word: str) -> Readout:
-    """The readout of that name, as a network's configuration holds it."""
+    """The readout of that name, as a network's configuration holds it.
+
+    >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
+    tensor([[0, 1, 0, 1]])
+    """
     made: Readout = names.find("readout", word)()
     return made

@@ -101,7 +101,10 @@ def read_lines(path: PathLike) -> list[Record]:
 
 
 def is_torn(path: PathLike) -> bool:
-    """Whether its last line is no whole record, which `read_lines` passes over."""
+    """Whether its last line is no whole record, which `read_lines` passes over.
+
+    >>> is_torn("runs/m0/metrics.jsonl")
+    """
     tail = read_bytes(path).rpartition(b"\n")[2]
     return bool(tail) and _record(tail) is None
 

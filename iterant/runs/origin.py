@@ -47,6 +47,8 @@ def environment() -> dict[str, Any]:
 def code_version() -> tuple[str | None, bool | None]:
     """The commit that iterant runs from, and whether its files differ from it; None: not known.
 
+        >>> commit, changed = code_version()
+
     A copy without its history says so through the variable ``ITERANT_COMMIT`` (with ``-dirty``
     at the end where it holds). Files that git does not track do not count, nor do results:
     writing one must not taint the next.

@@ -106,7 +106,10 @@ def _without_paths(value: Any) -> Any:
 
 
 def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
-    """All results of a folder, by name; hidden files and other kinds of files are passed over."""
+    """All results of a folder, by name; hidden files and other kinds of files are passed over.
+
+    >>> [result["name"] for result in read_results("results")]
+    """
     try:
         paths = sorted(p for p in Path(folder).iterdir() if re.fullmatch(r"[^.].*\.json", p.name))
     except OSError as error:

@@ -26,7 +26,12 @@ _PATIENCE = 100
 
 @dataclass(frozen=True)
 class Answer:
-    """What a network answered, a row a sample."""
+    """What a network answered, a row a sample.
+
+    >>> answer = iterant.solve(net, x)
+    >>> answer.settled, answer.prediction.shape == batch.targets.shape
+    (tensor([True, True]), True)
+    """
 
     prediction: Tensor
     """(B, *S) int64, by the network's readout"""

@@ -23,7 +23,11 @@ from iterant.tasks.reading import Problem
 
 @dataclass(frozen=True)
 class Solution:
-    """What came out for one problem."""
+    """What came out for one problem.
+
+    >>> [found] = solutions(net, task, gather(task, "maze.txt").problems)
+    >>> found.answer, found.right, found.steps, found.settled
+    """
 
     problem: Problem
     film: Film

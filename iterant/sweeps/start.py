@@ -180,7 +180,10 @@ def duration(length: float) -> str:
 
 
 def stop(path: PathLike) -> str:
-    """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled."""
+    """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled.
+
+    >>> stop("runs/widths")
+    """
     folder = SweepFolder.open(path)
     said = []
     who = held_by(folder.path)

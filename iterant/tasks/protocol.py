@@ -142,6 +142,9 @@ class Arrow:
 class Description:
     """A problem and perhaps an answer, as text and as coloured cells.
 
+        >>> task.describe(batch, 0).title
+        'mazes'
+
     `iterant.draw` turns it into pictures without knowing which task it came from.
     """
 

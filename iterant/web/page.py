@@ -60,7 +60,10 @@ def cached_page() -> Path:
 
 
 def find_page() -> Page:
-    """The page that was built: the one in the package, else the user's own."""
+    """The page that was built: the one in the package, else the user's own.
+
+    >>> find_page().networks
+    """
     for folder in (BUILT, cached_page()):
         if (folder / _MARK).is_file():
             return open_page(folder)

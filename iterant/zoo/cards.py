@@ -60,7 +60,11 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Card:
-    """Where a network comes from and what it can do."""
+    """Where a network comes from and what it can do.
+
+    >>> card("mazes").figures[59].solved
+    1000
+    """
 
     name: str
     task: str
