@@ -46,7 +46,7 @@ class Foreseen(Protocol):
 
 
 class Rule(Protocol):
-    """When to stop."""
+    """When to stop: ``iterant.solve(net, x, rule=Resting())``."""
 
     def watch(self) -> Watch:
         """Begin to watch a batch."""
