@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from iterant.engine import State, last, think
-from iterant.nets import DeepThinking, PaperConfig, build
+from iterant.nets import DeepThinking, PaperConfig, build, strings
 from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
-from iterant.nets.fused import Fused, can_fuse
+from iterant.nets.fused import Fused, Layer, Tape, can_fuse
 
 Network = DeepThinking | FeedForward
 
@@ -79,3 +79,34 @@ def test_what_cannot_be_fused_is_known() -> None:
     assert not can_fuse(build("deep-thinking", {**plain, "group_norm": True}))
     assert can_fuse(build("feed-forward", {**plain, "depth": 2}))
     assert not can_fuse(build("feed-forward", {**plain, "depth": 2, "group_norm": True}))
+
+
+def test_a_subclass_may_think_differently_and_is_left_alone() -> None:
+    class Other(DeepThinking):
+        pass
+
+    class Flat(FeedForward):
+        pass
+
+    for kind in (Other, Flat):
+        net = kind.__new__(kind)  # what it is made of does not matter
+        assert not can_fuse(net)
+
+
+def test_many_small_gradients_are_summed_in_more_than_half_precision() -> None:
+    weight = torch.zeros(1, 1, 1, 1, dtype=torch.bfloat16, requires_grad=True)
+    layer, tape = Layer(weight), Tape()
+    for part in (1.0, *[2**-9] * 512):  # bfloat16 has eight bits: 1 + 2**-9 is 1 there
+        tape.add(layer, torch.full_like(weight, part))
+    tape.flush()
+    assert weight.grad is not None
+    assert weight.grad.item() == 2.0
+
+
+def test_no_program_of_repeated_weights_takes_a_network_without_repetition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strings, "has_kernels", lambda weight: True)
+    shape = {"dims": 1, "channels": 1, "width": 128, "recall": True}
+    assert type(strings.fused(build("deep-thinking", shape))) is strings.FusedStrings
+    assert type(strings.fused(build("feed-forward", {**shape, "depth": 2}))) is Fused
