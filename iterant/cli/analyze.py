@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant import names
+from iterant.cli.devices import DeviceName
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, task_of
 from iterant.errors import UsageError
@@ -64,7 +65,7 @@ def analyze(
     task: Annotated[
         str | None, Parameter(help="for weights that do not say what they were trained on")
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
     """See how trained networks take interventions, whether they rest, and how they fail."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from iterant import names
+from iterant.cli.devices import DeviceName
 from iterant.cli.screen import console
 from iterant.cli.tasks import TaskName, task_of
 from iterant.cli.whole_numbers import parameters
@@ -37,7 +38,7 @@ def train(
     batch: Annotated[int | None, Parameter(help="problems a step [default: the recipe's]")] = None,
     steps: Annotated[int, Parameter(help="steps a round")] = 20,
     rounds: Annotated[int, Parameter(help="rounds, ours and plain in turns")] = 5,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     precision: Annotated[
         str | None, Parameter(help="fp32 or bf16, of ours [default: bf16 on a GPU]")
     ] = None,
@@ -90,7 +91,7 @@ def evaluate(
     count: Annotated[int, Parameter(help="problems")] = 100,
     steps: Annotated[int, Parameter(help="iterations")] = 100,
     rounds: Annotated[int, Parameter(help="rounds, ours and plain in turns")] = 5,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     seed: Annotated[int, Parameter(help="of weights and problems")] = 0,
     memory: Annotated[bool, Parameter(help="measure the peak memory too")] = True,
     out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from iterant import names
+from iterant.cli.devices import DeviceName
 from iterant.cli.rules import rule_of
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, Sizes
@@ -76,7 +77,7 @@ def evaluate(
     task: Annotated[
         str | None, Parameter(help="for weights that do not say what they were trained on")
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     precision: Annotated[
         str, Parameter(help=f"to compute in: {', '.join(names.known('precision'))}")
     ] = "fp32",

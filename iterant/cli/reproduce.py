@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from iterant.cli.devices import DeviceName
 from iterant.cli.grouped import show_grouped
 from iterant.cli.reproduce_list import show_list, who_and_what
 from iterant.cli.screen import console
@@ -63,7 +64,7 @@ def reproduce(
         str | None, Parameter(name=["--budget", "--time-limit"], help="train this long: 10m, 1h")
     ] = None,
     results: Annotated[Path, Parameter(help="where records and pictures are")] = Path("results"),
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
     """Make a table or figure of the paper, ours beside theirs."""

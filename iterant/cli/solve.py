@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from iterant.cli.devices import DeviceName
 from iterant.cli.rules import rule_of
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, TaskName, task_of
@@ -97,7 +98,7 @@ def solve(
         bool,
         Parameter(negative="", show_default=False, help="read the problems as games in PGN"),
     ] = False,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "cpu",
+    device: DeviceName = "cpu",
     data: DataPath = None,
 ) -> None:
     """Let a network think about problems and say what it found."""

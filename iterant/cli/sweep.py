@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from iterant.cli.devices import DeviceName
 from iterant.cli.screen import console
 from iterant.cli.whole_numbers import parameters
 from iterant.errors import IterantError, TrainingStopped, UsageError
@@ -49,7 +50,7 @@ def start(
         Parameter(help="of one run on a node, joined by torchrun [default: one, or one a GPU]"),
     ] = None,
     threads: Annotated[int, Parameter(help="of a process on the CPU")] = 1,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     time: Annotated[
         str | None,
         Parameter(help="limit of a job on Slurm, or of the whole sweep here: 90m, 4h"),
@@ -160,7 +161,7 @@ def one(
     *,
     begin: Annotated[bool, Flag, Parameter(help="it has no folder yet")] = False,
     resume: Annotated[bool, Flag, Parameter(help="it has")] = False,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     time: Annotated[str | None, Parameter(help="stop in time with a checkpoint: 9m")] = None,
 ) -> None:
     """Carry out one run of a sweep: what its processes do; also by hand, also under torchrun."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from iterant import names
+from iterant.cli.devices import DeviceName
 from iterant.cli.recipe_flags import with_recipe_flags
 from iterant.cli.screen import console
 from iterant.cli.tasks import DataPath, task_of
@@ -75,7 +76,7 @@ def train(
             help="leave the replay pool out of checkpoints: a resumed run then differs",
         ),
     ] = False,
-    device: Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")] = "auto",
+    device: DeviceName = "auto",
     data: DataPath = None,
     tensorboard: Annotated[
         bool,

@@ -134,6 +134,7 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         (["sample", ""], "unknown task ''"),
         (["sample", "mazes", "--save", "m.gif"], "pictures are written as .png or .svg, got"),
         (["train", "mazes", "--recipe", "", "--show"], "unknown recipe ''"),
+        (["train", "mazes", "--device", "meta", "--show"], "unknown device 'meta'; use auto, cpu"),
         (["sweep", "x.toml", "--nodes", "2"], "--nodes is for Slurm; give --on slurm too"),
         (["sweep", "x.toml", "--processes", "0"], "processes must be a whole number from 1 on"),
         (["sample"], "TASK requires an argument (see iterant sample --help)"),
@@ -158,6 +159,15 @@ def test_a_wrong_word_is_one_line_and_code_2(
     assert errors.startswith("iterant: error: ")
     assert errors.count("\n") == 1
     assert said in errors
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_apple_gpu_is_taken_where_there_is_one(
+    there: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: there)
+    assert code_of(["train", "mazes", "--device", "mps", "--show"]) == (0 if there else 2)
+    assert ("no Apple GPU is there" in capsys.readouterr().err) != there
 
 
 def test_a_real_process_ends_the_same_way() -> None:
