@@ -53,11 +53,11 @@ def measure(
 ) -> dict[str, Any]:
     """Every figure of one unit, from its run and its tested weights.
 
-    ``share``: of the problems of every test and study, for small machines.
+    ``share``: of the problems of every test, study and accuracy, for small machines.
     """
     recipe = Recipe().changed(**run.config["recipe"])
     figures: dict[str, Any] = {
-        "training": training(run, net, task, recipe, problems),
+        "training": training(run, net, task, recipe, problems, share),
         "tests": {},
         "studies": {},
     }
@@ -82,7 +82,12 @@ def measure(
 
 
 def training(
-    run: RunFolder, net: Net, task: Task, recipe: Recipe, problems: Problems | None
+    run: RunFolder,
+    net: Net,
+    task: Task,
+    recipe: Recipe,
+    problems: Problems | None,
+    share: float = 1.0,
 ) -> dict[str, Any]:
     """How training went, and how well the tested weights do what they were trained on."""
     status, m = run.status, recipe.iterations
@@ -95,12 +100,18 @@ def training(
         "history": history(run.metrics()),
     }
     if problems is not None:
-        inputs, targets = problems.train[torch.arange(min(len(problems), SEEN))]
-        seen = Batch(inputs.cpu(), targets.cpu())
-        for name, batch in (("train", seen), ("validation", problems.held_out)):
+        inputs, targets = problems.train[torch.arange(min(len(problems), _part(SEEN, share)))]
+        seen, held_out = Batch(inputs.cpu(), targets.cpu()), problems.held_out
+        held_out = held_out[: _part(len(held_out), share)] if share < 1 else held_out
+        for name, batch in (("train", seen), ("validation", held_out)):
             curve = judge(net, task, batch, steps=m, at=[m], cut=True)
             made[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
     return made
+
+
+def _part(count: int, share: float) -> int:
+    """A share of a count, at least one."""
+    return max(1, round(share * count))
 
 
 def history(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -143,7 +154,7 @@ def looked(subject: Subject, look: Look, model: Model, share: float = 1.0) -> di
     steps = min(LOOK_STEPS, depth_of(subject.net) or LOOK_STEPS)
     if (after or 0) >= steps:
         return {"skipped": f"there are {steps} iterations"}
-    count = max(2, round(share * LOOK_COUNT))
+    count = max(2, _part(LOOK_COUNT, share))
     report = analyze(
         [subject], [look.study], size=model.look_size, count=count, max_steps=steps,
         after=look.after, seed=SEED,

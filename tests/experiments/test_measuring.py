@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from exact import exact_prefix_sums
 
 import iterant
@@ -19,6 +20,8 @@ from iterant.experiments.measuring import by_iteration, history, looked, measure
 from iterant.experiments.models import MODELS, Look, Model, Trial
 from iterant.experiments.records import Record
 from iterant.nets import build, variant_config
+from iterant.training.problems import Problems
+from iterant.training.recipe import Recipe
 
 SUMS = iterant.task("prefix-sums")
 MODEL = Model("m", "prefix-sums", "dt-recall", "m", look_size=8)
@@ -112,3 +115,17 @@ def test_a_study_that_fails_does_not_lose_the_tests(
     assert len(found["tests"]["8"]["solved"]) == 3
     assert found["studies"] == {"clean": {"skipped": "it failed: CUDA: out of luck"}}
     assert said[-2] == "m clean failed: CUDA: out of luck"
+
+
+def test_a_share_of_the_problems_is_one_of_all_that_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
+                        batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
+    problems = Problems.of(SUMS, Recipe().changed(**run.config["recipe"]), torch.device("cpu"))
+    monkeypatch.setattr(measuring, "SEEN", 10)
+    model, net = replace(MODEL, tests=(Trial(8, 2, 3),)), iterant.load(run.path)
+    for share, counts in ((1.0, (10, 4, 2)), (0.5, (5, 2, 1))):
+        found = measure(model, run, net, SUMS, seed=0, problems=problems, share=share)
+        judged = [found["training"][which]["of"] for which in ("train", "validation")]
+        assert (*judged, found["tests"]["8"]["problems"]) == counts

@@ -11,7 +11,9 @@ from made_up import keep
 
 from iterant.experiments import reproducing
 from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.measures import Recovered
 from iterant.experiments.models import Unit
+from iterant.experiments.records import read_records
 from iterant.training.stopping import Clock
 
 FAST, SLOW, NEVER = Unit("sums-n0", 0), Unit("sums-recall-a1", 0), Unit("sums-ours", 0)
@@ -39,3 +41,14 @@ def test_what_was_cut_off_goes_on_in_what_is_left_of_the_budget(
     assert left == [NEVER]
     assert [units for units, _ in calls] == [[FAST, SLOW, NEVER], *again]
     assert [limit for _, limit in calls[1:]] == [600 - took] * len(again)
+
+
+def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) -> None:
+    study = {"noise": {"samples": 10, "right": [0, 9], "mean iterations": 2.0}}
+    keep(tmp_path, "sums-recall-a1", 0, [], tests={}, studies=study)
+    keep(tmp_path, "sums-ours", 0, [], tests={})
+    records = read_records(tmp_path)
+    assert not any(record.failed for record in records.all)
+    cell = Recovered("noise").of(records.of("sums-recall-a1"))
+    assert cell.every is not None
+    assert (cell.every.seeds, cell.every.mean) == (1, 90.0)
