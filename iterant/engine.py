@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -127,14 +127,14 @@ def think(
     every iteration and may change it or the problem.
     """
     check_inputs(net, inputs)
-    if not isinstance(steps, int) or steps < 0:
+    if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy's whole numbers too
         raise NetError(f"iterations are a whole number of 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
             f"the state holds {names.counted(len(state.features), 'sample')}, the inputs "
             f"{len(inputs)}; give the inputs that the state was made from, or as many others"
         )
-    done, depth = (state.step if state else 0), depth_of(net)
+    steps, done, depth = int(steps), (state.step if state else 0), depth_of(net)
     if depth is not None and done + steps > depth:
         raise NetError(
             f"this network has {names.counted(depth, 'iteration')}, asked for iteration "

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any, SupportsIndex
 
 import torch
 
@@ -62,7 +63,9 @@ def analyze(
     check_count(count)
     if not tolerance > 0:
         raise UsageError(f"the tolerance must be above 0, got {tolerance}")
-    given = [runs] if isinstance(runs, str | os.PathLike | Subject) else list(runs)
+    given: list[Any] = [runs]
+    if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike | Subject):
+        given = list(runs)
     subjects = _named([subject_of(one, task=task, device=device, data=data) for one in given])
     shared = _one_task(subjects)
     wanted = _size(shared, size)
@@ -162,14 +165,14 @@ def _steps(subject: Subject, max_steps: int | None) -> int:
     depth = depth_of(subject.net)
     if max_steps is None:
         return STEPS if depth is None else depth
-    if not isinstance(max_steps, int) or max_steps < 1:
+    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
         raise UsageError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     if depth is not None and max_steps > depth:
         raise NetError(
             f"{subject.label} has {names.counted(depth, 'iteration')}, asked for {max_steps}; give "
-            f" at most {depth}, or leave it out"
+            f"at most {depth}, or leave it out"
         )
-    return max_steps
+    return int(max_steps)
 
 
 def _after(study: Study, after: int | None) -> int:

@@ -68,6 +68,11 @@ def subject_of(
     """
     if isinstance(given, Subject):
         return given
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(
+            "wanted a run folder, a folder of weights or a shipped name, got "
+            f'{type(given).__name__}; a network at hand is Subject(net, task, label="mine")'
+        )
     net, folder = names.trained(given, device)
     config = _config(folder)
     recipe = config.get("recipe") or {}

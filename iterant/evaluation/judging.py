@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
@@ -212,14 +213,14 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+    if isinstance(steps, bool) or not isinstance(steps, SupportsIndex) or int(steps) < 1:
         raise UsageError(f"accuracy needs at least 1 iteration, got {steps}")
     if depth is not None and steps > depth and not cut:
         raise UsageError(
             f"this network is feed-forward and has {names.counted(depth, 'iteration')}, asked for "
             f"{steps}; ask for at most {depth}"
         )
-    return steps if depth is None else min(steps, depth)
+    return int(steps) if depth is None else min(int(steps), depth)
 
 
 def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:

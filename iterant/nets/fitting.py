@@ -46,6 +46,10 @@ def check_net(net: object) -> None:
         raise NetError(
             f"wanted a network, got {os.fspath(net)!r}; load it: iterant.load({os.fspath(net)!r})"
         )
+    if isinstance(net, type):
+        raise NetError(
+            f"wanted a network, got the class {net.__name__}; build one: {net.__name__}(…)"
+        )
     if missing := [name for name in METHODS if not callable(getattr(net, name, None))]:
         raise NetError(
             f"wanted a network, got {type(net).__name__}, which has no {', '.join(missing)}; "

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
 
 from iterant import names
 from iterant.engine import Thought, begin, check_inputs, think
-from iterant.errors import NetError
+from iterant.errors import NetError, UsageError
 from iterant.halting import Foreseen, Resting, Rule, Watch
 from iterant.nets.protocol import Net, depth_of
 
@@ -110,10 +111,10 @@ def solve(
     onlooker is shown every iteration.
     """
     check_inputs(net, inputs)
-    if not isinstance(max_steps, int) or max_steps < 1:
+    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
         raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     depth = depth_of(net)
-    budget = max_steps if depth is None else min(max_steps, depth)
+    budget = int(max_steps) if depth is None else min(int(max_steps), depth)
     gathered = Gathering(len(inputs), inputs.device)
     for glance in shrinking(net, inputs, rule_for(budget) if rule is None else rule, budget):
         if onlooker is not None:
@@ -166,6 +167,8 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
 
     >>> cost = sum(len(glance.rows) for glance in shrinking(net, x, StableAnswer(), 1000))
     """
+    if not callable(getattr(rule, "watch", None)):
+        raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     watch, state, here = rule.watch(), begin(net, inputs), inputs
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):

@@ -236,6 +236,8 @@ class Mirrors(Protocol):
 
 def check_count(count: int) -> int:
     """The count itself if it is a number of problems, else TaskError."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer):
+        raise TaskError(f"the number of problems must be a whole number, got {count!r}")
     if count < 1:
         raise TaskError(f"the number of problems must be at least 1, got {count}")
     return count

@@ -197,6 +197,7 @@ def test_broken_networks_are_reported_not_hidden() -> None:
         ({"max_steps": -5}, UsageError, "1 or more, got -5"),
         ({"max_steps": 2.5}, UsageError, "1 or more, got 2.5"),
         ({"count": 0}, TaskError, "at least 1, got 0"),
+        ({"count": 2.0}, TaskError, "a whole number, got 2.0"),
         ({"what": ["swap"], "count": 1}, UsageError, "got a batch of 1"),
         ({"size": 0}, TaskError, "got 0"),
         ({"size": "many"}, TaskError, "'many'"),
@@ -216,6 +217,10 @@ def test_networks_of_different_tasks_are_refused() -> None:
         iterant.analyze([EXACT, mazes])
     with pytest.raises(UsageError, match="nothing to analyze"):
         iterant.analyze([])
+    bare: Any = mazes.net
+    for given in (bare, [bare]):
+        with pytest.raises(UsageError, match=r"got DeepThinking; .* Subject\(net, task"):
+            iterant.analyze(given)
 
 
 def test_a_finding_that_is_not_there_is_refused() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from thinkers import small_net
@@ -129,3 +130,26 @@ def test_a_batch_and_a_problem_alone_are_told_what_to_give(think: Callable[..., 
         think(net, batch)
     with pytest.raises(NetError, match=r"got \(1, 8\); one problem alone is inputs\[None\]"):
         think(net, batch.inputs[0].double())
+
+
+def test_a_class_or_the_name_of_a_rule_is_told_apart_from_the_object() -> None:
+    net: Any = small_net("prefix-sums", "dt")
+    made: Any = type(net)
+    with pytest.raises(NetError, match=r"got the class DeepThinking; build one"):
+        iterant.evaluate(made, SUMS, count=2, max_steps=2)
+    word: Any = "stable"
+    for think in (
+        lambda: iterant.solve(net, SUMS.sample(2).inputs.double(), rule=word),
+        lambda: iterant.evaluate(net, SUMS, count=2, max_steps=2, rule=word),
+    ):
+        with pytest.raises(UsageError, match=r"such as halting.StableAnswer\(30\), got 'stable'"):
+            think()
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    net, inputs = small_net("prefix-sums", "dt"), SUMS.sample(2).inputs.double()
+    two: Any = np.int64(2)
+    assert iterant.last(iterant.think(net, inputs, steps=two)).step == 2
+    assert iterant.solve(net, inputs, max_steps=two).steps.tolist() == [2, 2]
+    assert iterant.evaluate(net, SUMS, count=two, max_steps=two).steps == (1, 2)
+    assert iterant.analyze(Subject(net, SUMS, "mine"), "clean", count=2, max_steps=two).of("clean")
