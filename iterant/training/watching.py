@@ -18,7 +18,7 @@ from iterant.evaluation import judge
 from iterant.evaluation.judging import like, relative_change
 from iterant.evaluation.portions import portions
 from iterant.nets import LocalRule
-from iterant.nets.protocol import Net, readout_of
+from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.nets.telling import attentive
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.recipe import Recipe
@@ -39,11 +39,16 @@ class Watcher:
     larger: dict[str, Batch] = field(default_factory=dict)
 
     def validate(self, net: Net) -> Figures:
-        """Accuracy on held-out problems after m iterations, and after 2 m on some of them."""
+        """Accuracy on held-out problems after m iterations, and after 2 m on some of them.
+
+        Of a network of fixed depth: after its last iteration, and nothing more.
+        """
         if len(self.held_out) == 0:
             return {}
         m = self.recipe.iterations
         (at_m,), _ = self._judged(net, self.held_out, m)
+        if depth_of(net) is not None:
+            return {"validation": at_m}
         (twice,), _ = self._judged(net, self.held_out[:_TWICE], 2 * m)
         return {"validation": at_m, "validation at 2m": twice}
 
@@ -53,6 +58,9 @@ class Watcher:
         for size in self.task.spec.watch_sizes:
             name, batch = self._larger(size)
             if batch is None:
+                continue
+            if depth_of(net) is not None:  # it cannot think longer, nor come to rest
+                figures[f"{name} at m"] = self._judged(net, batch, m)[0][0]
                 continue
             accuracies, change = self._judged(net, batch, 2 * m, 4 * m)
             figures[f"{name} at 2m"] = accuracies[0]
@@ -116,7 +124,7 @@ def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
     The later ones, for this is for recipes that let the rate fall and hold features back. The
     larger problems are then no test any more: their size must be reported as validated on.
     """
-    late = [value for name, value in fresh.items() if name.endswith(" at 4m")]
+    late = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
     if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
         return None
     validated = {"validation": fresh["validation"]} if "validation" in fresh else {}

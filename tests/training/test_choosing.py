@@ -10,13 +10,14 @@ from small_runs import begin, metrics, stopping_at, unbroken
 
 import iterant
 from iterant.errors import TaskError
+from iterant.nets import build
 from iterant.runs import RunFolder
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
 from iterant.training import train
 from iterant.training.loop import Loop
 from iterant.training.recipe import Recipe
-from iterant.training.watching import Figures, Watcher
+from iterant.training.watching import Figures, Watcher, by_watching
 
 
 @pytest.fixture(name="whole")
@@ -137,3 +138,13 @@ def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden(
 
     with pytest.raises(ValueError, match="operands"):
         Watcher(Broken(), recipe, sums.sample(2)).watch(net)
+
+
+def test_a_network_of_fixed_depth_is_judged_after_its_last_iteration_alone() -> None:
+    sums = iterant.task("prefix-sums")
+    shape = {"dims": 1, "channels": 1, "width": 4, "depth": 3}
+    watcher = Watcher(sums, Recipe(iterations=3, watch_count=3), sums.sample(4))
+    deep = build("feed-forward", shape, seed=0)
+    assert watcher.validate(deep).keys() == {"validation"}
+    assert watcher.watch(deep).keys() == {"48 at m", "64 at m"}
+    assert by_watching({"48 at m": 0.5, "64 at m": 1.0}, {}) == {"watched": 0.75}
