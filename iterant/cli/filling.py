@@ -54,6 +54,7 @@ def fill(
     check_places(out, small)
     before = {f"{record.model}-s{record.seed}" for record in there.unfinished()}
     begun = sum(unit.name in before for unit in units)
+    units.sort(key=lambda unit: unit.name in before)  # those that had no time yet come first
     for line in _promised(one, units, begun, budget, out if small else None):
         screen.print(line, soft_wrap=True)
     try:

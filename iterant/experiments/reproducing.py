@@ -46,8 +46,8 @@ _SMALL = 4
 _TESTING = 0.2
 """The share of the time that is kept for tests then."""
 
-_WORTH = 0.15
-"""The share of the time that is worth going on in, when runs ended before theirs."""
+_WORTH = 0.25
+"""The share of the time that is worth going on in, when all had theirs: more than tests are kept"""
 
 
 def smaller(model: Model) -> dict[str, Any]:
@@ -199,10 +199,10 @@ def produce(
         )  # fmt: skip
 
     clock, left = Clock(None), once(units, budget)
-    if budget is None:
+    if budget is None or left:
         return left
     spare, done = seconds(budget) - clock.elapsed, read_records(out).names
-    again = [unit for unit in units if unit not in left and unit.name not in done]
+    again = [unit for unit in units if unit.name not in done]
     if again and spare > _WORTH * seconds(budget):
         say(f"{spare:.0f} s of the budget are left: what was cut off goes on")
         once(again, spare)

@@ -19,9 +19,16 @@ from iterant.training.stopping import Clock
 FAST, SLOW, NEVER = Unit("sums-n0", 0), Unit("sums-recall-a1", 0), Unit("sums-ours", 0)
 
 
-@pytest.mark.parametrize(("took", "again"), [(300.0, [[SLOW]]), (550.0, [])])
+@pytest.mark.parametrize(
+    ("took", "units", "again"),
+    [(300.0, [FAST, SLOW], [[SLOW]]), (500.0, [FAST, SLOW], []), (300.0, [SLOW, NEVER], [])],
+)
 def test_what_was_cut_off_goes_on_in_what_is_left_of_the_budget(
-    took: float, again: list[list[Unit]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    took: float,
+    units: list[Unit],
+    again: list[list[Unit]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[tuple[list[Unit], Any]] = []
 
@@ -35,11 +42,11 @@ def test_what_was_cut_off_goes_on_in_what_is_left_of_the_budget(
     monkeypatch.setattr(reproducing, "campaign", campaign)
     monkeypatch.setattr(Clock, "elapsed", property(lambda clock: took))
     left = reproducing.produce(
-        EXPERIMENTS["compare-n-zero"], [FAST, SLOW, NEVER], out=tmp_path, device="cpu",
-        budget="10m", small=True, say=lambda text: None,
+        EXPERIMENTS["compare-n-zero"], units, out=tmp_path, device="cpu", budget="10m", small=True,
+        say=lambda text: None,
     )  # fmt: skip
-    assert left == [NEVER]
-    assert [units for units, _ in calls] == [[FAST, SLOW, NEVER], *again]
+    assert left == [unit for unit in units if unit == NEVER]
+    assert [some for some, _ in calls] == [units, *again]
     assert [limit for _, limit in calls[1:]] == [600 - took] * len(again)
 
 
