@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -208,6 +211,19 @@ def test_the_server_tells_the_types_that_browsers_need(
         page_server(tmp_path, int(server.server_address[1]))
     with pytest.raises(UsageError, match="--host is empty"):  # it would be every address
         page_server(tmp_path, 0, "").server_close()
+
+
+def test_an_archive_without_end_is_read_in_part(tmp_path: Path) -> None:
+    class Endless(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert size is not None
+            assert 0 < size <= 1 << 27
+            return bytes(8)
+
+    endless: Any = SimpleNamespace(open=lambda mode: Endless())
+    with pytest.raises(DataError, match="its checksum differs"):
+        runtime.unpack_runtime(endless, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_page_names_no_other_server() -> None:
