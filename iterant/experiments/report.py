@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iterant.experiments.captions import caption, caption_by_time
-from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.catalogue import BESIDES, EXPERIMENTS
 from iterant.experiments.counting import uncounted
 from iterant.experiments.counts import Counts, read_counts
 from iterant.experiments.drawing import BY_TIME, has_figure
@@ -141,6 +141,9 @@ def results_page(results: PathLike) -> str:
     timed, counts = read_timed(results), read_counts(results)
     parts = [_INTRODUCTION, _contents(records, counts)]
     parts += [section(one, records, timed, counts) for one in EXPERIMENTS.values()]
+    if any(records.of(model.key) for model in BESIDES.models):
+        table = "\n".join(_table(rows_of(BESIDES, records)))
+        parts.append(f"## {BESIDES.title}\n\n{BESIDES.note}\n\n{table}")
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [text for text in (every_seed_section(results), singles_section(results)) if text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iterant.errors import UnknownName
-from iterant.experiments.catalogue import EXPERIMENTS, experiment
+from iterant.experiments.catalogue import BESIDES, CHESS, EXPERIMENTS, MAZES, SUMS, experiment
 from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
@@ -102,6 +102,15 @@ def test_every_number_of_the_paper_is_shown() -> None:
             assert row.paper is not None
             assert row.paper.mean == height
             assert row.said == ("–" if steps is None else f"{steps:.2f}")
+
+
+@pytest.mark.parametrize("key", [*SUMS, *MAZES, *CHESS, "sums-ours", "mazes-ours", "chess-ours"])
+def test_all_that_is_measured_on_a_model_is_shown_somewhere(key: str) -> None:
+    everything = [*EXPERIMENTS.values(), BESIDES]
+    shown = {row.measure.needs for one in everything for row in one.rows if row.model == key}
+    tests, looks = MODELS[key].tests, MODELS[key].looks
+    measured = {test.name for test in tests} | {look.name for look in looks}
+    assert measured - shown <= {"near-misses"}, "which records keep for whoever asks"
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=lambda one: one.name)
