@@ -124,11 +124,13 @@ def _restricted(path: Path) -> Any:
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # fed with any bytes, the restricted reader raises nearly anything
-        forbidden = re.search(r"GLOBAL (\S+)", str(error))
+        forbidden, said = re.search(r"GLOBAL (\S+)", str(error)), str(error).strip()
+        if not re.search("[a-z]", said):  # a KeyError says the key alone
+            said = "it is of another kind"
         reason = (
             f"it asks for {forbidden[1]}, which tensors do not need"
             if forbidden
-            else (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+            else said.splitlines()[0].split(". ")[0]
         )
         raise DataError(
             f"{path} cannot be read as a checkpoint of tensors ({reason}); nothing of it was run: "

@@ -53,11 +53,13 @@ def test_wrong_words_and_files_are_one_line(
     tmp_path: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ("--out", str(tmp_path / "out"))
+    (tmp_path / "text").write_text("hello\n")
     for words, wanted, said in (
         ((str(checkpoint), "--task", "chess", *out), 1, "holds a network for images of 3 channels"),
         ((str(checkpoint), "--task", "maze", *out), 2, "did you mean 'mazes'?"),
         ((str(checkpoint), *out), 2, "--task"),
         ((str(checkpoint), "--task", "mazes"), 2, "--out"),
+        ((str(tmp_path / "text"), "--task", "mazes", *out), 1, "(it is of another kind); nothing"),
         ((str(tmp_path / "none.pth"), "--task", "mazes", *out), 1, "does not exist"),
     ):
         code, output, errors = command(capsys, "import", *words)
