@@ -27,7 +27,10 @@ def check_own(net: Net, word: str, *, dims: int, channels: int, classes: int = 2
     What else goes wrong inside of it is left for later, where the whole traceback is shown: it may
     be made for one size alone.
     """
-    inputs = torch.zeros(2, channels, *[_SIDE] * dims)
+    if isinstance(net, nn.Module) and not any(one.requires_grad for one in net.parameters()):
+        raise NetError(f"{word!r} has nothing to learn: wanted a parameter that takes gradients")
+    # No two numbers are alike: zeros would make NaN of a network that normalises.
+    inputs = torch.linspace(-1, 1, 2 * channels * _SIDE**dims).view(2, channels, *[_SIDE] * dims)
     try:
         features, after, logits = _one_iteration(net, inputs)
     except TypeError as error:
@@ -50,6 +53,11 @@ def check_own(net: Net, word: str, *, dims: int, channels: int, classes: int = 2
             f"answer() of {word!r} gave {_of(logits)} for 2 problems of {_of(inputs[0, 0])}; "
             f"wanted {wanted}: a score for each of {classes} classes at every position"
         )
+    for method, made in (("step", after), ("answer", logits)):
+        if made.isnan().any():
+            raise NetError(
+                f"{method}() of {word!r} gives NaN with the weights it begins with"
+            )
 
 
 def _one_iteration(net: Net, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -55,6 +55,18 @@ def odd(name: str, step: Callable[..., object]) -> type[Plain]:
     return type(name, (Plain,), {"step": step})
 
 
+class Fixed(Plain):
+    def __init__(self, dims: int, channels: int) -> None:
+        super().__init__(dims, channels)
+        self.requires_grad_(False)
+
+
+class NoNumbers(Plain):
+    def answer(self, features: Tensor) -> Tensor:
+        return super().answer(features) * torch.nan
+
+
+NaNs = odd("NaNs", lambda self, features, memory, index: features * torch.nan)
 NoIndex = odd("NoIndex", lambda self, features, memory: features)
 Within = odd("Within", lambda self, features, memory, index: len(index))
 
@@ -85,6 +97,9 @@ def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
         (NoIndex, "step(features, memory, index)"),
+        (Fixed, "'mine:Net' has nothing to learn"),
+        (NaNs, "step() of 'mine:Net' gives NaN"),
+        (NoNumbers, "answer() of 'mine:Net' gives NaN"),
     ],
 )
 def test_what_does_not_fit_is_said(made: type[Plain], said: str) -> None:
@@ -99,6 +114,11 @@ def test_a_network_answers_as_many_classes_as_the_task_has() -> None:
         check_own(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels, classes\)"):
         build(f"{Plain.__module__}:Plain", {"dims": 1, "channels": 1, "classes": 3})
+
+
+def test_what_is_divided_by_a_norm_is_no_reason_to_refuse() -> None:
+    normed = odd("Normed", lambda self, f, memory, index: f + memory / memory.norm(dim=(1, 2))[0])
+    check_own(drawn(normed, channels=4), "mine:Normed", dims=1, channels=4)
 
 
 def test_what_fails_within_a_method_is_left_to_its_traceback() -> None:
