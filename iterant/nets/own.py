@@ -55,9 +55,7 @@ def check_own(net: Net, word: str, *, dims: int, channels: int, classes: int = 2
         )
     for method, made in (("step", after), ("answer", logits)):
         if made.isnan().any():
-            raise NetError(
-                f"{method}() of {word!r} gives NaN with the weights it begins with"
-            )
+            raise NetError(f"{method}() of {word!r} gives NaN with the weights it begins with")
 
 
 def _one_iteration(net: Net, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
