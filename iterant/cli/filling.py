@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from iterant.experiments.records import Records
 
 
+FEW = 12
+"""Names that are told one by one."""
+
+
 def fill(
     one: Experiment,
     results: Path,
@@ -66,7 +70,7 @@ def fill(
         screen.print("what was trained is kept; the same command goes on from there")
         raise
     if left:
-        names = " ".join(unit.name for unit in left)
+        names = _few([unit.name for unit in left])
         screen.print(f"not done: {names}; give the same command again", soft_wrap=True)
     if small and len(left) == len(units):
         raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
@@ -85,9 +89,15 @@ def cut_off(one: Experiment, records: Records) -> str:
     if not told:
         return ""
     return (
-        f"cut off by their time, and tested as they were: {', '.join(told)}; the same command "
+        f"cut off by their time, and tested as they were: {_few(told)}; the same command "
         "gives them more"
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    """As many as a person reads, and how many more there are."""
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
 
 
 def _promised(
@@ -157,5 +167,5 @@ def _count(
         say("what was trained and tested is kept; the same command goes on from there")
         raise
     if left:
-        names = " ".join(f"{test.unit.name} at {test.row.size}" for test in left)
+        names = _few([f"{test.unit.name} at {test.row.size}" for test in left])
         say(f"not done: {names}; give the same command again")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 REDUCED = "reduced"
 """The folder of runs that were made smaller"""
+MOST_SEEDS = 1000
 WIDE = 170
 """Columns of a terminal that a whole table fits."""
 FEW = ("all seeds", "seeds", "the paper", "all seeds beside it")
@@ -86,6 +87,8 @@ def reproduce(
         check_place(write)
     if seeds is not None and seeds < 1:
         raise UsageError(f"at least one seed is needed, got {seeds}")
+    if seeds is not None and seeds > MOST_SEEDS:
+        raise UsageError(f"at most {MOST_SEEDS:,} seeds, got {seeds:,}; give fewer")
     training = train or budget is not None
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")

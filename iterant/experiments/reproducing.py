@@ -151,13 +151,13 @@ def check_tests(experiment: Experiment, data: str | None) -> None:
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[Unit]:
     """Units that are not recorded yet: a seed of every model, then the next."""
-    models = experiment.models
+    models, done = experiment.models, records.names
     most = max((seeds or model.seeds for model in models), default=0)
     return [
         Unit(model.key, seed)
         for seed in range(most)
         for model in models
-        if seed < (seeds or model.seeds) and f"{model.key}-s{seed}" not in records.names
+        if seed < (seeds or model.seeds) and f"{model.key}-s{seed}" not in done
     ]
 
 

@@ -161,6 +161,10 @@ def test_runs_that_their_time_cuts_off_are_named_and_go_on(
     assert "3 runs are missing (1 cut off before), about" in text
     assert units == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], "what had no time first"
     assert "tested as they were: sums-n0-s0 (5 of 9 updates); the same command gives" in text
+    monkeypatch.setattr(reproducing, "campaign", lambda wanted, **_: list(wanted[:-1]))
+    many = said(capsys, *words[:2], 7, *words[3:])
+    assert "not done: sums-recall-a1-s0, sums-n0-s1, " in many
+    assert "sums-recall-a1-s4 and 7 more; give the same command again" in many, "19 of 20 were left"
     monkeypatch.setattr(reproducing, "campaign", lambda wanted, **_: list(wanted))
     assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
@@ -266,6 +270,7 @@ def test_records_that_count_nowhere_are_told(
         (("fig-with",), "did you mean 'fig-width'"),
         (("fig-width", "--write", "x.md"), "--write goes with --all"),
         (("fig-width", "--seeds", "0"), "at least one seed"),
+        (("fig-width", "--seeds", "1001", "--train"), "at most 1,000 seeds, got 1,001; give fewer"),
         (("--all", "--train"), "one table or figure at a time"),
         (("fig-width", "--budget", "soon"), "a time is written like"),
         (("fig-width", "--budget", ""), "a time is written like"),
