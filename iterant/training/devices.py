@@ -20,10 +20,15 @@ def device_of(word: str = "auto") -> torch.device:
     """
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
+    unknown = UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
     try:
         device = torch.device(word)
     except RuntimeError as error:
-        raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0") from error
+        raise unknown from error
+    if device.type not in ("cpu", "cuda", "mps"):  # torch has some on which nothing computes
+        raise unknown
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UsageError(f"device {word!r} was asked for and no Apple GPU is there; use cpu")
     if device.type == "cuda":
         if device.index is None:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

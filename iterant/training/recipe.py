@@ -287,10 +287,14 @@ def fields_of(words: Iterable[str]) -> dict[str, Any]:
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     """A recipe with the fields that a TOML file changes."""
     try:
-        changes = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            told = file.read(2**20 + 1)
+        if len(told) > 2**20:
+            raise RecipeError(f"{path.name} is larger than 1 MiB, too large for a recipe file")
+        changes = tomllib.loads(told.decode())
     except OSError as error:
         named, why = path.name or path, error.strerror
         raise RecipeError(f"cannot read the recipe file {named}: {why}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
     return base.changed(**changes)

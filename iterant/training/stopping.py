@@ -120,6 +120,8 @@ class Guard:
     @property
     def advice(self) -> str:
         """What is left of the run, and what to do."""
+        if self.first is None and not self.saved:
+            return "none was a number: look at the network and its problems, or try fp32"
         left = "the last good checkpoint is kept; resumed, the run would end here again: begin"
         return (
             f"{left if self.saved else 'no checkpoint was saved yet; begin'} a new one with a "

@@ -14,9 +14,19 @@ from iterant.training.stopping import Guard
 
 def test_a_checkpoint_is_spoken_of_only_where_there_is_one() -> None:
     guard = Guard(patience=1)
+    guard.see(1, 0.5)
     assert "no checkpoint was saved yet" in guard.advice
     guard.saved = True
     assert "the last good checkpoint is kept" in guard.advice
+
+
+def test_a_rate_is_not_blamed_for_a_loss_that_never_was_a_number() -> None:
+    with pytest.raises(TrainingStopped, match=r"at update 1 .*: look at the network"):
+        Guard().see(1, float("nan"))
+    resumed = Guard()
+    resumed.saved = True
+    with pytest.raises(TrainingStopped, match="lower --rate"):
+        resumed.see(9, float("nan"))
 
 
 def test_high_losses_are_counted_on_over_a_resume(

@@ -156,6 +156,10 @@ class TestFiles:
             recipe_from_file(path, Recipe())
         assert "\n" not in str(caught.value)
 
+    def test_a_file_without_end_is_not_read_to_its_end(self) -> None:
+        with pytest.raises(RecipeError, match="zero is larger than 1 MiB, too large for a recipe"):
+            recipe_from_file(Path("/dev/zero"), Recipe())
+
     @pytest.mark.parametrize("content", ["speed = 3", "[optimizer]\nrate = 1", "alpha = 2"])
     def test_a_file_that_says_something_else(self, tmp_path: Path, content: str) -> None:
         path = tmp_path / "mine.toml"

@@ -37,6 +37,7 @@ class TestRefusing:
             ({"time_limit": "soon"}, "a time is written like"),
             ({"device": "cuda:99"}, "GPU is there; use --device cpu"),
             ({"device": "gpu"}, "unknown device 'gpu'"),
+            ({"device": "meta"}, "unknown device 'meta'"),
             ({"recipe": "papper"}, "did you mean 'paper'"),
             ({"widht": 3}, "did you mean 'width'"),
         ],
