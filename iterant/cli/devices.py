@@ -6,23 +6,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from iterant.errors import UsageError
-
-_KINDS = ("auto", "cpu", "cuda", "mps")
-
 
 def _check(_: object, word: str) -> None:
-    """Raise UsageError for what is no computer here: torch also knows meta, xla and others."""
-    kind = word.partition(":")[0]
-    if kind not in _KINDS:
-        raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
-    if kind == "mps":
-        import torch
+    """Raise UsageError for what is no computer here; whether a GPU is there is asked later."""
+    if word != "auto":
+        from iterant.training.devices import device_named
 
-        if not torch.backends.mps.is_available():
-            raise UsageError(
-                f"device {word!r} was asked for and no Apple GPU is there; use --device cpu"
-            )
+        device_named(word)
 
 
 DeviceName = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0", validator=_check)]

@@ -20,15 +20,7 @@ def device_of(word: str = "auto") -> torch.device:
     """
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
-    unknown = UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
-    try:
-        device = torch.device(word)
-    except RuntimeError as error:
-        raise unknown from error
-    if device.type not in ("cpu", "cuda", "mps"):  # torch has some on which nothing computes
-        raise unknown
-    if device.type == "mps" and not torch.backends.mps.is_available():
-        raise UsageError(f"device {word!r} was asked for and no Apple GPU is there; use cpu")
+    device = device_named(word)
     if device.type == "cuda":
         if device.index is None:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -38,4 +30,20 @@ def device_of(word: str = "auto") -> torch.device:
                 f"device {str(device)!r} was asked for and {count or 'no'} GPU is there; "
                 "use --device cpu"
             )
+    return device
+
+
+def device_named(word: str) -> torch.device:
+    """The device of that name, one of NVIDIA's unseen; UsageError where nothing computes on it."""
+    unknown = UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
+    try:
+        device = torch.device(word)
+    except RuntimeError as error:
+        raise unknown from error
+    if device.type not in ("cpu", "cuda", "mps"):  # torch has more: meta, xla
+        raise unknown
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UsageError(
+            f"device {word!r} was asked for and no Apple GPU is there; use --device cpu"
+        )
     return device
