@@ -3,8 +3,8 @@
     >>> with display(console()) as shown:
     ...     train("mazes", out="runs/m0", reporter=shown.of(seed=0))
 
-Both are reporters a seed. Accuracy is that of validation, after m iterations and after 2m;
-what is watched on larger problems is marked as monitoring, for it chooses nothing.
+Both are reporters a seed. Accuracy is that of validation, after m iterations; what is measured
+after more iterations and on larger problems is marked as monitoring, for it chooses nothing.
 """
 
 from __future__ import annotations
@@ -200,13 +200,8 @@ class LiveBoard(Board):
 
 
 def accuracy(report: Report) -> list[str]:
-    """Accuracy on held-out problems after m and 2m iterations, where it was measured."""
-    names = {"validation": "at m", "validation at 2m": "at 2m"}
-    return [
-        f"{share(report.figures[name])} {words}"
-        for name, words in names.items()
-        if name in report.figures
-    ]
+    """Accuracy on held-out problems after m iterations, where it was measured."""
+    return [f"{share(report.figures['validation'])} at m"] if "validation" in report.figures else []
 
 
 def _together(label: str, texts: list[str], between: str) -> list[str]:

@@ -89,9 +89,10 @@ class Reference:
         """As Markdown; ``figures``: where the picture is."""
         held, picture = self.theirs["by epoch"]["validation accuracy (%)"], f"{figures}/{NAME}"
         about = (
-            "One run of DT-Recall, α = 0.01, whose logs they published; ours beside it. Their logs "
-            "have every epoch's validation, ours that of the 20th, the 40th and the last. At 33×33 "
-            "they looked after 30 to 40 iterations only; of ours, which went on, the peak is last."
+            "One run of DT-Recall, α = 0.01, whose logs they published; ours beside it. Validated "
+            "after every epoch; the table has every tenth and the one whose weights are tested, "
+            "the first of the best. At 33×33 they looked after 30 to 40 iterations only; of ours, "
+            "which went on, the peak is last."
         )
         theirs, larger = _by_iteration(self.theirs), self.larger(records)
         looked = (theirs[0][0], theirs[-1][0])
@@ -99,14 +100,14 @@ class Reference:
             "## The authors' own maze run", "", about, "",
             f"[![Loss, validation and 33×33]({picture}.png)]({picture}.svg)", "",
             "| run | validated at epoch: % | 33×33 after iterations: % |", "| --- | --- | --- |",
-            _line("theirs", [(e, held[e - 1]) for e in (10, 20, 30, 40, 50)],
+            _line("theirs", _excerpt([(float(e), value) for e, value in enumerate(held, 1)]),
                   [theirs[0], theirs[-1]]),
         ]  # fmt: skip
         for name, history in self.ours(records).items():
             curve = larger.get(name, [])
             peak = [max(curve, key=lambda point: point[1])] if curve else []
             points = [point for point in curve if point[0] in looked] + peak
-            lines.append(_line(name, _pairs(history, "validation", 100.0), points))
+            lines.append(_line(name, _excerpt(_pairs(history, "validation", 100.0)), points))
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
@@ -147,6 +148,12 @@ class Reference:
 def _by_iteration(theirs: dict[str, Any]) -> list[tuple[int, float]]:
     """Iterations and per cent of 33×33 in the authors' files."""
     return sorted((int(step), value) for step, value in theirs[_LARGER].items())
+
+
+def _excerpt(validated: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Every tenth epoch, and the first of the best, whose weights are tested."""
+    best = max(validated, key=lambda point: point[1], default=None)
+    return [point for point in validated if point[0] % 10 == 0 or point == best]
 
 
 def _trace(pairs: Sequence[tuple[float, float]]) -> Trace:

@@ -23,11 +23,11 @@ from iterant.runs.places import check_folder
 from iterant.training.stopping import Clock, seconds
 
 SMALLER: dict[str, dict[str, Any]] = {
-    "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 1,
+    "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 2,
                     "validate_every": 1, "checkpoint_every": 1, "watch_every": 0},
-    "mazes": {"width": 16, "count": 10_000, "warmup": 1, "validate_every": 1,
+    "mazes": {"width": 16, "count": 10_000, "warmup": 2, "validate_every": 1,
               "checkpoint_every": 1, "watch_every": 0},
-    "chess": {"width": 16, "warmup": 1, "watch_every": 0},
+    "chess": {"width": 16, "warmup": 2, "watch_every": 0},
 }  # fmt: skip
 """What is made smaller, and fit for that, where there is no GPU: fields of the recipe, by task."""
 

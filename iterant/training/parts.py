@@ -196,9 +196,12 @@ def hold(recipe: Recipe, epoch: int, progress: float) -> float:
 
 
 def rate_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
-    """What the rate is multiplied by at an update: warm-up times schedule."""
+    """What the learning rate is multiplied by at an update: warm-up times schedule.
+
+    The last epoch of the warm-up has the full rate already, as in the authors' code.
+    """
     epoch, total = update // per_epoch, per_epoch * recipe.epochs
-    warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch < recipe.warmup else 1.0
+    warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch + 1 < recipe.warmup else 1.0
     if update < recipe.warmup_updates:
         warm *= (update + 1) / recipe.warmup_updates
     factor: float = names.find("schedule", recipe.schedule)(recipe, epoch, update / total)

@@ -24,7 +24,7 @@ from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.recipe import Recipe
 
 _TWICE = 1000
-"""How many validation problems are thought about for twice the iterations."""
+"""How many validation problems are run for twice the iterations, at most."""
 
 Figures = dict[str, float]
 
@@ -39,22 +39,22 @@ class Watcher:
     larger: dict[str, Batch] = field(default_factory=dict)
 
     def validate(self, net: Net) -> Figures:
-        """Accuracy on held-out problems after m iterations, and after 2 m on some of them.
-
-        Of a network of fixed depth: after its last iteration, and nothing more.
-        """
+        """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        m = self.recipe.iterations
-        (at_m,), _ = self._judged(net, self.held_out, m)
-        if depth_of(net) is not None:
-            return {"validation": at_m}
-        (twice,), _ = self._judged(net, self.held_out[:_TWICE], 2 * m)
-        return {"validation": at_m, "validation at 2m": twice}
+        (accuracy,), _ = self._judged(net, self.held_out, self.recipe.iterations)
+        return {"validation": accuracy}
 
     def watch(self, net: Net) -> Figures:
-        """Accuracy after 2 m and 4 m iterations on larger problems, and whether features rest."""
+        """What is only monitored, as it costs more than validation: longer runs, larger problems.
+
+        Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
+        and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
+        """
         m, figures = self.recipe.iterations, {}
+        if len(self.held_out) and depth_of(net) is None:
+            (twice,), _ = self._judged(net, self.held_out[:_TWICE], 2 * m)
+            figures["validation at 2m"] = twice
         for size in self.task.spec.watch_sizes:
             name, batch = self._larger(size)
             if batch is None:

@@ -34,7 +34,7 @@ REPORT = Report(
         "48 at 4m": 1.0,
         "48 change": 3e-8,
     },
-    monitoring=("48 at 2m", "48 at 4m", "48 change"),
+    monitoring=("validation at 2m", "48 at 2m", "48 at 4m", "48 change"),
 )
 
 
@@ -101,7 +101,10 @@ def test_a_bar_is_as_wide_as_its_room(done: float, width: int) -> None:
 
 
 def test_what_is_watched_is_told_apart() -> None:
-    assert watched(REPORT) == ["48: 25.0 % at 2m, 100.0 % at 4m, change 3e-08"]
+    assert watched(REPORT) == [
+        "validation: 50.0 % at 2m",
+        "48: 25.0 % at 2m, 100.0 % at 4m, change 3e-08",
+    ]
     assert watched(replace(REPORT, monitoring=())) == []
 
 
@@ -126,7 +129,7 @@ def lines(width: int, *, many: bool = False, clock: Clock | None = None, **optio
 def test_the_display_shows_all_that_matters() -> None:
     text = lines(100, color_system=None)
     wanted = """a network of some kind; 1 of 4; 4.0 steps/s; 0:30 left; 0.0213; █▅▁; ▁█
-        99.9 % at m, 50.0 % at 2m; monitored 48: 25.0 % at 2m"""
+        99.9 % at m; monitored validation: 50.0 % at 2m; 48: 25.0 % at 2m"""
     for part in wanted.replace("\n", ";").split(";"):
         assert part.strip() in text
 
@@ -135,7 +138,7 @@ def test_the_display_shows_all_that_matters() -> None:
 @pytest.mark.parametrize("width", [1, 2, 9, 20, 42, 59, 60, 61, 80, 300])
 def test_no_line_is_wider_than_the_terminal(width: int, many: bool) -> None:
     rows = lines(width, many=many, color_system=None).splitlines()
-    assert len(rows) == (3 if many else 5)
+    assert len(rows) == (3 if many else 6)
     assert all(cell_len(row) <= width for row in rows)
 
 
@@ -171,7 +174,7 @@ def test_several_seeds_are_a_line_each_and_a_failed_one_says_so() -> None:
     first, second = said(board.console)
     assert first.startswith("seed 4  epoch 1/4")
     assert second.startswith("seed 5  failed")
-    assert "monitoring 48: " in first
+    assert "monitoring validation: 50.0 % at 2m; 48: " in first
 
 
 def test_plain_lines_keep_a_pause_and_the_end_is_always_said() -> None:
@@ -187,7 +190,7 @@ def test_plain_lines_keep_a_pause_and_the_end_is_always_said() -> None:
     assert rows[0] == "title, kept in runs/s0"
     assert len(rows) == 1 + 10 + 1
     assert rows[1].startswith("epoch 1 of 4, update 40 of 160, loss 0.0213, accuracy 99.9 % at m")
-    assert "monitoring 48: 25.0 % at 2m" in rows[1]
+    assert "monitoring validation: 50.0 % at 2m; 48: 25.0 % at 2m" in rows[1]
     assert rows[1].endswith("4.0 steps/s, 0:30 left")
     assert rows[2] == "epoch 1 of 4, update 40 of 160, loss 0.0213, 4.0 steps/s, 0:30 left"
     assert "accuracy 99.9 % at m" in rows[-1]

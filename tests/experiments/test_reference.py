@@ -25,7 +25,8 @@ def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
         "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
     })  # fmt: skip
     text = read().section(read_records(tmp_path), "figures")
-    assert "40: 47.70, 50: 99.16 | 30: 2.96, 40: 8.36 |" in text
+    # Every tenth epoch and the first of the best.
+    assert "| 10: 0.20, 20: 0.00, 30: 13.45, 40: 47.70, 43: 99.99, 50: 99.16 | 30: 2.96," in text
     assert "| ours, seed 1 | 2: 25.00 |  |" in text
     assert "| ours, seed 0, in two legs | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
     assert len(read().save(read_records(tmp_path), tmp_path / "drawn")) == 2

