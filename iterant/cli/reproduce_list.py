@@ -84,12 +84,12 @@ def _rows(
 
 
 def _planned(row: Row) -> int:
-    """How many seeds a row is to have: some studies are of the first one only."""
+    """How many seeds a row is to have: some studies are of the first ones only."""
     from iterant.experiments.models import MODELS
 
     model = MODELS[row.model]
-    once = [look.name for look in model.looks if look.first_seed_only]
-    return 1 if row.measure.needs in once else model.seeds
+    fewer = {look.name: look.seeds for look in model.looks if look.seeds is not None}
+    return fewer.get(row.measure.needs, model.seeds)
 
 
 def _wanted(one: Experiment, row: dict[str, str]) -> int:

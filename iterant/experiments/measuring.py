@@ -69,7 +69,7 @@ def measure(
         say(f"{model.key} {test.name}: {time.monotonic() - begun:.1f} s")
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
     for look in model.looks:
-        if look.first_seed_only and seed:
+        if not look.covers(seed):
             continue
         begun = time.monotonic()
         try:

@@ -124,7 +124,7 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
             if one.model in models
             and all(test.name in one.tests for test in models[one.model].tests)
             and all(
-                look.name in one.studies or (look.first_seed_only and one.seed)
+                look.name in one.studies or not look.covers(one.seed)
                 for look in models[one.model].looks
             )
         )

@@ -62,7 +62,7 @@ def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
 
 
 def _counts(row: Row, record: Record) -> bool:
-    """Whether a run has a part in the number: some studies are of the first seed only."""
+    """Whether a run has a part in the number: some studies are of the first seeds only."""
     if record.failed:
         return isinstance(row.measure, Peaks | Recovered)
     alone = row.measure.of([record])
