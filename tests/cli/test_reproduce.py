@@ -61,7 +61,9 @@ def test_the_list_fits_a_terminal(
     assert max(map(len, text.splitlines())) <= columns
     if columns > 40:
         assert "…" not in text
-        assert re.search(r"DT-Recall α = 1 +1/3 +3.00 \(100.0 % recovered\)", text), "three are planned"
+        assert re.search(r"DT-Recall α = 1 +1/3 +3.00 \(100.0 % recovered\)", text), (
+            "three are planned"
+        )
 
 
 def test_results_without_curves_are_in_the_list_and_in_their_table(
