@@ -16,6 +16,9 @@ statistics.py   means over seeds, and when two numbers differ
 measures.py     what a cell of a table is, taken from records
 older.py        whether a recipe has changed since
 rows.py         the rows of tables
+checks.py       how a verdict on a claim is reached
+claims.py       the paper's claims as data
+headline.py     the paper's network at the paper's iterations, for the README
 drawing.py      the figures
 reference.py    the authors' own maze run beside ours
 every_seed.py   our own recipes from every seed

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from iterant.experiments.measures import Measure
@@ -72,6 +73,11 @@ class Experiment:
     counted: tuple[Counted, ...] = ()
     see: tuple[str, ...] = ()
     """Results of single runs that bear on it"""
+
+    @property
+    def anchor(self) -> str:
+        """Of its heading in RESULTS.md."""
+        return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     @property
     def models(self) -> tuple[Model, ...]:

@@ -8,7 +8,7 @@
 As in the paper, a peak is that of the curve averaged over seeds, with the standard error there.
 Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
 problems allows: seeds that all solve the same 200 of 200 do not show 100.00 %. A difference is
-called one only where the intervals are apart.
+called one only where the intervals are apart, and its absence only where seeds could have shown it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.2
       2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)  # fmt: skip
 """Student's t for 95 %, two-sided, by degrees of freedom from 1."""
 _Z = 1.96
+
+LEAST_SEEDS = 3
+"""Fewer say nothing about a difference."""
+
+VISIBLE = 10.0
+"""The difference in per cent that seeds must be able to show before "none" is said."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +126,24 @@ def peak(curves: Sequence[Sequence[float]], problems: int = 0) -> Peak | None:
 
 
 def verdict(ours: Summary | None, paper: Value | None) -> str:
-    """What the two allow to be said: above, below, no difference shown; "": nothing."""
+    """What the two allow to be said; "": nothing.
+
+    "above" and "below" where the intervals are apart. "no difference shown" only where one could
+    have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no further
+    than `VISIBLE` points. Otherwise "too few seeds".
+    """
     if ours is None or paper is None or paper.interval is None:
         return ""
     mine, (low, high) = ours.interval, paper.interval
     if mine is None:
-        return "one seed"
+        return "too few seeds"
     if mine[0] > high:
         return "above"
-    return "below" if mine[1] < low else "no difference shown"
+    if mine[1] < low:
+        return "below"
+    reach = math.hypot((mine[1] - mine[0]) / 2, (high - low) / 2)
+    able = ours.seeds >= LEAST_SEEDS and reach <= VISIBLE
+    return "no difference shown" if able else "too few seeds"
 
 
 def _over_problems(mean: float, problems: int) -> tuple[float, float]:

@@ -102,7 +102,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
     text = said(capsys, "compare-n-zero", "--results", tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
-    for word in ("DT-Recall α = 1", "98.00 %", "97.12 ± 1.88 %", "one seed"):
+    for word in ("DT-Recall α = 1", "98.00 %", "97.12 ± 1.88 %", "too few seeds"):
         assert word in text
 
 

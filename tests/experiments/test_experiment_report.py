@@ -42,7 +42,7 @@ def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
         "model": "DT-Recall", "α": "1", "measured": "size 512", "all seeds": "96.00 ± 1.15 % at 2",
         "95 %": "90.16 to 100.00", "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
         "the paper": "97.12 ± 1.88 % at 237", "all seeds beside it": "no difference shown",
-        "converged beside it": "no difference shown",
+        "converged beside it": "too few seeds",
     }  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> N
     keep(tmp_path, "sums-recall-a1", 0, [50])
     records = read_records(tmp_path)
     row = cells(records, "compare-n-zero", "DT-Recall", "1")
-    assert (row["all seeds"], row["all seeds beside it"]) == ("50.00 % at 1", "one seed")
+    assert (row["all seeds"], row["all seeds beside it"]) == ("50.00 % at 1", "too few seeds")
     assert cells(records, "compare-n-zero", "DT-Recall, n = 0", "1")["seeds"] == "not run"
 
 
