@@ -1,0 +1,1 @@
+"""Golden tests: what must stay the same while the code behind the public interface changes."""
