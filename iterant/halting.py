@@ -220,7 +220,7 @@ class _RestingWatch:
             done = self.stable.see(thought)
         if (moved := moved_of(thought.net)) is not None:
             begun, self.begun = self.begun, True
-            return done | (begun and moved <= self.rule.tolerance)
+            return done | (moved <= self.rule.tolerance) if begun else done
         now = features.flatten(1)
         before, self.previous = self.previous, now
         if before is None:

@@ -25,7 +25,8 @@ from iterant.analysis.parts import Tick, moved, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Thought, begin, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like, swift
+from iterant.evaluation.judging import is_finite, like
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -143,7 +144,7 @@ def converge(
     longest = min(LONGEST, steps // 3)
     total, counted = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
     periods, answers, solved = [], [], []
-    pieces, fast = list(parts(batch)), swift(net)
+    pieces, fast = list(parts(batch)), fused(net)
     for place, part in enumerate(pieces):
 
         def moved_on(step: int, place: int = place) -> None:

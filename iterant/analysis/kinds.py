@@ -22,7 +22,8 @@ from iterant.draw.lines import Plot, Trace
 from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import is_finite, like, swift
+from iterant.evaluation.judging import is_finite, like
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.edits import Kind, Sorts
 from iterant.tasks.protocol import Batch, Task
@@ -98,7 +99,7 @@ def by_kind(net: Net, task: Task, batch: Batch, *, steps: int, tick: Tick = no_t
         raise UsageError(f"accuracy by kind needs at least 1 iteration, got {steps}")
     kinds = tuple(task.kinds(batch))
     right = np.zeros((len(batch), steps), dtype=bool)
-    pieces, fast, first = list(parts(batch)), swift(net), 0
+    pieces, fast, first = list(parts(batch)), fused(net), 0
     for place, part in enumerate(pieces):
         for thought in think(fast, like(net, part.inputs), steps=steps):
             good = task.solved(thought.prediction.cpu(), part) & is_finite(thought.features).cpu()

@@ -21,7 +21,8 @@ from iterant.analysis.parts import Tick, no_tick, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like, swift
+from iterant.evaluation.judging import is_finite, like
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.edits import Misses, Traces
 from iterant.tasks.protocol import Batch, Description, Task
@@ -108,7 +109,7 @@ def near_misses(
     wrong, broken = [], []
     ways: list[Misses] = []
     failures: list[Description] = []
-    pieces, done, fast = list(parts(batch)), 0, swift(net)
+    pieces, done, fast = list(parts(batch)), 0, fused(net)
     for place, part in enumerate(pieces):
         thought: Thought
         for thought in think(fast, like(net, part.inputs), steps=steps):

@@ -23,7 +23,8 @@ from iterant.analysis.parts import Tick, gaussian, no_tick, others, parts
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import State, Thought, begin, last, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like, swift
+from iterant.evaluation.judging import is_finite, like
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -123,7 +124,7 @@ def independence(
         )
     found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in STARTS}
     own_right = []
-    pieces, fast = list(parts(batch, least=2)), swift(net)
+    pieces, fast = list(parts(batch, least=2)), fused(net)
     total = len(pieces) * (1 + len(STARTS))
     for place, part in enumerate(pieces):
         given = like(net, part.inputs)

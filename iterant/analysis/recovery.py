@@ -24,7 +24,8 @@ from iterant.analysis.parts import Tick, no_tick
 from iterant.draw.lines import Plot, Trace
 from iterant.engine import Intervention, Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like, swift
+from iterant.evaluation.judging import is_finite, like
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -170,7 +171,7 @@ def recover(
             f"{names.counted(steps, 'iteration')}; "
             f"intervene earlier, or think for at least {after + 1}"
         )
-    tallies, before, fast = [], 0, swift(net)
+    tallies, before, fast = [], 0, fused(net)
     for place, case in enumerate(cases):
         inputs = like(net, case.begun.inputs)
         judged, begun = case.judged.to(inputs.device), case.begun.to(inputs.device)

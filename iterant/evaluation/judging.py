@@ -20,9 +20,8 @@ from iterant.evaluation.curve import Curve
 from iterant.evaluation.moments import moments_of
 from iterant.evaluation.portions import within_memory
 from iterant.halting import Fixed, Rule
-from iterant.nets.fused import can_fuse
+from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of
-from iterant.nets.strings import fused
 from iterant.solving import Glance, shrinking
 from iterant.solving.fitting import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
@@ -86,16 +85,19 @@ def judge(
     """
     check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
-    book, fast = _Book(_marks(at, budget, cut), len(batch)), swift(net)
+    book = _Book(_marks(at, budget, cut), len(batch))
 
     def think(first: int, part: Batch) -> None:
         begun, inputs = time.perf_counter(), like(net, part.inputs)
         # Judged where it was thought: answers of every iteration would be much to move.
         page = _Page(book, task, part.to(inputs.device), first, begun)
-        for glance in shrinking(fast, inputs, rule or Fixed(), budget):
-            page.enter(glance)
-            if progress is not None:
-                progress(first * budget + glance.thought.step * len(part), len(batch) * budget)
+        fast = accelerate(net, inputs)
+        with threads(fast):
+            for glance in shrinking(fast, inputs, rule or Fixed(), budget):
+                page.enter(glance)
+                if progress is not None:
+                    done = first * budget + glance.thought.step * len(part)
+                    progress(done, len(batch) * budget)
         page.close()
 
     shrunk = within_memory(batch, portion, think, book.copied, book.restore)
@@ -267,20 +269,6 @@ def relative_change(before: Tensor, after: Tensor) -> Tensor:
     moved: Tensor = torch.linalg.vector_norm(new - old, dim=1)
     length: Tensor = torch.linalg.vector_norm(new, dim=1)
     return moved / length.clamp_min(1e-30)
-
-
-def swift(net: Net) -> Net:
-    """The same network by fewer and larger kernels where there are such, laid out once."""
-    if not can_fuse(net):
-        return net
-    weight = net.projection.weight
-    if weight.is_cuda and weight.dtype == torch.float64:  # cuDNN fuses nothing in float64
-        return net
-    made = fused(net)
-    if made is None:
-        return net
-    made.pin()
-    return made
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from iterant.evaluation.judging import Progress, budget_of, is_finite, like, swift
+from iterant.evaluation.judging import Progress, budget_of, is_finite, like
 from iterant.evaluation.portions import portions
 from iterant.halting import Fixed
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.solving import shrinking
 from iterant.solving.fitting import check_fits
@@ -75,7 +76,7 @@ def watch_answers(
     ``portion``: problems at a time; the progress is told after each.
     """
     check_fits(net, task)
-    budget, fast = budget_of(net, steps), swift(net)
+    budget, fast = budget_of(net, steps), fused(net)
     wrong, worst = [], []
     for first, part in portions(batch, portion):
         found, answers = _watched(fast, task, part, like(net, part.inputs), budget)

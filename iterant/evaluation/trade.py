@@ -20,9 +20,10 @@ from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import Progress, budget_of, is_finite, like, swift
+from iterant.evaluation.judging import Progress, budget_of, is_finite, like
 from iterant.evaluation.portions import portions
 from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
+from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve
 from iterant.solving.fitting import check_fits
@@ -130,7 +131,7 @@ def trade(
         raise UsageError("there is no rule to compare; give at least one")
     check_fits(net, task)
     budget_of(net, steps)
-    sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), swift(net)
+    sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), fused(net)
     for first, part in portions(batch, portion):
 
         def moved(step: int, of: int, first: int = first, size: int = len(part)) -> None:
@@ -171,7 +172,7 @@ def compaction(
 
     Kernels round differently for batches of different sizes, and thinking can amplify that.
     """
-    differing, moved, fast = 0, 0, swift(net)
+    differing, moved, fast = 0, 0, fused(net)
     for _, part in portions(batch, portion):
         inputs = like(net, part.inputs)
         ((whole, _),) = answers(fast, inputs, [rule], steps=steps)

@@ -153,8 +153,11 @@ class LocalRule(nn.Module):
         return torch.tanh(self.mix(seen)) * is_open
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits (B, classes, *S): those of its square for every pixel."""
-        logits: Tensor = self.head(features)
+        """Logits (B, classes, *S)."""
+        return self.in_pixels(self.head(features))
+
+    def in_pixels(self, logits: Tensor) -> Tensor:
+        """(B, classes, *S): the logits of cells, (B, classes, *Q), for every pixel of theirs."""
         if self.config.stem == 1:
             return logits
         inner = (slice(None), slice(None), *[slice(1, -1)] * self.config.dims)

@@ -57,10 +57,22 @@ def depth_of(net: Net) -> int | None:
     return depth if isinstance(depth, int) else None
 
 
-def moved_of(net: Net) -> float | None:
-    """The largest change of a feature in the latest iteration, where the network itself knows it.
+def moved_of(net: Net) -> Tensor | None:
+    """(B,): the largest change of a feature in the latest iteration, where the network knows it.
 
-    Only networks whose features lie between -1 and 1 say so; others are compared.
+    Only networks whose features lie between -1 and 1 say so; others are compared. NaN where a
+    feature is NaN.
     """
     moved: Any = getattr(net, "moved", None)
-    return moved if isinstance(moved, float) else None
+    return moved if isinstance(moved, Tensor) else None
+
+
+def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
+    """Tell a network that keeps something of every sample which ones stay, (B,) bool.
+
+    ``inputs`` and ``features`` are the rows that stay of the inputs it read last and of the
+    features it returned last: the tensors that the next iteration will be called with.
+    """
+    keep: Any = getattr(net, "keep", None)
+    if callable(keep):
+        keep(which, inputs, features)

@@ -20,7 +20,8 @@ from iterant import names
 from iterant.engine import Thought, begin, check_inputs, think
 from iterant.errors import NetError, UsageError
 from iterant.halting import Foreseen, Resting, Rule, Watch
-from iterant.nets.protocol import Net, depth_of
+from iterant.nets.fast import accelerate, threads
+from iterant.nets.protocol import Net, depth_of, keep_samples
 
 _PATIENCE = 100
 
@@ -116,18 +117,21 @@ def solve(
     depth = depth_of(net)
     budget = int(max_steps) if depth is None else min(int(max_steps), depth)
     gathered = Gathering(len(inputs), inputs.device)
-    for glance in shrinking(net, inputs, rule_for(budget) if rule is None else rule, budget):
-        if onlooker is not None:
-            onlooker(glance)
-        leaving = glance.leaving
-        if glance.any_leaving:
-            prediction, answered_at = glance.answer()
-            gathered.put(
-                glance.rows[leaving],
-                (prediction[leaving], answered_at[leaving]),
-                glance.thought.step,
-                glance.done[leaving],
-            )
+    # The default rule copies the features that it keeps; of others that is not known.
+    fast = accelerate(net, inputs, reuse=rule is None)
+    with threads(fast):
+        for glance in shrinking(fast, inputs, rule or rule_for(budget), budget):
+            if onlooker is not None:
+                onlooker(glance)
+            leaving = glance.leaving
+            if glance.any_leaving:
+                prediction, answered_at = glance.answer()
+                gathered.put(
+                    glance.rows[leaving],
+                    (prediction[leaving], answered_at[leaving]),
+                    glance.thought.step,
+                    glance.done[leaving],
+                )
     return gathered.answer()
 
 
@@ -170,6 +174,7 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
     if not callable(getattr(rule, "watch", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     watch, state, here = rule.watch(), begin(net, inputs), inputs
+    foreseen = watch if isinstance(watch, Foreseen) else None
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
         before = state.features
@@ -177,7 +182,9 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             done = watch.see(thought)
             over = thought.step >= budget
             leaving = torch.ones_like(done) if over else done
-            any_leaving = over or (not _foreseen(watch, thought.step) and bool(done.any()))
+            any_leaving = over or (
+                (foreseen is None or not foreseen.none_done(thought.step)) and bool(done.any())
+            )
             yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
             if over:
                 return
@@ -189,8 +196,4 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
         staying = ~done
         watch.keep(staying)
         rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
-
-
-def _foreseen(watch: Watch, step: int) -> bool:
-    """Whether it is known without asking that no sample is done."""
-    return isinstance(watch, Foreseen) and watch.none_done(step)
+        keep_samples(net, staying, here, state.features)

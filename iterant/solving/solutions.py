@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from torch import Tensor
 from iterant.errors import UsageError
 from iterant.halting import Rule
 from iterant.nets.protocol import Net
-from iterant.nets.wakeful import quickest
 from iterant.solving.answers import Answer, Glance, solve
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.fitting import check_fits
@@ -130,9 +128,7 @@ class _Group:
         if callable(parameters) and (first := next(iter(parameters()), None)) is not None:
             inputs = inputs.to(first)
         began = time.perf_counter()
-        net = quickest(self.net, inputs)
-        with _threads(1 if net is not self.net else None):
-            answer = solve(net, inputs, max_steps=max_steps, rule=rule, onlooker=self)
+        answer = solve(self.net, inputs, max_steps=max_steps, rule=rule, onlooker=self)
         seconds = (time.perf_counter() - began - self.aside) / len(self.problems)
         for row, problem in enumerate(self.problems):
             yield self._solution(row, problem, answer, seconds)
@@ -199,16 +195,3 @@ class _Group:
             )
             for frame in changes
         )
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """So many threads meanwhile: small pieces of work cost more to share out than to do."""
-    before = torch.get_num_threads()
-    if count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        if count is not None:
-            torch.set_num_threads(before)

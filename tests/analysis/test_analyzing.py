@@ -247,7 +247,7 @@ def test_the_faster_network_finds_what_the_plain_one_finds(
 
     fast = figures()
     for room in ("recovery", "convergence", "paths", "misses"):
-        monkeypatch.setattr(f"iterant.analysis.{room}.swift", lambda net: net)
+        monkeypatch.setattr(f"iterant.analysis.{room}.fused", lambda net: net)
     assert_close(fast, figures())
 
 

@@ -11,7 +11,6 @@ import iterant
 from iterant.nets import LocalRule
 from iterant.nets.active import Active
 from iterant.nets.telling import Telling, attentive
-from iterant.nets.wakeful import quickest
 from iterant.tasks.mazes import Mazes
 
 MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
@@ -88,4 +87,4 @@ def test_what_is_no_number_never_rests(messages: bool) -> None:
     thinking.go_on(5)
     assert not thinking.resting
     assert thinking.moved != thinking.moved  # is no number either
-    assert not iterant.solve(quickest(net, inputs), inputs, max_steps=20).settled.any()
+    assert not iterant.solve(net, inputs, max_steps=20).settled.any()

@@ -1,0 +1,226 @@
+"""The sparse form of a local rule computes what the rule computes, with less work."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import iterant
+from iterant.engine import After, begin, last, think
+from iterant.errors import NetError
+from iterant.halting import SettledFeatures, StableAnswer
+from iterant.nets import LocalRule, Net, build
+from iterant.nets.fast import SparseRule, accelerate, threads
+from iterant.nets.protocol import moved_of
+from iterant.solving import shrinking
+
+MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
+FORMS: list[dict[str, object]] = [
+    {},
+    {"isotropic": False},
+    MESSAGES,
+    {**MESSAGES, "isotropic": False},
+    {**MESSAGES, "masked": False},
+]
+
+
+def rule(**changes: object) -> LocalRule:
+    """A local rule for mazes in float64 with random weights."""
+    config = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+    net = build("local-rule", {**config, **changes}, seed=4)
+    assert isinstance(net, LocalRule)
+    return net.double()
+
+
+def mazes(count: int = 3, size: int = 9, seed: int = 5) -> Tensor:
+    return iterant.task("mazes").sample(count, size=size, seed=seed).inputs.double()
+
+
+def mixed() -> Tensor:
+    """Mazes that take from 1 to dozens of iterations, two of them with fewer open cells."""
+    inputs = mazes(6, size=13)
+    inputs[1, :, :, 12:] = 0  # half of it is wall
+    inputs[4] = 0  # all of it is
+    return inputs
+
+
+def packed(net: LocalRule, features: Tensor, inputs: Tensor) -> list[Tensor]:
+    """The features of the open cells of each sample, (cells, W), from dense ones."""
+    is_open = net.read(inputs)[:, -1].bool()
+    rows = features.movedim(1, -1)
+    return [one[where] for one, where in zip(rows, is_open, strict=True)]
+
+
+@pytest.mark.parametrize("changes", FORMS, ids=str)
+def test_every_iteration_is_that_of_the_dense_rule(changes: dict[str, object]) -> None:
+    net, inputs = rule(**changes), mixed()
+    fast = SparseRule(net)
+    previous = fast.start(inputs)
+    with torch.no_grad():
+        dense = list(think(net, inputs, steps=40))
+        for plain, quick in zip(dense, think(fast, inputs, steps=40), strict=True):
+            cells = packed(net, plain.features, inputs)
+            for wanted, got in zip(cells, quick.features, strict=True):
+                assert torch.allclose(wanted, got[: len(wanted)], atol=1e-12)
+                assert not got[len(wanted) :].any()
+            assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
+            assert torch.equal(plain.prediction, quick.prediction)
+            moved = moved_of(quick.net)
+            assert moved is not None
+            # An earlier iteration's features can be compared with: they are not overwritten.
+            change = (quick.features - previous).abs().flatten(1).amax(dim=1)
+            assert torch.equal(moved, change)
+            previous = quick.features
+
+
+def test_strings_too() -> None:
+    net = build("local-rule", {"dims": 1, "channels": 1, "isotropic": False}, seed=4)
+    assert isinstance(net, LocalRule)
+    inputs = torch.randn(4, 1, 11, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        plain, quick = (last(think(one, inputs, steps=30)) for one in (net, SparseRule(net)))
+    assert torch.allclose(plain.logits, quick.logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("rule_of_halting", [None, StableAnswer(5), SettledFeatures()])
+def test_a_batch_of_mixed_difficulty_stops_sample_by_sample_as_the_dense_one_does(
+    rule_of_halting: StableAnswer | SettledFeatures | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = iterant.load("mazes")
+    batches = [iterant.task("mazes").sample(8, size=13, seed=seed).inputs for seed in range(2)]
+    inputs = torch.cat(batches)
+    inputs[3] = 0
+    quick = iterant.solve(net, inputs, max_steps=400, rule=rule_of_halting)
+    monkeypatch.setattr("iterant.solving.answers.accelerate", lambda net, *_, **__: net)
+    plain = iterant.solve(net, inputs, max_steps=400, rule=rule_of_halting)
+    assert torch.equal(quick.prediction, plain.prediction)
+    assert torch.equal(quick.settled, plain.settled)
+    assert torch.equal(quick.steps, plain.steps)
+    assert len(set(quick.steps.tolist())) > 4
+
+
+def test_samples_that_leave_are_not_computed_any_more_and_the_others_go_on() -> None:
+    net, inputs = iterant.load("mazes"), mazes(6, size=13)
+    assert isinstance(net, LocalRule)
+    fast = SparseRule(net.double())
+    sizes = {len(glance.rows) for glance in shrinking(fast, inputs, StableAnswer(8), 300)}
+    assert len(sizes) > 3
+    together = fast.computed
+    alone = 0
+    for row in range(len(inputs)):
+        list(shrinking(fast, inputs[row : row + 1], StableAnswer(8), 300))
+        alone += fast.computed
+    # Nearly: matrix products of other shapes round differently, which a neighbour may notice.
+    assert together == pytest.approx(alone, rel=0.02)
+
+
+def test_cells_at_rest_are_not_computed_again() -> None:
+    net, inputs = rule(**MESSAGES), mazes(4, size=13)
+    fast = accelerate(net, inputs)
+    assert isinstance(fast, SparseRule)
+    with torch.no_grad():
+        half = last(think(fast, inputs, steps=400))
+        computed = fast.computed
+        last(think(fast, inputs, steps=400, state=half.state))
+        assert fast.moved is not None
+        assert not fast.moved.any()
+        assert fast.computed == computed < 100 * fast.cells
+        rest = last(think(net, inputs, steps=400))
+        again = net.step(rest.features, net.read(inputs), 400)
+    assert float((again - rest.features).abs().max()) < 1e-14
+
+
+def test_what_is_done_to_the_features_is_heard_everywhere() -> None:
+    net, inputs = rule(), mixed()
+    fast = SparseRule(net)
+    halve = After(20, features=lambda features: features / 2)
+    with torch.no_grad():
+        plain = last(think(net, inputs, steps=25, intervene=[halve]))
+        quick = last(think(fast, inputs, steps=25, intervene=[halve]))
+        assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
+        # Numbers that are put where there is no cell are heard no more than by the rule itself.
+        noisy = quick.features + 1
+        cleared = fast.step(noisy, fast.read(inputs), 25)
+    assert not cleared[4].any()
+    assert not cleared[:, -1].any()
+
+
+def test_think_uses_the_network_that_it_is_given() -> None:
+    net, inputs = rule(), mazes(2)
+    thought = last(think(net, inputs, steps=2))
+    assert thought.net is net
+    assert thought.features.shape == net.start(inputs).shape
+
+
+def test_features_that_were_overwritten_are_refused() -> None:
+    net, inputs = rule(), mazes(2)
+    fast = accelerate(net, inputs, reuse=True)
+    with torch.no_grad():
+        thoughts = think(fast, inputs, steps=3)
+        first = next(thoughts)
+        assert torch.equal(first.prediction, next(think(net, inputs, steps=1)).prediction)
+        stale = next(thoughts)
+        next(thoughts)
+        with pytest.raises(NetError, match="overwritten"):
+            _ = stale.prediction
+
+
+def test_other_inputs_have_to_be_read_first() -> None:
+    net, inputs = rule(), mazes(2)
+    fast = SparseRule(net)
+    memory, features = fast.read(inputs), fast.start(inputs)
+    fast.read(mazes(2, seed=6))
+    with pytest.raises(NetError, match="read them again"):
+        fast.step(features, memory, 0)
+    fast.read(mazes(3))
+    with pytest.raises(NetError, match="other inputs"):
+        fast.answer(features)
+
+
+@pytest.mark.parametrize("changes", FORMS[:3], ids=str)
+def test_features_that_are_no_numbers_never_rest(changes: dict[str, object]) -> None:
+    net, inputs = rule(**changes), mazes(2)
+    with torch.no_grad():
+        for weight in net.mix.parameters():
+            weight.fill_(torch.nan)
+        fast = SparseRule(net)
+        last(think(fast, inputs, steps=5))
+    assert fast.moved is not None
+    assert fast.moved.isnan().all()
+    assert not iterant.solve(net, inputs, max_steps=20).settled.any()
+
+
+def test_it_is_chosen_for_local_rules_among_walls_and_on_a_cpu() -> None:
+    inputs = mazes(2)
+    net, unmasked = rule(), rule(masked=False)
+
+    class Other(LocalRule):
+        """May compute something else."""
+
+    with torch.device("meta"):
+        other = Other(net.config)
+    deep: Net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4, "head": (4, 4)})
+    assert isinstance(accelerate(net, inputs), SparseRule)
+    assert accelerate(unmasked, inputs) is unmasked
+    assert accelerate(other, inputs) is other
+    assert not isinstance(accelerate(deep, inputs), SparseRule)
+    assert not isinstance(accelerate(net, inputs.to("meta")), SparseRule)
+
+
+def test_threads_are_given_back() -> None:
+    net, before = rule(), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads(SparseRule(net)):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+        with threads(net):
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_it_starts_at_zero_as_the_rule_does() -> None:
+    net, inputs = rule(), mazes(2)
+    assert not begin(SparseRule(net), inputs).features.any()
