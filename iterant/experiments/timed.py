@@ -3,9 +3,9 @@
     >>> [group.told for group in read_timed("results")]
     ['75 s', '416 s']
 
-What a machine lent for minutes allows on chess: the same seconds for every network, by our
-optimiser, on puzzles that are not the paper's. They are measured like the rest, but they are no
-reproduction of its recipe: they count in no table of records, and nothing is said of a difference.
+Chess networks with the same seconds of training each, by our optimizer, on puzzles that are not the
+paper's. They are measured like the rest, but they do not reproduce its recipe: they count in no
+table of records, and nothing is said about a difference.
 """
 
 from __future__ import annotations
