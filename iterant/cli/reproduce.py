@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 REDUCED = "reduced"
 """The folder of runs that were made smaller"""
 MOST_SEEDS = 1000
-WIDE = 170
+WIDE = 182
 """Columns of a terminal that a whole table fits."""
 FEW = ("all seeds", "seeds", "the paper", "all seeds beside it")
 FEW_TIMED = ("trained for", "solved", "at the end", "the paper (its recipe, its puzzles)")
@@ -216,9 +216,11 @@ def _show(
             ]
             show_grouped(("", *(head[place] for place in few)), parts, screen)
             continue
-        table = Table(*head, title=name, title_justify="left", box=None)
+        filled = [place for place in range(len(head)) if any(cells[place] for cells in rest)]
+        table = Table(*(head[place] for place in filled), title=name, title_justify="left",
+                      box=None)  # fmt: skip
         for cells in rest:
-            table.add_row(*cells)
+            table.add_row(*(cells[place] for place in filled))
         screen.print(table)
     for text in remarks(one, timed)[1:] if by_time else ():
         screen.print(text.replace("**", ""), soft_wrap=not narrow)

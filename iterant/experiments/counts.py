@@ -56,6 +56,8 @@ class Count:
     file: Path
     older: bool = False
     """Whether the model's recipe has changed since"""
+    precision: str = ""
+    """What it was trained in; "": its result does not say"""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
         return
     if model not in MODELS:
         raise RunError(f"{shown(file)} is of the model {model!r}, which there is not; correct it")
-    older = has_changed(model, figures.get("recipe"), validations(figures.get("seeds")))
+    recipe = figures.get("recipe") or {}
+    older = has_changed(model, recipe, validations(figures.get("seeds")))
+    # Our own recipes have one precision, which a result without its recipe had too.
+    own = "" if MODELS[model].half else MODELS[model].recipe().precision
     for seed, size, test in _tests(result, file):
         wrong = [name for name in _WHOLE if type(test.get(name)) is not int or test[name] < 0]
         if wrong or not max(test["solved"], test["solved at twice"]) <= test["problems"] > 0:
@@ -134,7 +139,8 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
                 "problems solved; restore it from a copy, or remove it"
             )
         yield Count(model, seed, size, test["problems"], test["iterations"], test["solved"],
-                    test["solved at twice"], file, older)  # fmt: skip
+                    test["solved at twice"], file, older,
+                    recipe.get("precision", own))  # fmt: skip
 
 
 def _tests(

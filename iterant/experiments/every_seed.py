@@ -83,7 +83,7 @@ def _rows(file: Path) -> Iterator[list[str]]:
         paper = _best(size)
         yield [
             f"[{file.stem}](results/{file.name})",
-            f"{figures['recipe']['net']}, {_parameters(seeds)} parameters",
+            _network(figures["recipe"], seeds),
             size,
             f"{parts[0]['iterations']:,}",
             Value(mean.mean, mean.error).told,
@@ -94,6 +94,10 @@ def _rows(file: Path) -> Iterator[list[str]]:
             "–" if paper is None else paper.told,
             verdict(mean, paper),
         ]
+
+
+def _network(recipe: Mapping[str, Any], seeds: Mapping[str, Mapping[str, Any]]) -> str:
+    return f"{recipe['net']}, {_parameters(seeds)} parameters, {recipe['precision']}"
 
 
 def _parameters(seeds: Mapping[str, Mapping[str, Any]]) -> str:

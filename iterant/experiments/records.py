@@ -60,6 +60,11 @@ class Record:
         return None if found is None else float(found["solved"] / found["of"])
 
     @property
+    def precision(self) -> str:
+        """What it was trained in: fp16, bf16 or fp32; "": its record does not say."""
+        return str(self.figures.get("precision", ""))
+
+    @property
     def failed(self) -> bool:
         """Whether training broke down, so that there was nothing to test: it solves nothing.
 

@@ -30,6 +30,7 @@ _SIGNS = ("o", "s", "^", "D", "v")
 """Of our seeds, which have a stroke each, too: print has no colours"""
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
 """Our first run, seed 0, epoch by epoch"""
+_FIRST_PRECISION = "fp16"
 
 _SERIES = ("loss", "validation accuracy (%)")
 """What the authors' logs have of every epoch"""
@@ -95,19 +96,22 @@ class Reference:
             "which went on, the peak is last."
         )
         theirs, larger = _by_iteration(self.theirs), self.larger(records)
+        trained_in = {f"ours, seed {one.seed}": one.precision for one in records.of(MODEL)}
         looked = (theirs[0][0], theirs[-1][0])
         lines = [
             "## The authors' own maze run", "", about, "",
             f"[![Loss, validation and 33×33]({picture}.png)]({picture}.svg)", "",
-            "| run | validated at epoch: % | 33×33 after iterations: % |", "| --- | --- | --- |",
-            _line("theirs", _excerpt([(float(e), value) for e, value in enumerate(held, 1)]),
+            "| run | precision | validated at epoch: % | 33×33 after iterations: % |",
+            "| --- | --- | --- | --- |",
+            _line("theirs | fp32", _excerpt([(float(e), value) for e, value in enumerate(held, 1)]),
                   [theirs[0], theirs[-1]]),
         ]  # fmt: skip
         for name, history in self.ours(records).items():
             curve = larger.get(name, [])
             peak = [max(curve, key=lambda point: point[1])] if curve else []
             points = [point for point in curve if point[0] in looked] + peak
-            lines.append(_line(name, _excerpt(_pairs(history, "validation", 100.0)), points))
+            label = f"{name} | {trained_in.get(name, _FIRST_PRECISION)}"
+            lines.append(_line(label, _excerpt(_pairs(history, "validation", 100.0)), points))
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:

@@ -74,6 +74,9 @@ _HOW_TO_READ = f"""\
   together reach no further than {VISIBLE:g} points. Otherwise “too few seeds”. The paper's
   intervals are 1.96 standard errors; it does not say how many seeds they are over. Nothing is said
   where the paper gives no error.
+- **precision**: of training. fp16 computes in float16 with a scaled loss, bf16 in bfloat16; weights
+  and their optimizer are float32. Tests compute in float32 (TF32 on a GPU) unless a result says
+  otherwise. The paper's are float32.
 - **after** a number of iterations, instead of at: larger test sets or larger problems without a
   curve, judged after these iterations and after twice as many; the files are named above the table.
 - Test sets are ours and smaller than the paper's: 200 strings of 512 bits, 1,000 of 48 bits, 1,000
@@ -285,7 +288,7 @@ def _missing(records: Records, counts: Counts) -> str:
 
 def _unfinished(records: Sequence[Record]) -> str:
     """Runs that count nowhere above, with what they reached."""
-    head = ["run", "updates", "validation", "peaks by size", "how it ended"]
+    head = ["run", "precision", "updates", "validation", "peaks by size", "how it ended"]
     about = (
         "Their time ended before their recipe did, or they broke down in half precision and wait "
         "to be done again in float32; they count nowhere above."
@@ -297,7 +300,7 @@ def _unfinished(records: Sequence[Record]) -> str:
                  if (cell := Peaks(size).of([record])).every is not None]  # fmt: skip
         held = record.accuracy("validation")
         done = f"{training['updates']} of {training['of']}" if "updates" in training else ""
-        lines.append(_line([f"{record.model}-s{record.seed}", done,
+        lines.append(_line([f"{record.model}-s{record.seed}", record.precision, done,
                             "" if held is None else f"{100 * held:.2f} %",
                             "; ".join(peaks), _ended(record)]))  # fmt: skip
     return "\n".join([*lines, ""])

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from iterant.experiments.counts import Counts, Group
 from iterant.experiments.layout import Counted, Experiment, Row
@@ -14,7 +15,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Summary, Value, verdict
 
-HEAD = ["model", "α", "measured", "all seeds", "95 %", "seeds", "converged", "of them",
+HEAD = ["model", "α", "measured", "all seeds", "95 %", "seeds", "precision", "converged", "of them",
         "the paper", "all seeds beside it", "converged beside it"]  # fmt: skip
 
 NONE = Counts()
@@ -53,12 +54,25 @@ def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
         _said(cell, row, cell.every, cell.text, cell.step),
         "" if cell.every is None else cell.every.told_interval,
         str(done) if done else "not run",
+        precisions(record.precision for record in part),
         _said(cell, row, cell.filtered, cell.filtered_text) if done else "",
         f"{fit} of {len(part)}" if done else "",
         _theirs(row.paper, row.said),
         verdict(cell.every, row.paper),
         verdict(cell.filtered, row.paper),
     ]
+
+
+def precisions(found: Iterable[str]) -> str:
+    """What networks were trained in: ``fp16``, or ``fp16 (4), fp32 (1)``.
+
+    >>> precisions(["fp16", "fp32", "fp16"])
+    'fp16 (2), fp32 (1)'
+    """
+    counted = Counter(one for one in found if one)
+    if len(counted) < 2:
+        return "".join(counted)
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counted.items()))
 
 
 def _counts(row: Row, record: Record) -> bool:
@@ -80,6 +94,7 @@ def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:
             _twice(group, first.iterations),
             solved.told_interval,
             str(solved.seeds),
+            precisions(one.precision for one in group.counts),
             "",
             "",
             theirs,
@@ -87,7 +102,8 @@ def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:
             "",
         ]
     if row.seeds and not groups:
-        yield [*_model(row.model), f"size {row.size}", "", "", "not run", "", "", theirs, "", ""]
+        yield [*_model(row.model), f"size {row.size}", "", "", "not run", "", "", "", theirs, "",
+               ""]  # fmt: skip
 
 
 def _twice(group: Group, iterations: int) -> str:

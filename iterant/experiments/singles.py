@@ -71,7 +71,7 @@ def _network(figures: Mapping[str, Any]) -> str:
     recipe = figures.get("recipe")
     if recipe:
         return f"{recipe['net']}, α = {recipe['alpha']:g}, {recipe['precision']}"
-    return f"ours, {figures['parameters']:,} parameters"
+    return f"ours, {figures['parameters']:,} parameters, {MODELS['mazes-ours'].recipe().precision}"
 
 
 def _ours(test: Mapping[str, Any]) -> str:

@@ -43,6 +43,9 @@ NETWORKS = {
 }
 """What those results call the models."""
 
+_SETTING = ("rate", "bounded", "precision")
+"""Fields of the recipe that differ from network to network."""
+
 HEAD = ["model", "α", "trained for", "setting", "measured", "solved", "95 % over puzzles",
         "at the end", "seeds", "the paper (its recipe, its puzzles)"]  # fmt: skip
 
@@ -79,9 +82,10 @@ class Timed:
 
 
 def setting(record: Record) -> str:
-    """Its rate, and whether its features were kept within bounds."""
+    """Its learning rate, whether its features were bounded, and its precision."""
     given = record.figures["training"]["setting"]
-    return f"rate {given['rate']:g}, {'bounded' if given['bounded'] else 'unbounded'} features"
+    features = "bounded" if given["bounded"] else "unbounded"
+    return f"rate {given['rate']:g}, {features} features, {given['precision']}"
 
 
 def read_timed(results: PathLike) -> tuple[Timed, ...]:
@@ -159,7 +163,7 @@ def _figures(part: Mapping[str, Any]) -> dict[str, Any]:
         for name, key in (("train", "train"), ("validation", "held out"))
         if key in part
     }
-    training["setting"] = {name: part["recipe"][name] for name in ("rate", "bounded")}
+    training["setting"] = {name: part["recipe"][name] for name in _SETTING}
     tests = {}
     for name, test in part.items():
         size = name.removeprefix("size ")

@@ -71,7 +71,11 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
 ) -> None:
     test = {"solved": 9, "solved at twice": 8, "problems": 10, "iterations": 2000}
     seeds = {str(seed): {"201:10:2000": test} for seed in range(2)}
-    write_result("best-mazes-h200", {"recipe": {"net": "x"}, "seeds": seeds}, folder=tmp_path)
+    write_result(
+        "best-mazes-h200",
+        {"recipe": {"net": "x", "precision": "fp32"}, "seeds": seeds},
+        folder=tmp_path,
+    )
     for words in (["--list"], ["mazes-201"]):
         text = said(capsys, *words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text

@@ -28,7 +28,7 @@ def a_test(solved: int, problems: int = 100, iterations: int = 2000, **more: Any
 def every_seed(folder: Path, *solved: int, name: str = "best-mazes-h200") -> None:
     seeds = {str(seed): {"201:100:2000": a_test(one)} for seed, one in enumerate(solved)}
     seeds["99"] = {"not tested": "it broke down"}
-    figures = {"recipe": {"net": "local-rule"}, "seeds": seeds}
+    figures = {"recipe": {"net": "local-rule", "precision": "fp32"}, "seeds": seeds}
     write_result(name, figures, seed=list(range(len(solved))), folder=folder)
 
 

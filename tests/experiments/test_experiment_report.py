@@ -40,7 +40,8 @@ def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
     row = cells(read_records(tmp_path), "compare-n-zero", "DT-Recall", "1")
     assert row == {
         "model": "DT-Recall", "α": "1", "measured": "size 512", "all seeds": "96.00 ± 1.15 % at 2",
-        "95 %": "90.16 to 100.00", "seeds": "3", "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
+        "95 %": "90.16 to 100.00", "seeds": "3", "precision": "fp16",
+        "converged": "97.00 ± 1.00 %", "of them": "2 of 3",
         "the paper": "97.12 ± 1.88 % at 237", "all seeds beside it": "no difference shown",
         "converged beside it": "too few seeds",
     }  # fmt: skip
@@ -133,11 +134,11 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     records = read_records(tmp_path / "runs")
     assert cells(records.whole, "compare-n-zero", "DT-Recall", "1")["seeds"] == "not run"
     page = results_page(tmp_path)
-    assert "| sums-recall-a1-s0 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 | finished |" in page
+    assert "| sums-recall-a1-s0 | fp16 | 5 of 9 | 100.00 % | 512: 50.0 % at 1 | finished |" in page
     ended = {"ended": "the loss became nan at update 7 (recent: 1: 2); begin anew"}
     keep(tmp_path / "runs", "sums-n0", 0, [], finished=False, tests={}, training=ended)
     page = results_page(tmp_path)
-    assert "| sums-n0-s0 |  |  |  | the loss became nan at update 7 |" in page
+    assert "| sums-n0-s0 | fp16 |  |  |  | the loss became nan at update 7 |" in page
     assert "sums-recall-a1-s1" not in page
     assert "- sums-recall-a1: seed 0, 1, 2, 3, 4; planned 5\n" in page
     keep(tmp_path / "runs", "sums-n0", 1, [50])
@@ -240,7 +241,10 @@ def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
     write_result(SINGLES[-1], {"parameters": 3570, "size 59": counted}, seed=5, folder=tmp_path)
     text = singles_section(tmp_path)
     assert "| 3 | 512 | 500 of 500 at 116, 499 after 600 | 97.12 ± 1.88 % |" in text
-    assert "| ours, 3,570 parameters | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |" in text
+    assert (
+        "| ours, 3,570 parameters, fp32 | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |"
+        in text
+    )
 
 
 def test_every_seed_counts_beside_the_papers_best(tmp_path: Path) -> None:
@@ -251,11 +255,12 @@ def test_every_seed_counts_beside_the_papers_best(tmp_path: Path) -> None:
         for seed, solved in enumerate([1000, 990, 980])
     }  # fmt: skip
     seeds["3"] = {"not tested": "it broke down"}
-    figures = {"recipe": {"net": "local-rule"}, "seeds": seeds, "provenance": "in two calls"}
+    recipe = {"net": "local-rule", "precision": "fp32"}
+    figures = {"recipe": recipe, "seeds": seeds, "provenance": "in two calls"}
     write_result(list(EVERY_SEED)[1], figures, seed=[0, 1, 2, 3], folder=tmp_path)
     text = every_seed_section(tmp_path)
     assert (
-        "| local-rule, 622 parameters | 59 | 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 "
+        "622 parameters, fp32 | 59 | 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 "
         "| 1,000 | 97.30 ± 0.68 % at 984 | no difference shown |"
     ) in text
     assert "\n- best-mazes-h200: by an older recipe; in two calls.\n" in text
@@ -274,8 +279,9 @@ def test_columns_that_say_nothing_are_left_out_of_the_page(tmp_path: Path) -> No
         results_page(tmp_path)
     )
     keep(tmp_path / "runs", "sums-n0", 0, [50])
-    assert "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 40.38 to 59.62 | 1 | 50.00 %" in (
-        results_page(tmp_path)
+    assert (
+        "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 40.38 to 59.62 | 1 | fp16 | 50.00 %"
+        in (results_page(tmp_path))
     )
 
 

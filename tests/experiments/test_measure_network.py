@@ -62,6 +62,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     result = read_result(tmp_path / "measure-mazes-mazes-recall-a0.01-s3.json")
     assert result["seed"] == 3, "from the run's own configuration"
     assert result["figures"]["precision"] == precision
+    assert result["figures"]["recipe"]["precision"] == "fp32", "of training, by the run's recipe"
     counts = read_counts(tmp_path)
     assert [(one.model, one.seed, one.size) for one in counts.all] == [
         ("mazes-recall-a0.01", 3, "201"), ("mazes-recall-a0.01", 3, "801"),

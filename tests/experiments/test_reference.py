@@ -27,15 +27,17 @@ def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
     text = read().section(read_records(tmp_path), "figures")
     # Every tenth epoch and the first of the best.
     assert "| 10: 0.20, 20: 0.00, 30: 13.45, 40: 47.70, 43: 99.99, 50: 99.16 | 30: 2.96," in text
-    assert "| ours, seed 1 | 2: 25.00 |  |" in text
-    assert "| ours, seed 0, in two legs | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
+    assert "| ours, seed 1 | fp16 | 2: 25.00 |  |" in text
+    assert "| ours, seed 0, in two legs | fp16 | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
     assert len(read().save(read_records(tmp_path), tmp_path / "drawn")) == 2
 
 
 def test_larger_mazes_after_as_many_iterations_as_theirs_and_at_the_peak(tmp_path: Path) -> None:
     keep(tmp_path, MODEL, 0, [*[0] * 29, 2, *[5] * 9, 8, 9, 99, 90], size="33")
     records = read_records(tmp_path)
-    assert "| ours, seed 0 |  | 30: 2.00, 40: 8.00, 42: 99.00 |" in read().section(records, "")
+    assert "| ours, seed 0 | fp16 |  | 30: 2.00, 40: 8.00, 42: 99.00 |" in read().section(
+        records, ""
+    )
     plot, (theirs, ours) = read().panels(records)[-1]
     assert plot.name.startswith("33×33")
     assert list(ours.trace.x) == list(theirs.trace.x) == list(range(30, 41))

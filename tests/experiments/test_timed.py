@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def network(*solved: int, rate: float = 5e-4, bounded: bool = True, **more: Any) -> dict[str, Any]:
     return {
-        "recipe": {"bounded": bounded, "iterations": 3, "rate": rate},
+        "recipe": {"bounded": bounded, "iterations": 3, "rate": rate, "precision": "bf16"},
         RANGE: {"problems": 1000, "solved by iteration": list(solved)},
         **more,
     }
@@ -41,7 +41,7 @@ def test_a_peak_its_iteration_and_the_end_beside_the_papers_value(tmp_path: Path
     compared(tmp_path, recall_progressive=network(100, 800, 700), ff=network(500))
     assert cells(tmp_path, "fig-chess", "DT-Recall", "0.5") == {
         "model": "DT-Recall", "α": "0.5", "trained for": "75 s",
-        "setting": "rate 0.0005, bounded features", "measured": f"puzzles {RANGE}",
+        "setting": "rate 0.0005, bounded features, bf16", "measured": f"puzzles {RANGE}",
         "solved": "80.00 % at 2", "95 % over puzzles": "77.4 to 82.4 of 1,000",
         "at the end": "70.00 % after 3", "seeds": "1",
         "the paper (its recipe, its puzzles)": "82.69 ± 0.27 % at 57",
@@ -53,7 +53,7 @@ def test_seeds_of_one_time_are_averaged_and_other_times_are_not(tmp_path: Path) 
     compared(tmp_path, recall_pool=network(800))
     compared(tmp_path, "compare-chess-s1", 1, recall_pool=network(820))
     figures = {"with the rate held": {"seconds": 300.2}, "with the rate falling": {"seconds": 99.9},
-               "recipe": {"bounded": True, "iterations": 30, "rate": 3e-3},
+               "recipe": {"bounded": True, "iterations": 30, "rate": 3e-3, "precision": "bf16"},
                f"size {RANGE}": network(900)[RANGE]}  # fmt: skip
     write_result("chess-best-h200", figures, seed=0, folder=tmp_path)
     _, short, long = timed_rows(EXPERIMENTS["fig-chess"], read_timed(tmp_path))
@@ -75,7 +75,7 @@ def test_the_most_confident_iteration_and_accuracies_where_they_were_measured(
     plain["held out"] = {"problems": 10, "solved by iteration": [1, 2, 7, 10]}
     compared(tmp_path, dt=plain)
     sure = f"puzzles {RANGE}, most confident iteration"
-    about = ("DT", "0", "75 s", "rate 0.0005, bounded features")
+    about = ("DT", "0", "75 s", "rate 0.0005, bounded features, bf16")
     assert cells(tmp_path, "fig-chess", *about, sure)["solved"] == "61.00 % at 3"
     assert cells(tmp_path, "fig-chess", *about, f"puzzles {RANGE}")["solved"] == "60.00 % at 2"
     # After the iterations of training, which are three here.
@@ -94,7 +94,7 @@ def test_rows_of_different_settings_are_not_to_be_compared(tmp_path: Path) -> No
     compared(tmp_path, "compare-chess", dt=network(300), recall=network(400, rate=3e-3))
     page = results_page(tmp_path)
     assert page.count(MIXED) == 2, "in the table of the figure and in that of the peaks"
-    assert "| DT-Recall | 0 | 75 s | rate 0.003, bounded features |" in page
+    assert "| DT-Recall | 0 | 75 s | rate 0.003, bounded features, bf16 |" in page
 
 
 def test_what_a_result_says_of_itself_stands_beside_its_rows(tmp_path: Path) -> None:
