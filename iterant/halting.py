@@ -7,6 +7,10 @@ A rule is a small frozen object; `Rule.watch` starts it on a batch. The watch se
 says which samples are done, and gives the answer of each: usually that of the moment it stopped,
 for `MostConfident` that of the best moment so far.
 
+``rule.reason`` says what it means that the rule is met. Only `Resting` says "settled": the state no
+longer changes, so more iterations give the same answer. An answer that has stayed the same for a
+while (`StableAnswer`) promises nothing of the kind: it can change as soon as the next wave arrives.
+
 Shapes: B batch, *S space.
 """
 
@@ -14,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from iterant.engine import Thought
 from iterant.errors import UsageError
-from iterant.nets.protocol import moved_of, readout_of
+from iterant.nets.protocol import depth_of, moved_of, readout_of
 
 
 class Watch(Protocol):
@@ -46,10 +50,27 @@ class Foreseen(Protocol):
 
 
 class Rule(Protocol):
-    """When to stop: ``iterant.solve(net, x, rule=Resting())``."""
+    """When to stop: ``iterant.solve(net, x, rule=Resting())``.
+
+    A rule may have ``reason``, a text for `iterant.solving.Answer.stopped_by`; without it, that is
+    the name of its class. The reason "settled" promises that the answer no longer changes.
+    """
 
     def watch(self) -> Watch:
         """Begin to watch a batch."""
+
+
+SETTLED = "settled"
+"""The reason of a rule that is met only where more iterations give the same answer."""
+
+
+def reason_of(rule: Rule) -> str:
+    """What it means that the rule is met, in a word or two.
+
+    >>> reason_of(StableAnswer())
+    'stable answer'
+    """
+    return str(getattr(rule, "reason", type(rule).__name__))
 
 
 def _now(thought: Thought) -> tuple[Tensor, Tensor]:
@@ -61,6 +82,7 @@ def _now(thought: Thought) -> tuple[Tensor, Tensor]:
 class Fixed:
     """Stop after a number of iterations; None: never, the budget ends it."""
 
+    reason: ClassVar[str] = "fixed iterations"
     steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -93,8 +115,12 @@ class _FixedWatch:
 
 @dataclass(frozen=True)
 class StableAnswer:
-    """Stop when the decoded answer has stayed the same for ``patience`` further iterations."""
+    """Stop when the decoded answer has stayed the same for ``patience`` further iterations.
 
+    The state may still move, and the answer change later: such a sample is not settled.
+    """
+
+    reason: ClassVar[str] = "stable answer"
     patience: int = 30
 
     def __post_init__(self) -> None:
@@ -131,74 +157,37 @@ class _StableWatch:
             self.previous, self.unchanged = self.previous[rows], self.unchanged[rows]
 
 
-@dataclass(frozen=True)
-class SettledFeatures:
-    """Stop when an iteration moves the features by at most ``tolerance`` of their own norm.
-
-    Networks can be right and cycle for ever between two states: this rule then never stops them,
-    `StableAnswer` does.
-    """
-
-    tolerance: float = 1e-3
-
-    def __post_init__(self) -> None:
-        """Refuse a tolerance that nothing can meet."""
-        if not self.tolerance > 0:
-            raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
-
-    def watch(self) -> Watch:
-        """Begin to watch a batch."""
-        return _SettledWatch(self)
-
-
-class _SettledWatch:
-    def __init__(self, rule: SettledFeatures) -> None:
-        self.rule = rule
-        self.previous: Tensor | None = None
-
-    def see(self, thought: Thought) -> Tensor:
-        now = thought.features.flatten(1)
-        if self.previous is None:
-            done = torch.zeros(len(now), dtype=torch.bool, device=now.device)
-        else:
-            moved = torch.linalg.vector_norm(now - self.previous, dim=1)
-            done = moved <= self.rule.tolerance * torch.linalg.vector_norm(now, dim=1)
-            done &= moved.isfinite()  # features that explode meet in infinity, and do not rest
-        self.previous = now
-        return done
-
-    def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        return _now(thought)
-
-    def keep(self, rows: Tensor) -> None:
-        if self.previous is not None:
-            self.previous = self.previous[rows]
-
-
-_LOOK, _LOOKS = 8, 32
-"""Iterations between two looks at an answer, at the least; looks that are enough for a patience."""
+_WINDOW = 16
+"""Iterations over which a state must stand still, and the longest period of a cycle."""
 
 
 @dataclass(frozen=True)
 class Resting:
-    """Stop when no feature anywhere moves by more than ``tolerance`` of the largest, or of 1.
+    """Stop a sample when it is settled: its state is at rest, or in a cycle that keeps its answer.
 
-    An answer can stand for long while knowledge still travels through a corridor, and a small part
-    of a large problem hardly shows in a norm: here the part that moves most decides. A network that
-    cycles for ever is stopped once its answer was the same, every time it was looked at, for
-    ``patience`` iterations; looking costs more than thinking, so that is every eighth iteration, or
-    32 times within the patience where that is less often.
+        >>> iterant.solve(net, x, rule=Resting(tolerance=1e-4)).settled
+        tensor([True, True])
+
+    At rest: over 16 iterations the largest changes of any feature add up to at most ``tolerance``
+    times the largest feature (or times 1, if all are smaller). A sum bounds the distance from the
+    state 16 iterations ago, so slow drift is not mistaken for rest. The maximum is used instead of
+    a norm because the last wave through a large problem is a small part of a norm.
+
+    In a cycle: for 32 iterations the state returns to within ``tolerance`` of an earlier one every
+    p iterations, p at most 16, and all answers of the last 16 iterations are equal. Cycles are
+    looked for at intervals of a quarter of the iterations done, so that looking costs little.
+
+    NaN and infinity count as changed. A network of fixed depth never settles: its layers differ,
+    so a layer that changes nothing says nothing about the next.
     """
 
+    reason: ClassVar[str] = SETTLED
     tolerance: float = 1e-4
-    patience: int = 300
 
     def __post_init__(self) -> None:
-        """Refuse a tolerance that nothing can meet and a patience that would stop at once."""
+        """Check the tolerance."""
         if not self.tolerance > 0:
             raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
-        if self.patience < 1:
-            raise UsageError(f"patience must be 1 or more, got {self.patience}")
 
     def watch(self) -> Watch:
         """Begin to watch a batch."""
@@ -207,34 +196,107 @@ class Resting:
 
 class _RestingWatch:
     def __init__(self, rule: Resting) -> None:
-        self.rule = rule
-        self.look = max(_LOOK, rule.patience // _LOOKS)
-        self.stable = StableAnswer(-(-rule.patience // self.look)).watch()
+        self.tolerance = rule.tolerance
         self.previous: Tensor | None = None
-        self.begun = False
+        self.path: Tensor | None = None
+        """(B, 16): the largest change of any feature in each of the last 16 iterations"""
+        self.cycle = _Cycle(rule.tolerance)
 
     def see(self, thought: Thought) -> Tensor:
-        features = thought.features
-        done = torch.zeros(len(features), dtype=torch.bool, device=features.device)
-        if thought.step % self.look == 0:
-            done = self.stable.see(thought)
-        if (moved := moved_of(thought.net)) is not None:
-            begun, self.begun = self.begun, True
-            return done | (moved <= self.rule.tolerance) if begun else done
-        now = features.flatten(1)
+        if depth_of(thought.net) is not None:
+            device = thought.features.device
+            return torch.zeros(len(thought.features), dtype=torch.bool, device=device)
+        return self._rest(thought) | self.cycle.see(thought)
+
+    def _rest(self, thought: Thought) -> Tensor:
+        now, moved = thought.features.flatten(1), moved_of(thought.net)
         before, self.previous = self.previous, now
-        if before is None:
-            return done
-        scale = now.abs().amax(dim=1).clamp_min(1)
-        return done | ((now - before).abs().amax(dim=1) <= self.rule.tolerance * scale)
+        if self.path is None or before is None:  # the state before the first iteration is not seen
+            self.path = torch.full((len(now), _WINDOW), torch.inf, device=now.device)
+            return torch.zeros(len(now), dtype=torch.bool, device=now.device)
+        if moved is not None:  # features of such networks lie between -1 and 1, and may be reused
+            change, bound = moved, torch.full_like(moved, self.tolerance)
+        else:
+            change = _largest(now - before)
+            bound = self.tolerance * _largest(now).clamp_min(1)
+        self.path = torch.cat([self.path[:, 1:], change[:, None].to(self.path)], dim=1)
+        return _within(self.path.sum(dim=1), bound)
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return _now(thought)
 
     def keep(self, rows: Tensor) -> None:
-        self.stable.keep(rows)
+        self.cycle.keep(rows)
+        if self.path is not None:
+            self.path = self.path[rows]
         if self.previous is not None:
             self.previous = self.previous[rows]
+
+
+class _Cycle:
+    """Which samples are in a cycle: compared, for two windows of iterations, with one state."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.next = _WINDOW
+        """The iteration whose state is the next to compare with"""
+        self.began = 0
+        self.anchor: Tensor | None = None
+        """(B, N): the state that is compared with; None between two comparisons"""
+        self.period: Tensor = torch.empty(0)
+        """(B,) int64: iterations until the first return; 0: none yet, -1: not a cycle"""
+        self.prediction: Tensor | None = None
+
+    def see(self, thought: Thought) -> Tensor:
+        now = thought.features
+        none = torch.zeros(len(now), dtype=torch.bool, device=now.device)
+        if self.anchor is None:
+            if thought.step >= self.next:
+                self.anchor, self.began = now.flatten(1).clone(), thought.step  # may be reused
+                self.period, self.prediction = none.long(), None
+            return none
+        age = thought.step - self.began
+        now = now.flatten(1)
+        bound = self.tolerance * _largest(now).clamp_min(1)
+        near = _within(_largest(now - self.anchor), bound)
+        if age <= _WINDOW:
+            self.period = torch.where((self.period == 0) & near, age, self.period)
+        due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
+        self.period = self.period.masked_fill(due & ~near, -1)
+        if age < _WINDOW:
+            return none
+        if self.prediction is None:
+            if not bool((self.period > 0).any()):
+                self._end(thought.step)
+                return none
+            self.prediction = thought.prediction
+        differs = (thought.prediction != self.prediction).flatten(1).any(dim=1)
+        self.period = self.period.masked_fill(differs, -1)
+        if age < 2 * _WINDOW:
+            return none
+        done = self.period > 0
+        self._end(thought.step)
+        return done
+
+    def _end(self, step: int) -> None:
+        self.anchor, self.next = None, step + max(1, step // 4)
+
+    def keep(self, rows: Tensor) -> None:
+        if self.anchor is not None:
+            self.anchor, self.period = self.anchor[rows], self.period[rows]
+        if self.prediction is not None:
+            self.prediction = self.prediction[rows]
+
+
+def _within(distance: Tensor, bound: Tensor) -> Tensor:
+    """Whether it is a number and small: an infinite feature makes the bound infinite, too."""
+    return (distance <= bound) & distance.isfinite()
+
+
+def _largest(rows: Tensor) -> Tensor:
+    """(B,): the largest absolute value of each row; NaN where there is one."""
+    largest: Tensor = rows.abs().amax(dim=1)
+    return largest
 
 
 @dataclass(frozen=True)
@@ -244,6 +306,8 @@ class MostConfident:
     The confidence of an iteration is the sum of the largest class probability over the positions
     that count: the paper's exit rule for networks that overthink.
     """
+
+    reason: ClassVar[str] = "most confident"
 
     def watch(self) -> Watch:
         """Begin to watch a batch."""

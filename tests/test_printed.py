@@ -22,7 +22,7 @@ def test_problems_are_one_line() -> None:
 
 def test_answers_are_one_line() -> None:
     steps = torch.tensor([4, 9])
-    answer = Answer(torch.zeros(2, 5, 5), steps, torch.tensor([True, False]), steps)
+    answer = Answer(torch.zeros(2, 5, 5), steps, steps, ("settled", "budget"))
     assert repr(answer) == "Answer(2 answers of 5 × 5: 1 settled, after 4 to 9 iterations)"
     assert "<b>2 answers</b> of 5 × 5: 1 settled" in answer._repr_html_()
 

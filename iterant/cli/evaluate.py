@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Work = list[tuple[Subject, Size]]
 
-_WORDS = ("plain", "max-confidence", "stable", "settled")
+_WORDS = ("plain", "max-confidence", "stable", "rest")
 
 
 def evaluate(
@@ -52,7 +52,10 @@ def evaluate(
     ] = None,
     tolerance: Annotated[
         float | None,
-        Parameter(help="share of their norm that features may move, for settled [default: 1e-3]"),
+        Parameter(
+            help="how far features may move in 16 iterations, as a share of the largest, for rest "
+            "[default: 1e-4]"
+        ),
     ] = None,
     trade: Annotated[
         bool,

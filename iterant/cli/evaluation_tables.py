@@ -69,7 +69,7 @@ def trade_table(bargains: Sequence[Bargain]) -> Table:
             share(one.accuracy),
             f"{one.iterations:.1f}",
             quantity(one.work),
-            f"{one.settled} of {one.count}",
+            f"{one.stopped} of {one.count}",
         )
     return table
 

@@ -24,9 +24,8 @@ def rule_of(
     if word not in words:
         raise UsageError(names.unknown("rule", word, words))
     made: dict[str, tuple[type[Rule], tuple[str, ...]]] = {
-        "rest": (halting.Resting, ("patience", "tolerance")),
+        "rest": (halting.Resting, ("tolerance",)),
         "stable": (halting.StableAnswer, ("patience",)),
-        "settled": (halting.SettledFeatures, ("tolerance",)),
         "plain": (halting.Fixed, ()),
         "max-confidence": (halting.MostConfident, ()),
     }

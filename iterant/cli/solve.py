@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
     from iterant.tasks.reading import Gathered
 
-_WORDS = ("rest", "stable", "settled", "plain", "max-confidence")
+_WORDS = ("rest", "stable", "plain", "max-confidence")
 
 
 def solve(
@@ -58,25 +58,20 @@ def solve(
     ] = None,
     max_steps: Annotated[
         int | None,
-        Parameter(
-            help="iterations at most [default: 1000, or one for each square if that is more]"
-        ),
+        Parameter(help="iterations at most [default: 1000 and one for each square]"),
     ] = None,
     halt: Annotated[
         str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_WORDS)}")
     ] = "rest",
     patience: Annotated[
         int | None,
-        Parameter(
-            help="iterations that an answer must stay the same, for stable [default: 30] and for "
-            "networks that never rest [default: a tenth of the most]"
-        ),
+        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
     ] = None,
     tolerance: Annotated[
         float | None,
         Parameter(
-            help="share of the largest that any feature may move, for rest [default: 1e-4]; of "
-            "their norm that features may move, for settled [default: 1e-3]"
+            help="how far features may move in 16 iterations, as a share of the largest, for rest "
+            "[default: 1e-4]"
         ),
     ] = None,
     live: Annotated[

@@ -17,7 +17,9 @@ and ``solutions``, a list in the order of the problems. Each solution has
                     where it is not known
     right           whether the two are the same, or the answer is another of those that its maker
                     calls right; null where that is not known
-    settled         whether the halting rule was met
+    settled         whether the state is at rest, or in a cycle that keeps its answer
+    stopped_by      why it stopped: "settled", "stable answer", "fixed iterations", "budget" (of
+                    --max-steps), "last layer" (of a network of fixed depth)
     iterations      taken; answered_at: the one whose answer it is
     seconds         of thinking alone
     sure            the probability of the least sure position, 0 to 1
@@ -50,6 +52,7 @@ from iterant.errors import UsageError
 from iterant.runs.files import shown, write_json
 from iterant.runs.places import check_place
 from iterant.solving import Solution
+from iterant.solving.answers import BUDGET, LAST_LAYER
 from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
 
@@ -181,6 +184,8 @@ class Report:
         if len(done) < len(self.solutions):
             parts.append(f"{len(self.solutions) - len(done)} without a solution")
         parts.append(f"{sum(solution.settled for solution in done)} settled")
+        if ended := sum(solution.stopped_by == BUDGET for solution in done):
+            parts.append(f"{ended} still moving at the end (allow more with --max-steps)")
         ruled = [solution.verdict.keeps for solution in done if solution.verdict.keeps is not None]
         if ruled:
             parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
@@ -227,14 +232,19 @@ def _ending(solution: Solution) -> str:
     held = f"the answer is the same since {about}iteration {since:,}"
     if since == solution.steps > 1:
         held = "the answer was still changing"
-        if solution.settled:  # features rest, so it has stopped; the film saw it change late
+        if solution.settled:  # at rest, so it has stopped; the film saw it change late
             late = "iteration" if solution.film.every == 1 else f"{solution.film.every} iterations"
             held = f"the answer last changed in the last {late}"
     if solution.settled:
         return f"after {taken}; {held}"
     if solution.answered_at < solution.steps:
         return f"after {taken}; the answer is that of {solution.answered_at:,}"
-    return f"after {taken} without settling; {held}; try a larger --max-steps"
+    if solution.stopped_by == LAST_LAYER:
+        return f"after {taken}, the last layer of this network; {held}"
+    if solution.stopped_by != BUDGET:
+        return f"after {taken} by the rule: {solution.stopped_by}; not known to be settled; {held}"
+    more = f"allow more iterations with --max-steps {4 * solution.steps}"
+    return f"after {taken} without settling: the state still moves; {held}; {more}"
 
 
 def _judgement(solution: Solution) -> str:

@@ -54,14 +54,14 @@ class Curve:
     count: int
     """Problems in all"""
     change: float
-    """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration: 0 where thinking has settled"""
+    """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration: 0 at rest"""
     broken: int = 0
     """Problems whose features stopped being finite numbers; such a problem is never solved"""
     right: Tensor | None = None
     """(problems,) bool: solved at the end"""
     taken: Tensor | None = None
     """(problems,) int64: iterations that each problem took"""
-    settled: Tensor | None = None
+    stopped: Tensor | None = None
     """(problems,) bool: whether the rule was met within the budget"""
     seconds: Tensor | None = None
     """(steps,) float64: time that all problems together took up to each"""
@@ -164,8 +164,8 @@ class Curve:
         }
         if self.steps != tuple(range(1, len(self.steps) + 1)):
             made["steps"] = list(self.steps)
-        if self.settled is not None:
-            made["settled"] = int(self.settled.sum())
+        if self.stopped is not None:
+            made["stopped by the rule"] = int(self.stopped.sum())
         if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
             made["iterations of each"] = self.taken.tolist()
             made["mean iterations by budget"] = [

@@ -112,7 +112,7 @@ def judge(
         broken=int(book.broken.sum()),
         right=book.right,
         taken=book.taken,
-        settled=None if rule is None else book.settled,
+        stopped=None if rule is None else book.stopped,
         seconds=book.seconds,
         operations=operations(net, one) if cost else None,
         looks=rule is not None and cost and looks(rule, net, one),
@@ -134,7 +134,7 @@ class _Book:
         self.seconds = torch.zeros(len(self.marks), dtype=torch.float64)
         self.places = {step: place for place, step in enumerate(self.marks)}
         self.right = torch.zeros(self.count, dtype=torch.bool)
-        self.settled = torch.zeros(self.count, dtype=torch.bool)
+        self.stopped = torch.zeros(self.count, dtype=torch.bool)
         self.broken = torch.zeros(self.count, dtype=torch.bool)
         self.taken = torch.zeros(self.count, dtype=torch.int64)
         self.change = torch.full((self.count,), float("nan"))
@@ -189,7 +189,7 @@ class _Page:
         leaving, done, right = torch.stack([glance.leaving, glance.done, right]).cpu()
         gone = self.rows[leaving] + self.first
         book.right[gone] = right[leaving]
-        book.settled[gone] = done[leaving]
+        book.stopped[gone] = done[leaving]
         book.taken[gone] = glance.thought.step
         book.change[gone] = change.cpu()[leaving]
         self.kept += int(right[leaving].sum())

@@ -22,7 +22,7 @@ from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.judging import Progress, budget_of, is_finite, like
 from iterant.evaluation.portions import portions
-from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer, Watch
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch, reason_of
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.solving import Answer, Gathering, solve
@@ -33,7 +33,7 @@ RULES: tuple[Rule, ...] = (
     Fixed(),
     MostConfident(),
     *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
-    *(SettledFeatures(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
+    *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
 )
 """Rules from hasty to patient, and the two that spend the whole budget."""
 
@@ -47,7 +47,7 @@ class Bargain:
     count: int
     iterations: float
     """Mean over problems of the iterations taken"""
-    settled: int
+    stopped: int
     """Problems for which the rule was met within the budget"""
     broken: int
     """Problems whose features were not finite when they stopped; never solved"""
@@ -66,7 +66,7 @@ class Bargain:
             "accuracy": self.accuracy,
             "interval": wilson(torch.tensor(self.solved), self.count).tolist(),
             "mean iterations": self.iterations,
-            "settled": self.settled,
+            "stopped by the rule": self.stopped,
             "not finite": self.broken,
             "operations a problem": self.work,
         }
@@ -113,7 +113,10 @@ def answers(
             progress(thought.step, steps)
         if not any(bool(one.waiting.any()) for one in listening):
             break
-    return [(one.gathering.answer(), one.finite) for one in listening]
+    return [
+        (one.gathering.answer(net, rule), one.finite)
+        for rule, one in zip(rules, listening, strict=True)
+    ]
 
 
 def trade(
@@ -142,13 +145,14 @@ def trade(
         for place, (answer, finite) in enumerate(found):
             fine = finite.cpu()
             right = task.solved(answer.prediction.cpu(), part).cpu() & fine
-            taken, settled = answer.steps.sum().cpu(), answer.settled.sum().cpu()
-            sums[place] += torch.stack([right.sum(), taken, settled, (~fine).sum()])
+            stopped = sum(reason == reason_of(rules[place]) for reason in answer.stopped_by)
+            taken = answer.steps.sum().cpu()
+            sums[place] += torch.stack([right.sum(), taken, torch.tensor(stopped), (~fine).sum()])
     count, one = len(batch), like(net, batch[:1].inputs)
     parts, made = operations(net, one), []
-    for rule, (solved, taken, settled, broken) in zip(rules, sums.tolist(), strict=True):
+    for rule, (solved, taken, stopped, broken) in zip(rules, sums.tolist(), strict=True):
         work = parts.of(torch.tensor(taken / count, dtype=torch.float64), looks(rule, net, one))
-        made.append(Bargain(rule, solved, count, taken / count, settled, broken, float(work)))
+        made.append(Bargain(rule, solved, count, taken / count, stopped, broken, float(work)))
     return made
 
 

@@ -19,11 +19,12 @@ from torch import Tensor
 from iterant import names
 from iterant.engine import Thought, begin, check_inputs, think
 from iterant.errors import NetError, UsageError
-from iterant.halting import Foreseen, Resting, Rule, Watch
+from iterant.halting import SETTLED, Fixed, Foreseen, Resting, Rule, Watch, reason_of
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, keep_samples
 
-_PATIENCE = 100
+BUDGET, LAST_LAYER = "budget", "last layer"
+"""Reasons to stop that are not a rule's: no iterations left, no layers left."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,20 @@ class Answer:
     """(B, *S) int64, by the network's readout"""
     steps: Tensor
     """(B,) int64: iterations each sample took before it stopped"""
-    settled: Tensor
-    """(B,) bool: whether the rule was met within the budget"""
     answered_at: Tensor
     """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
+    stopped_by: tuple[str, ...]
+    """Why each sample stopped: "settled", "stable answer", "fixed iterations" or another rule's
+    reason where the rule was met; else "budget", or "last layer" for networks of fixed depth"""
+
+    @property
+    def settled(self) -> Tensor:
+        """(B,) bool: whether the state is at rest or in a cycle that keeps its answer.
+
+        More iterations then give the same answer; see `iterant.halting.Resting`.
+        """
+        settled = [reason == SETTLED for reason in self.stopped_by]
+        return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
 
     def __repr__(self) -> str:
         """How long the problems took, and how many came to an end, in one line."""
@@ -67,12 +78,10 @@ class Gathering:
         self.prediction: Tensor | None = None
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
         self.answered_at = torch.zeros_like(self.steps)
-        self.settled = torch.zeros(count, dtype=torch.bool, device=device)
+        self.met = torch.zeros(count, dtype=torch.bool, device=device)
 
-    def put(
-        self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, settled: Tensor | bool
-    ) -> None:
-        """The answers of some samples, with which they stop after ``step`` iterations."""
+    def put(self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, met: Tensor) -> None:
+        """The answers of some samples that stop after ``step`` iterations; ``met``: by the rule."""
         prediction, answered_at = answer
         if self.prediction is None:
             shape = (len(self.steps), *prediction.shape[1:])
@@ -80,13 +89,18 @@ class Gathering:
         self.prediction[rows] = prediction
         self.answered_at[rows] = answered_at
         self.steps[rows] = step
-        self.settled[rows] = settled
+        self.met[rows] = met
 
-    def answer(self) -> Answer:
-        """All of them."""
+    def answer(self, net: Net, rule: Rule) -> Answer:
+        """All of them, with why each stopped."""
         if self.prediction is None:
             raise NetError("nothing was answered: the network took no iteration")
-        return Answer(self.prediction, self.steps, self.settled, self.answered_at)
+        depth, reason = depth_of(net), reason_of(rule)
+        stopped_by = tuple(
+            reason if met else LAST_LAYER if step == depth else BUDGET
+            for met, step in zip(self.met.tolist(), self.steps.tolist(), strict=True)
+        )
+        return Answer(self.prediction, self.steps, self.answered_at, stopped_by)
 
 
 @torch.no_grad()
@@ -107,20 +121,24 @@ def solve(
         (torch.Size([2]), tensor([True, True]))
 
     Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
-    default rule stops a sample when its features rest, or when its answer has stood for a tenth of
-    ``max_steps`` (at least 100 iterations). Networks of fixed depth take at most that depth. An
-    onlooker is shown every iteration.
+    default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
+    or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
+    Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
+    An onlooker is shown every iteration.
     """
     check_inputs(net, inputs)
     if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
         raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     depth = depth_of(net)
     budget = int(max_steps) if depth is None else min(int(max_steps), depth)
+    default = rule is None
+    if rule is None:
+        rule = Resting() if depth is None else Fixed()
     gathered = Gathering(len(inputs), inputs.device)
     # The default rule copies the features that it keeps; of others that is not known.
-    fast = accelerate(net, inputs, reuse=rule is None)
+    fast = accelerate(net, inputs, reuse=default)
     with threads(fast):
-        for glance in shrinking(fast, inputs, rule or rule_for(budget), budget):
+        for glance in shrinking(fast, inputs, rule, budget):
             if onlooker is not None:
                 onlooker(glance)
             leaving = glance.leaving
@@ -132,12 +150,7 @@ def solve(
                     glance.thought.step,
                     glance.done[leaving],
                 )
-    return gathered.answer()
-
-
-def rule_for(budget: int) -> Rule:
-    """Stop at rest, or, if it never rests, when the answer has stood for a tenth of the budget."""
-    return Resting(patience=max(_PATIENCE, budget // 10))
+    return gathered.answer(net, rule)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from iterant import names
+from iterant.halting import SETTLED
 from iterant.solving.film import Film, Frame
 from iterant.tasks.answers import NOTHING_SAID, Verdict
 from iterant.tasks.protocol import Batch
@@ -35,8 +36,8 @@ class Solution:
     """(1, *S) int64; None where there was nothing to find"""
     steps: int = 0
     """Iterations taken"""
-    settled: bool = False
-    """Whether the rule was met within the budget"""
+    stopped_by: str = ""
+    """Why it stopped, as in `Answer.stopped_by`: "settled", "stable answer", "budget" …"""
     answered_at: int = 0
     """The iteration whose answer it is"""
     seconds: float = 0.0
@@ -60,6 +61,11 @@ class Solution:
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer that the film holds, in words where they are few and small"""
 
+    @property
+    def settled(self) -> bool:
+        """Whether the state is at rest, or in a cycle that keeps its answer."""
+        return self.stopped_by == SETTLED
+
     def __repr__(self) -> str:
         """What came out, in one line."""
         return f"Solution({self.problem.name or 'problem'}: {self._outcome()})"
@@ -69,7 +75,7 @@ class Solution:
         return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(self._outcome())}"
 
     def _outcome(self) -> str:
-        ended = "settled" if self.settled else "stopped without settling"
+        ended = "settled" if self.settled else f"not settled, stopped by {self.stopped_by}"
         judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
         said = self.problem.unsolvable or self.answer or "no answer"
         return f"{said}; {ended} after {names.counted(self.steps, 'iteration')}; {judged_as}"
@@ -90,6 +96,7 @@ class Solution:
             "truth": _digits(batch.targets) if batch.labelled else None,
             "right": self.right,
             "settled": self.settled,
+            "stopped_by": self.stopped_by or None,
             "iterations": self.steps,
             "answered_at": self.answered_at,
             "seconds": round(self.seconds, 4),

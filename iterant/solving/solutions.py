@@ -30,7 +30,7 @@ from iterant.tasks.protocol import Task
 from iterant.tasks.reading import Problem
 
 LEAST = 1000
-"""Iterations that any problem may take; larger ones may take one for each of their squares."""
+"""Iterations that any problem may take, besides one for each of its squares."""
 _TOGETHER = 64
 _POSITIONS = 1 << 16
 """Of problems thought about together: more gain nothing from it."""
@@ -58,9 +58,9 @@ def solutions(
         >>> [solution.answer for solution in solutions(net, task, found)]
 
     Small problems of one shape are thought about together, unless somebody watches.
-    ``max_steps=None`` allows 1,000 iterations, or one for each square of a larger problem; the
-    default rule stops when the features rest (`Resting`). ``restrict`` also chooses the best
-    answer that the rules of the task allow.
+    ``max_steps=None`` allows 1,000 iterations and one for each square of the problem; the default
+    rule stops when the state is at rest (`Resting`). ``restrict`` also chooses the best answer that
+    the rules of the task allow.
     """
     check_fits(net, task)
     if restrict and not isinstance(task, Restricts):
@@ -76,10 +76,10 @@ def solutions(
 
 
 def budget_for(task: Task, problem: Problem) -> int:
-    """Iterations that a problem may take: knowledge moves a square an iteration at the slowest."""
+    """Iterations that a problem may take: information moves one square an iteration or faster."""
     positions = problem.batch.targets[0].numel()
     squares: int = positions // task.spec.square**task.spec.dims
-    return max(LEAST, squares)
+    return LEAST + squares
 
 
 def _groups(problems: Sequence[Problem], *, alone: bool) -> Iterator[list[Problem]]:
@@ -160,7 +160,7 @@ class _Group:
             film=film,
             prediction=prediction,
             steps=int(answer.steps[row]),
-            settled=bool(answer.settled[row]),
+            stopped_by=answer.stopped_by[row],
             answered_at=answered_at,
             seconds=seconds,
             right=accepted(task, batch, prediction),

@@ -17,7 +17,7 @@ from iterant.cli.evaluate import _WORDS
 from iterant.cli.evaluation_tables import quantity, titles
 from iterant.cli.main import run
 from iterant.cli.rules import rule_of
-from iterant.halting import MostConfident, SettledFeatures, StableAnswer
+from iterant.halting import MostConfident, Resting, StableAnswer
 from iterant.nets import FeedForward, FeedForwardConfig, Net
 from iterant.runs import read_result, save_weights
 from iterant.tasks.chess import SAMPLE, Chess
@@ -26,6 +26,7 @@ from iterant.tasks.prefix_sums import PrefixSums
 TASK = PrefixSums()
 Captured = pytest.CaptureFixture[str]
 SMALL = ("--size", "8", "--count", "20", "--max-steps", "12", "--device", "cpu")
+LONGER = ("--size", "8", "--count", "20", "--max-steps", "30", "--device", "cpu")
 
 
 def command(capsys: Captured, *words: str) -> tuple[object, str, str]:
@@ -84,24 +85,24 @@ def test_nothing_is_written_unasked(capsys: Captured) -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_rules_and_what_compaction_changes(capsys: Captured) -> None:
-    words = ("exact", *SMALL, "--rule", "settled", "--check", "--result", "f.json")
+    words = ("exact", *LONGER, "--rule", "rest", "--check", "--result", "f.json")
     code, output, _ = command(capsys, *words)
     assert code == 0
     assert "0 of 20 answers and 0 stops differ" in output
     (found,) = read_result("f.json")["figures"]["evaluations"]
-    assert found["iterations of each"] == [9] * 20
-    assert found["settled"] == 20
+    assert found["iterations of each"] == [8 + 16] * 20
+    assert found["stopped by the rule"] == 20
     assert found["compaction"] == {"answers that differ": 0, "stops": 0}
-    assert cells(output, "size 8")[-4] == "9.0"
+    assert cells(output, "size 8")[-4] == "24.0"
 
 
 @pytest.mark.usefixtures("by_hand")
 def test_the_trade_of_every_rule(capsys: Captured) -> None:
-    code, output, _ = command(capsys, "exact", *SMALL, "--trade", "--json", "trade.json")
+    code, output, _ = command(capsys, "exact", *LONGER, "--trade", "--json", "trade.json")
     assert code == 0
     (found,) = read_result("trade.json")["figures"]["evaluations"]
     rules = {one["rule"]: one for one in found["trade"]}
-    assert rules["SettledFeatures(tolerance=0.001)"]["mean iterations"] == 9
+    assert rules["Resting(tolerance=0.001)"]["mean iterations"] == 24
     assert rules["Fixed(steps=None)"]["accuracy"] == 1.0
     assert all(rule in output for rule in rules)
 
@@ -173,7 +174,7 @@ def test_words_for_rules() -> None:
     assert rule_of(_WORDS, "plain", None, None) is None
     assert rule_of(_WORDS, "max-confidence", None, None) == MostConfident()
     assert rule_of(_WORDS, "stable", 5, None) == StableAnswer(5)
-    assert rule_of(_WORDS, "settled", None, 0.1) == SettledFeatures(0.1)
+    assert rule_of(_WORDS, "rest", None, 0.1) == Resting(0.1)
 
 
 def test_runs_of_one_name_are_told_apart() -> None:

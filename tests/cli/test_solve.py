@@ -54,7 +54,7 @@ def test_a_string_from_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, errors) == (0, "")
     said = facts(output)
     assert said["answer"] == "1101110"
-    assert said["settled"] == "after 8 iterations; the answer is the same since iteration 6"
+    assert said["settled"] == "after 23 iterations; the answer is the same since iteration 6"
     assert said["right"] == "yes, it equals the true answer"
     assert " s, " in said["thinking"]
     assert "%" in said["sure"]
@@ -64,8 +64,22 @@ def test_an_answer_that_changed_at_the_last_iteration_is_not_said_to_stand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _, output, _ = solve(capsys, "prefix-sums", "1011001", "--max-steps", "4")
-    stopped = "after 4 iterations without settling; the answer was still changing"
+    assert facts(output)["stopped"] == (
+        "after 4 iterations without settling: the state still moves; the answer was still "
+        "changing; allow more iterations with --max-steps 16"
+    )
+
+
+def test_an_answer_that_stayed_the_same_is_not_called_settled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("prefix-sums", "1011001", "--halt", "stable", "--patience", "2")
+    code, output, _ = solve(capsys, *words, "--save", str(tmp_path / "a.json"))
+    assert code == 0
+    stopped = "after 8 iterations by the rule: stable answer; not known to be settled"
     assert facts(output)["stopped"].startswith(stopped)
+    (saved,) = json.loads((tmp_path / "a.json").read_text())["solutions"]
+    assert (saved["settled"], saved["stopped_by"]) == (False, "stable answer")
 
 
 def test_an_answer_that_came_to_rest_between_two_looks_is_not_said_to_change_still(
@@ -74,7 +88,7 @@ def test_an_answer_that_came_to_rest_between_two_looks_is_not_said_to_change_sti
     monkeypatch.setattr("iterant.solving.film._MOST", 16)  # so that most looks are dropped
     _, output, _ = solve(capsys, "prefix-sums", "1" * 300, "--max-steps", "400")
     said = facts(output)["settled"]
-    assert said == "after 301 iterations; the answer last changed in the last 32 iterations"
+    assert said == "after 316 iterations; the answer last changed in the last 32 iterations"
 
 
 def test_a_string_from_a_stream(
@@ -224,8 +238,8 @@ def test_games_ask_for_the_move_that_was_played(
         (("mazes", "S.G", "--size", "9"), "not both"),
         (("mazes", "S.G", "--seed", "0"), "--seed is for generated problems"),
         (("mazes", "S.G", "--count", "2"), "--count is for generated problems"),
-        (("mazes", "--patience", "5", "--halt", "settled"), "for the rule rest or stable, not for"),
-        (("mazes", "--tolerance", "1", "--halt", "plain"), "for the rule rest or settled, not for"),
+        (("mazes", "--patience", "5"), "for the rule stable, not for rest"),
+        (("mazes", "--tolerance", "1", "--halt", "plain"), "for the rule rest, not for plain"),
         (("mazes", "--save", "m.bmp"), "written as .png, .svg, .gif, .mp4 or .json"),
         (("mazes", "--save", "no/such/m.json"), "there is no folder"),
         (("mazes", "--sise", "9"), "unknown option: --sise"),

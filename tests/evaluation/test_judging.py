@@ -14,7 +14,7 @@ from torch import Tensor
 import iterant
 from iterant.errors import TaskError, UsageError
 from iterant.evaluation import evaluate, is_finite, judge, portions
-from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
@@ -51,7 +51,7 @@ def test_the_whole_curve_is_known(make: type[ByHand]) -> None:
     assert (curve.end, curve.lost, curve.broken) == (1.0, 0.0, 0)
     assert curve.taken is not None
     assert curve.taken.tolist() == [STEPS] * COUNT
-    assert curve.settled is None
+    assert curve.stopped is None
 
 
 def test_features_that_rest_change_by_nothing() -> None:
@@ -67,19 +67,19 @@ def test_a_change_is_measured_by_the_features_that_it_leads_to() -> None:
     assert judge(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
 
 
-def test_settled_features_stop_the_exact_network_and_never_the_cycle() -> None:
-    rule = SettledFeatures(1e-6)
-    rests = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
+def test_features_at_rest_stop_the_exact_network_and_the_cycle() -> None:
+    rule = Resting(1e-6)
+    rests = judge(exact_prefix_sums(), TASK, BATCH, steps=60, rule=rule)
     assert rests.taken is not None
-    assert rests.settled is not None
-    assert rests.taken.tolist() == [BITS + 1] * COUNT
-    assert bool(rests.settled.all())
-    assert rests.solved.tolist() == known_curve(BATCH.targets, STEPS)
-    cycles = judge(two_cycle_net(), TASK, BATCH, steps=STEPS, rule=rule)
+    assert rests.stopped is not None
+    assert rests.taken.tolist() == [BITS + 16] * COUNT
+    assert bool(rests.stopped.all())
+    assert rests.solved.tolist() == known_curve(BATCH.targets, 60)
+    cycles = judge(two_cycle_net(), TASK, BATCH, steps=60, rule=rule)
     assert cycles.taken is not None
-    assert cycles.settled is not None
-    assert cycles.taken.tolist() == [STEPS] * COUNT
-    assert not bool(cycles.settled.any())
+    assert cycles.stopped is not None
+    assert cycles.taken.tolist() == [16 + 32] * COUNT
+    assert bool(cycles.stopped.all())
     assert cycles.end == 1.0
 
 
@@ -110,7 +110,7 @@ def test_the_most_confident_answer_is_the_last_where_confidence_grows() -> None:
     assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
 
 
-RULES: list[Rule | None] = [None, Fixed(7), StableAnswer(2), SettledFeatures(0.02), MostConfident()]
+RULES: list[Rule | None] = [None, Fixed(7), StableAnswer(2), Resting(0.02), MostConfident()]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
@@ -161,7 +161,7 @@ def test_fewer_problems_are_the_first_of_more(rule: Rule | None) -> None:
 
 
 @settings(max_examples=25)
-@given(st.integers(1, COUNT + 3), st.sampled_from([None, StableAnswer(1), SettledFeatures(0.1)]))
+@given(st.integers(1, COUNT + 3), st.sampled_from([None, StableAnswer(1), Resting(0.1)]))
 def test_portions_do_not_change_the_figures(portion: int, rule: Rule | None) -> None:
     whole = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
     parts = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule, portion=portion)
@@ -204,7 +204,7 @@ def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
     # NaN reads out as class 0: even where that is the wanted answer, it does not count.
     lucky = type(BATCH)(BATCH.inputs, zeros)
     assert judge(poisoned(0), TASK, lucky, steps=5).right is not None
-    for rule in (None, StableAnswer(2), SettledFeatures(0.1), MostConfident()):
+    for rule in (None, StableAnswer(2), Resting(0.1), MostConfident()):
         shown = judge(poisoned(0), TASK, lucky, steps=5, rule=rule)
         assert shown.right is not None
         assert not bool(shown.right[bad].any())

@@ -13,7 +13,7 @@ from torch import Tensor
 from iterant.errors import UsageError
 from iterant.evaluation import RULES, answers, compaction, judge, operations, trade
 from iterant.evaluation.cost import looks
-from iterant.halting import Fixed, MostConfident, Rule, SettledFeatures, StableAnswer
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
@@ -27,7 +27,7 @@ BATCH = TASK.sample(COUNT, size=BITS, seed=1)
 def test_compaction_changes_nothing_in_float64(problem: str, variant: str) -> None:
     net, batch = small_net(problem, variant), small_batch(problem)
     budget = depth_of(net) or 30
-    rules: list[Rule] = [Fixed(7), StableAnswer(2), SettledFeatures(0.02), MostConfident()]
+    rules: list[Rule] = [Fixed(7), StableAnswer(2), Resting(0.02), MostConfident()]
     found = answers(net, batch.inputs, rules, steps=budget)
     for rule, (whole, finite) in zip(rules, found, strict=True):
         shrunk = solve(net, batch.inputs, max_steps=budget, rule=rule)
@@ -66,11 +66,11 @@ def test_every_bargain_is_that_of_the_rule_alone(make: Callable[[], ByHand]) -> 
     assert [bargain.rule for bargain in bargains] == list(RULES)
     for bargain in bargains:
         curve = judge(net, TASK, BATCH, steps=STEPS, rule=bargain.rule, cost=True)
-        assert curve.settled is not None
+        assert curve.stopped is not None
         assert curve.work is not None
         assert bargain.accuracy == curve.end
         assert bargain.iterations == pytest.approx(float(curve.iterations[-1]))
-        assert bargain.settled == int(curve.settled.sum())
+        assert bargain.stopped == int(curve.stopped.sum())
         assert bargain.work == pytest.approx(float(curve.work[-1]))
         shown = bargain.described()
         assert shown["interval"] == pytest.approx(curve.interval_at(STEPS))
@@ -111,7 +111,7 @@ def test_progress_and_refusals() -> None:
     [
         (StableAnswer(2), True),
         (MostConfident(), True),
-        (SettledFeatures(), False),
+        (Resting(), False),
         (Fixed(), False),
     ],
     ids=str,

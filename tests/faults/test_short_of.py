@@ -20,7 +20,7 @@ from iterant import names
 from iterant.errors import RunError
 from iterant.evaluation import Curve, evaluate
 from iterant.evaluation.portions import out_of_memory, within_memory
-from iterant.halting import SettledFeatures, StableAnswer
+from iterant.halting import Resting, StableAnswer
 from iterant.nets import build, variant_config
 from iterant.runs import RunFolder, list_runs, write_result
 from iterant.runs import folder as folder_module
@@ -162,7 +162,7 @@ class Endless:
         return torch.cat([features, -features], 1)
 
 
-@pytest.mark.parametrize("rule", [StableAnswer(3), SettledFeatures(1e-3)])
+@pytest.mark.parametrize("rule", [StableAnswer(3), Resting(1e-3)])
 def test_a_network_that_never_settles_ends_at_its_budget_and_says_so(rule: Any) -> None:
     inputs = names.task("prefix-sums").sample(3, size=8).inputs
     answer = solve(Endless(), inputs, max_steps=400, rule=rule)

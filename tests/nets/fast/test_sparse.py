@@ -9,7 +9,7 @@ from torch import Tensor
 import iterant
 from iterant.engine import After, begin, last, think
 from iterant.errors import NetError
-from iterant.halting import SettledFeatures, StableAnswer
+from iterant.halting import Resting, StableAnswer
 from iterant.nets import LocalRule, Net, build
 from iterant.nets.fast import SparseRule, accelerate, threads
 from iterant.nets.protocol import moved_of
@@ -83,9 +83,9 @@ def test_strings_too() -> None:
     assert torch.allclose(plain.logits, quick.logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("rule_of_halting", [None, StableAnswer(5), SettledFeatures()])
+@pytest.mark.parametrize("rule_of_halting", [None, StableAnswer(5), Resting()])
 def test_a_batch_of_mixed_difficulty_stops_sample_by_sample_as_the_dense_one_does(
-    rule_of_halting: StableAnswer | SettledFeatures | None, monkeypatch: pytest.MonkeyPatch
+    rule_of_halting: StableAnswer | Resting | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = iterant.load("mazes")
     batches = [iterant.task("mazes").sample(8, size=13, seed=seed).inputs for seed in range(2)]

@@ -1,0 +1,111 @@
+"""Problems on which a network could be called settled too early, and the count of those that were.
+
+    >>> counts = check(net, strings("one leading 1", 512, 1))
+    >>> counts["changed"]
+    0
+
+Also used by ``scripts/reliability --settled`` with larger numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+import iterant
+from iterant.engine import think
+from iterant.nets import Net
+from iterant.tasks import Batch
+
+TIMES = 4
+"""An answer that is called settled is compared with that after so many times the iterations."""
+
+STRINGS = (
+    "0 % ones", "1 % ones", "3 % ones", "10 % ones", "50 % ones", "100 % ones", "one leading 1",
+    "20 random bits, then zeros", "alternating",
+)  # fmt: skip
+MAZES = ("ordinary", "one long corridor", "start beside end")
+
+
+def strings(kind: str, length: int, count: int, seed: int = 0) -> Batch:
+    """Bit strings of one kind; kinds without randomness give one string."""
+    rng = torch.Generator().manual_seed(seed)
+    at = torch.arange(length)
+    if kind.endswith("% ones"):
+        share = int(kind.split()[0]) / 100
+        bits = torch.rand(1 if share in (0, 1) else count, length, generator=rng) < share
+    elif kind == "one leading 1":
+        bits = (at == 0)[None]
+    elif kind == "alternating":
+        bits = (at % 2 == 0)[None]
+    else:
+        bits = (torch.rand(count, length, generator=rng) < 0.5) & (at < 20)
+    return Batch((bits.float() - 0.5)[:, None], bits.long().cumsum(dim=1) % 2)
+
+
+def mazes(kind: str, size: int, count: int, seed: int = 0) -> Batch:
+    """Mazes of one kind; one long corridor passes every second row from end to end."""
+    task = iterant.task("mazes")
+    if kind == "ordinary":
+        return task.sample(count, size=size, seed=seed)
+    if kind == "start beside end":
+        rows = ["SG" + " " * (size - 2), *(" " * size if row % 2 else " " + "#" * (size - 1)
+                for row in range(size - 1))]  # fmt: skip
+    else:
+        rows = []
+        for row in range(size):
+            turn = size - 1 if row % 4 == 1 else 0
+            rows.append(" " * size if row % 2 == 0 else
+                        "".join(" " if at == turn else "#" for at in range(size)))  # fmt: skip
+        last = size - 1 - (size - 1) % 2
+        rows = rows[: last + 1]
+        end = size - 1 if last % 4 == 0 else 0
+        rows[0] = "S" + rows[0][1:]
+        rows[last] = rows[last][:end] + "G" + rows[last][end + 1 :]
+    return task.encode("\n".join(rows))
+
+
+def all_strings(lengths: dict[int, int], seed: int = 0) -> Iterator[tuple[str, Batch]]:
+    """Strings of every kind: ``lengths`` maps a length to the count of each random kind."""
+    for length, count in lengths.items():
+        for kind in STRINGS:
+            yield kind, strings(kind, length, count, seed + length)
+
+
+@torch.no_grad()
+def check(net: Net, batch: Batch, max_steps: int | None = None) -> dict[str, int]:
+    """Solve, and compare what is called settled with the answer after four times the iterations.
+
+    The second answer comes from the network's own iteration, not from a sparse one.
+    """
+    positions = batch.targets[0].numel()
+    budget = max_steps or 1000 + positions
+    answer = iterant.solve(net, batch.inputs, max_steps=budget)
+    settled = answer.settled
+    later = _answers_at(net, batch.inputs[settled], TIMES * answer.steps[settled])
+    changed = (later != answer.prediction[settled]).flatten(1).any(dim=1)
+    true = (batch.targets[settled] == answer.prediction[settled]).flatten(1).all(dim=1)
+    return {
+        "tried": len(batch),
+        "settled": int(settled.sum()),
+        "changed": int(changed.sum()),
+        "settled and not true": int((~true).sum()),
+        "most iterations": int(answer.steps.max()),
+    }
+
+
+def _answers_at(net: Net, inputs: Tensor, steps: Tensor) -> Tensor:
+    """(B, *S): the answer of each sample after its own number of iterations."""
+    answers: list[Tensor] = [torch.empty(0)] * len(inputs)
+    rows, state = torch.arange(len(inputs)), None
+    for until in sorted(set(steps.tolist())):
+        done = 0 if state is None else state.step
+        for thought in think(net, inputs[rows], steps=until - done, state=state):
+            state = thought.state
+        for place in (steps[rows] == until).nonzero()[:, 0].tolist():
+            answers[int(rows[place])] = thought.prediction[place]
+        staying = steps[rows] > until
+        rows, state = rows[staying], thought.state.rows(staying)
+    return torch.stack(answers) if answers else inputs.new_zeros(0)

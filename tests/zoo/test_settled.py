@@ -1,0 +1,61 @@
+"""What the shipped networks call settled stays the answer: small counts of `settling`.
+
+Larger ones are in docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from settling import MAZES, STRINGS, check, mazes, strings
+
+import iterant
+from iterant.solving import solve
+
+
+@pytest.mark.parametrize("kind", STRINGS)
+@pytest.mark.parametrize("name", ["prefix-sums", "prefix-sums-paper"])
+def test_settled_strings_keep_their_answer(name: str, kind: str) -> None:
+    net = iterant.load(name)
+    large = name == "prefix-sums"
+    lengths = {1: 1, 2: 1, 7: 4, 48: 8, 512: 2} if large else {1: 1, 7: 1, 40: 1}
+    for length, count in lengths.items():
+        found = check(net, strings(kind, length, count, seed=length))
+        assert found["changed"] == 0, (length, found)
+        assert found["settled and not true"] == 0, (length, found)
+        assert found["settled"] == found["tried"], (length, found)
+
+
+def test_the_longest_string_is_settled_within_the_default_budget() -> None:
+    """4,096 zeros: right once a wave has passed all of them, and not called settled before."""
+    batch, net = strings("0 % ones", 4096, 1), iterant.load("prefix-sums")
+    answer = solve(net, batch.inputs, max_steps=1000 + 4096)
+    assert bool(answer.settled.all())
+    assert torch.equal(answer.prediction, batch.targets)
+    early = solve(net, batch.inputs, max_steps=1000)
+    assert early.stopped_by == ("budget",)
+
+
+@pytest.mark.parametrize("kind", MAZES)
+def test_settled_mazes_keep_their_answer(kind: str) -> None:
+    net = iterant.load("mazes")
+    for size, count in {3: 4, 5: 8, 9: 8, 21: 2}.items():
+        found = check(net, mazes(kind, size, count, seed=size))
+        assert found["changed"] == 0, (size, found)
+        if kind != "start beside end":  # a start with two ways out is not a maze it can solve
+            assert found["settled and not true"] == 0, (size, found)
+            assert found["settled"] == found["tried"], (size, found)
+
+
+def test_mazes_paper_never_rests_and_does_not_claim_to() -> None:
+    """Its features move for ever, though its answers are right."""
+    batch = mazes("ordinary", 9, 1, seed=1)
+    answer = solve(iterant.load("mazes-paper"), batch.inputs, max_steps=80)
+    assert answer.stopped_by == ("budget",)
+
+
+def test_settled_chess_positions_keep_their_answer() -> None:
+    batch = iterant.task("chess").sample(4, seed=3)
+    found = check(iterant.load("chess"), batch, max_steps=120)
+    assert found["changed"] == 0, found
+    assert found["settled"] > 0, found
