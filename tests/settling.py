@@ -9,14 +9,13 @@ Also used by ``scripts/reliability --settled`` with larger numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
 import iterant
 from iterant.engine import think
 from iterant.nets import Net
+from iterant.nets.fast import fused
 from iterant.tasks import Batch
 
 TIMES = 4
@@ -67,24 +66,17 @@ def mazes(kind: str, size: int, count: int, seed: int = 0) -> Batch:
     return task.encode("\n".join(rows))
 
 
-def all_strings(lengths: dict[int, int], seed: int = 0) -> Iterator[tuple[str, Batch]]:
-    """Strings of every kind: ``lengths`` maps a length to the count of each random kind."""
-    for length, count in lengths.items():
-        for kind in STRINGS:
-            yield kind, strings(kind, length, count, seed + length)
-
-
 @torch.no_grad()
 def check(net: Net, batch: Batch, max_steps: int | None = None) -> dict[str, int]:
     """Solve, and compare what is called settled with the answer after four times the iterations.
 
-    The second answer comes from the network's own iteration, not from a sparse one.
+    The second answer comes from the network's own iteration, not from a sparse one. ``max_steps``
+    is 1,000 and one for each position, if it is not given.
     """
-    positions = batch.targets[0].numel()
-    budget = max_steps or 1000 + positions
+    budget = max_steps or 1000 + batch.targets[0].numel()
     answer = iterant.solve(net, batch.inputs, max_steps=budget)
     settled = answer.settled
-    later = _answers_at(net, batch.inputs[settled], TIMES * answer.steps[settled])
+    later = _answers_at(fused(net), batch.inputs[settled], TIMES * answer.steps[settled])
     changed = (later != answer.prediction[settled]).flatten(1).any(dim=1)
     true = (batch.targets[settled] == answer.prediction[settled]).flatten(1).all(dim=1)
     return {
@@ -92,6 +84,7 @@ def check(net: Net, batch: Batch, max_steps: int | None = None) -> dict[str, int
         "settled": int(settled.sum()),
         "changed": int(changed.sum()),
         "settled and not true": int((~true).sum()),
+        "iterations": int(answer.steps.sum()),
         "most iterations": int(answer.steps.max()),
     }
 
@@ -108,4 +101,4 @@ def _answers_at(net: Net, inputs: Tensor, steps: Tensor) -> Tensor:
             answers[int(rows[place])] = thought.prediction[place]
         staying = steps[rows] > until
         rows, state = rows[staying], thought.state.rows(staying)
-    return torch.stack(answers) if answers else inputs.new_zeros(0)
+    return torch.stack(answers) if answers else torch.empty(0)
