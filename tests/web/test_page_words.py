@@ -34,7 +34,8 @@ def stepped(step: str) -> str:
         let now = features.data;
         for (let taken = 0; taken < steps; taken += 1) now = ({step})(now);
         const next = {{ data: now, dims: features.dims }};
-        const changes = Array(steps).fill(now === features.data ? 0 : 1);
+        const moved = now === features.data ? 0 : 1;
+        const changes = Array(steps).fill({{ relative: moved, largest: moved, scale: 1 }});
         return {{ features: next, changes, logits: await thinker.network.answer(next) }};
     }}"""
 

@@ -7,17 +7,9 @@
 //
 // Everything that goes in and comes out is { data: Float32Array, dims: number[] }.
 
-export const PARTS = ["read", "step", "answer"];
+import { changeOf } from "./settling.js";
 
-// ‖next − before‖ / ‖next‖, in one pass: mazes have a hundred thousand numbers an iteration.
-function relativeChange(before, next) {
-  let [moved, whole] = [0, 0];
-  for (let at = 0; at < next.length; at += 1) {
-    moved += (next[at] - before[at]) ** 2;
-    whole += next[at] ** 2;
-  }
-  return whole ? Math.sqrt(moved / whole) : Math.sqrt(moved);
-}
+export const PARTS = ["read", "step", "answer"];
 
 export class Graphs {
   constructor(ort, sessions) {
@@ -51,7 +43,7 @@ export class Graphs {
     let now = features;
     do {
       const { next } = await this.#run("step", memory ? { features: now, memory } : { features: now });
-      changes.push(relativeChange(now.data, next.data));
+      changes.push(changeOf(now.data, next.data));
       now = next;
     } while (changes.length < most && performance.now() < until);
     return { features: now, changes, logits: await this.answer(now) };

@@ -6,17 +6,14 @@
 //     thinker.change(inputs, "the end moved");    // another problem, the features stay
 //     thinker.noise(); thinker.wipe();
 //
-// It is settled when its answer has stayed the same for 30 iterations and its features are at rest
-// too: a wave that has not yet arrived changes no answer. Features that never rest settle when the
-// answer has stood for 300 iterations. It then waits until something is done to it.
+// It is settled when its features are at rest, or in a cycle that keeps its answer (settling.js): a wave
+// that has not yet arrived changes no answer. It then waits until something is done to it.
 // Events: begun, thought, phase, settled, disturbed, failed.
 
 import { likelihood, predict } from "./readout.js";
 import { freshSeed, seeded } from "./random.js";
+import { Settling } from "./settling.js";
 
-const PATIENCE = 30;
-const MORE_PATIENCE = 300;
-const REST = 1e-5; // of the features' norm: one square of the largest maze moves far more
 const FRAME_BUDGET = 14; // milliseconds of thinking a frame, so that the page stays quick
 const HURRY = 240; // iterations a second from which only the last of a frame is decoded
 const HURRIED_BUDGET = { page: 40, worker: 100, threads: 100 }; // milliseconds of thinking a frame then
@@ -37,7 +34,7 @@ export class Thinker extends EventTarget {
   #tail = Promise.resolve();
   #unchanged = 0; // iterations for which the answer has stayed the same
   #unseen = 0; // iterations since it was decoded
-  #closely = 0; // iterations in a row that were each looked at, and left the answer the same
+  #settling = new Settling();
   #blur = 0; // iterations that passed unseen before the answer was last seen to change
   #looping = false;
 
@@ -72,7 +69,7 @@ export class Thinker extends EventTarget {
       const { features, memory } = await this.network.read(inputs);
       Object.assign(this, { inputs, features, memory, step: 0, since: 0, disturbed: null });
       Object.assign(this, { history: [], marks: [], error: null });
-      [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
+      this.#forget();
       await this.#decode();
       this.#wake();
       this.#tell("begun");
@@ -122,7 +119,7 @@ export class Thinker extends EventTarget {
       else this.marks.push({ step: this.step, words });
       this.since = 0;
       this.disturbed = words;
-      [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
+      this.#forget();
       await this.#decode();
       this.#wake();
       this.#tell("disturbed");
@@ -130,9 +127,15 @@ export class Thinker extends EventTarget {
     });
   }
 
+  // What was seen of another state counts no more.
+  #forget() {
+    [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
+    this.#settling = new Settling(this.step);
+  }
+
   play() {
     if (!this.answered) return;
-    if (this.phase === "settled") this.#unchanged = 0; // asked to go on, it goes on
+    if (this.phase === "settled") this.#settling = new Settling(this.step); // asked to go on, it goes on
     this.#enter("thinking");
   }
 
@@ -165,13 +168,13 @@ export class Thinker extends EventTarget {
       const now = await new Promise(requestAnimationFrame);
       credit = Math.min(credit + ((now - before) / 1000) * this.speed, this.speed);
       before = now;
-      // Before restless features are believed to have an answer, each iteration is looked at: one
-      // that comes and goes with every other iteration looks steady from frame to frame.
-      const hurried = this.speed > HURRY && this.#unchanged < MORE_PATIENCE;
+      const hurried = this.speed > HURRY;
       const until = performance.now() + (hurried ? HURRIED_BUDGET[this.network.runtime.place] : FRAME_BUDGET);
       let pending = 0;
       while (credit >= 1 && this.phase === "thinking" && performance.now() < until) {
-        const most = hurried ? Math.floor(credit) : 1;
+        // In search of a cycle each iteration is looked at: an answer that comes and goes with every
+        // other iteration looks steady from frame to frame.
+        const most = hurried && !this.#settling.closely ? Math.floor(credit) : 1;
         const taken = await this.#serial(() => this.#advance(most, until - performance.now()));
         credit -= taken ?? 1;
         pending += 1;
@@ -193,27 +196,25 @@ export class Thinker extends EventTarget {
     this.features = thought.features;
     for (const change of thought.changes) {
       this.step += 1;
-      this.history.push({ step: this.step, change });
+      this.history.push({ step: this.step, change: change.relative });
     }
     this.history.splice(0, this.history.length - KEPT);
     this.since += thought.changes.length;
     this.#unseen += thought.changes.length;
-    this.#look(thought.logits);
+    this.#look(thought);
     return thought.changes.length;
   }
 
-  // Read the answer, and settle if it has stood still for long enough.
-  #look(logits) {
+  // Read the answer, and settle if more iterations would not change it.
+  #look({ features, changes, logits }) {
     const previous = this.prediction;
     this.#read(logits);
     const same = previous.every((value, at) => value === this.prediction[at]);
     if (!same) this.#blur = this.#unseen;
     this.#unchanged = same ? this.#unchanged + this.#unseen : 0;
-    this.#closely = same && this.#unseen === 1 ? this.#closely + 1 : 0;
     this.#unseen = 0;
-    const resting = this.history.at(-1)?.change < REST;
-    const stood = this.#unchanged >= MORE_PATIENCE && this.#closely >= PATIENCE;
-    if ((resting ? this.#unchanged >= PATIENCE : stood) && this.phase === "thinking") {
+    const settled = this.#settling.see(this.step, changes, features.data, this.prediction);
+    if (settled && this.phase === "thinking") {
       this.found = this.since - this.#unchanged;
       this.roughly = this.#blur > 1;
       this.#enter("settled");
