@@ -37,7 +37,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     def compare(name: str, value: Any, *, rel: float = 1e-4, abs: float = 1e-6) -> None:  # noqa: A002
         path = EXPECTED / f"{name}.json"
         text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-        text = re.sub(r"\[[^\[\]{}]*\]", lambda found: " ".join(found[0].split()), text)
+        text = re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\n *", " ", found[0]), text)
         if regenerate:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
