@@ -214,13 +214,9 @@ class _RestingWatch:
         if self.path is None or before is None:  # the state before the first iteration is not seen
             self.path = torch.full((len(now), _WINDOW), torch.inf, device=now.device)
             return torch.zeros(len(now), dtype=torch.bool, device=now.device)
-        if moved is not None:  # features of such networks lie between -1 and 1, and may be reused
-            change, bound = moved, torch.full_like(moved, self.tolerance)
-        else:
-            change = _largest(now - before)
-            bound = self.tolerance * _largest(now).clamp_min(1)
+        change = _largest(now - before) if moved is None else moved  # features may be reused
         self.path = torch.cat([self.path[:, 1:], change[:, None].to(self.path)], dim=1)
-        return _within(self.path.sum(dim=1), bound)
+        return _within(self.path.sum(dim=1), self.tolerance * _scale(thought))
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return _now(thought)
@@ -257,8 +253,7 @@ class _Cycle:
             return none
         age = thought.step - self.began
         now = now.flatten(1)
-        bound = self.tolerance * _largest(now).clamp_min(1)
-        near = _within(_largest(now - self.anchor), bound)
+        near = _within(_largest(now - self.anchor), self.tolerance * _scale(thought))
         if age <= _WINDOW:
             self.period = torch.where((self.period == 0) & near, age, self.period)
         due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
@@ -288,7 +283,14 @@ class _Cycle:
             self.prediction = self.prediction[rows]
 
 
-def _within(distance: Tensor, bound: Tensor) -> Tensor:
+def _scale(thought: Thought) -> Tensor | float:
+    """(B,): the largest feature, or 1 where that is more."""
+    if moved_of(thought.net) is not None:  # features of such networks lie between -1 and 1
+        return 1.0
+    return _largest(thought.features.flatten(1)).clamp_min(1)
+
+
+def _within(distance: Tensor, bound: Tensor | float) -> Tensor:
     """Whether it is a number and small: an infinite feature makes the bound infinite, too."""
     return (distance <= bound) & distance.isfinite()
 

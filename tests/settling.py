@@ -25,7 +25,11 @@ STRINGS = (
     "0 % ones", "1 % ones", "3 % ones", "10 % ones", "50 % ones", "100 % ones", "one leading 1",
     "20 random bits, then zeros", "alternating",
 )  # fmt: skip
-MAZES = ("ordinary", "one long corridor", "start beside end")
+MAZES = (
+    "ordinary", "one long corridor", "start beside end",
+    "start beside end, in a corridor", "open room",
+)  # fmt: skip
+"""The networks were trained on mazes like the first three: no loops, the start a dead end."""
 
 
 def strings(kind: str, length: int, count: int, seed: int = 0) -> Batch:
@@ -45,25 +49,33 @@ def strings(kind: str, length: int, count: int, seed: int = 0) -> Batch:
 
 
 def mazes(kind: str, size: int, count: int, seed: int = 0) -> Batch:
-    """Mazes of one kind; one long corridor passes every second row from end to end."""
+    """Mazes of one kind; those that are not ordinary exist once for each size."""
     task = iterant.task("mazes")
     if kind == "ordinary":
         return task.sample(count, size=size, seed=seed)
-    if kind == "start beside end":
-        rows = ["SG" + " " * (size - 2), *(" " * size if row % 2 else " " + "#" * (size - 1)
-                for row in range(size - 1))]  # fmt: skip
+    if kind == "open room":
+        rows = [" " * size for _ in range(size)]
+        at = (size - 1, size - 1)
+    elif kind == "one long corridor":
+        # Every second row, joined at the right and at the left in turn.
+        rows = [" " * size if row % 2 == 0 else _gap(size, -1 if row % 4 == 1 else 0)
+                for row in range(size)]  # fmt: skip
+        at = (size - 1, size - 1 if size % 4 == 1 else 0)
     else:
-        rows = []
-        for row in range(size):
-            turn = size - 1 if row % 4 == 1 else 0
-            rows.append(" " * size if row % 2 == 0 else
-                        "".join(" " if at == turn else "#" for at in range(size)))  # fmt: skip
-        last = size - 1 - (size - 1) % 2
-        rows = rows[: last + 1]
-        end = size - 1 if last % 4 == 0 else 0
-        rows[0] = "S" + rows[0][1:]
-        rows[last] = rows[last][:end] + "G" + rows[last][end + 1 :]
+        # Rows that hang on the second column; the start is a dead end, or lies in a corridor.
+        below = "# " if kind == "start beside end" else "  "
+        rows = [below + (" " if row % 2 == 0 else "#") * (size - 2) for row in range(size)]
+        at = (0, 1)
+    rows[0] = "S" + rows[0][1:]
+    rows[at[0]] = rows[at[0]][: at[1]] + "G" + rows[at[0]][at[1] + 1 :]
     return task.encode("\n".join(rows))
+
+
+def _gap(size: int, at: int) -> str:
+    """A wall with one gap."""
+    wall = ["#"] * size
+    wall[at] = " "
+    return "".join(wall)
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ def test_settled_mazes_keep_their_answer(kind: str) -> None:
     for size, count in {3: 4, 5: 8, 9: 8, 21: 2}.items():
         found = check(net, mazes(kind, size, count, seed=size))
         assert found["changed"] == 0, (size, found)
-        if kind != "start beside end":  # a start with two ways out is not a maze it can solve
+        if kind in MAZES[:3]:
             assert found["settled and not true"] == 0, (size, found)
             assert found["settled"] == found["tried"], (size, found)
 
