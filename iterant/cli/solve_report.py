@@ -185,7 +185,7 @@ class Report:
             parts.append(f"{len(self.solutions) - len(done)} without a solution")
         parts.append(f"{sum(solution.settled for solution in done)} settled")
         if ended := sum(solution.stopped_by == BUDGET for solution in done):
-            parts.append(f"{ended} still moving at the end (allow more with --max-steps)")
+            parts.append(f"{ended} not after all iterations allowed (more: --max-steps)")
         ruled = [solution.verdict.keeps for solution in done if solution.verdict.keeps is not None]
         if ruled:
             parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
@@ -244,7 +244,7 @@ def _ending(solution: Solution) -> str:
     if solution.stopped_by != BUDGET:
         return f"after {taken} by the rule: {solution.stopped_by}; not known to be settled; {held}"
     more = f"allow more iterations with --max-steps {4 * solution.steps}"
-    return f"after {taken} without settling: the state still moves; {held}; {more}"
+    return f"after {taken}, all that were allowed, and not settled; {held}; {more}"
 
 
 def _judgement(solution: Solution) -> str:

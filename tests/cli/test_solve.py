@@ -65,7 +65,7 @@ def test_an_answer_that_changed_at_the_last_iteration_is_not_said_to_stand(
 ) -> None:
     _, output, _ = solve(capsys, "prefix-sums", "1011001", "--max-steps", "4")
     assert facts(output)["stopped"] == (
-        "after 4 iterations without settling: the state still moves; the answer was still "
+        "after 4 iterations, all that were allowed, and not settled; the answer was still "
         "changing; allow more iterations with --max-steps 16"
     )
 
