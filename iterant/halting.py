@@ -206,16 +206,20 @@ class _RestingWatch:
         if depth_of(thought.net) is not None:
             device = thought.features.device
             return torch.zeros(len(thought.features), dtype=torch.bool, device=device)
-        return self._rest(thought) | self.cycle.see(thought)
+        rest, cycle = self._rest(thought), self.cycle.see(thought)
+        return rest if cycle is None else rest | cycle.to(rest.device)
 
     def _rest(self, thought: Thought) -> Tensor:
-        now, moved = thought.features.flatten(1), moved_of(thought.net)
-        before, self.previous = self.previous, now
-        if self.path is None or before is None:  # the state before the first iteration is not seen
-            self.path = torch.full((len(now), _WINDOW), torch.inf, device=now.device)
-            return torch.zeros(len(now), dtype=torch.bool, device=now.device)
-        change = _largest(now - before) if moved is None else moved  # features may be reused
-        self.path = torch.cat([self.path[:, 1:], change[:, None].to(self.path)], dim=1)
+        """(B,) bool: samples at rest; on the CPU where the network says there what changed."""
+        change = moved_of(thought.net)
+        if change is None:
+            now = thought.features.flatten(1)
+            before, self.previous = self.previous, now
+            change = _largest(now if before is None else now - before)
+        if self.path is None:  # the state before the first iteration is not seen
+            self.path = change.new_full((len(change), _WINDOW), torch.inf)
+        else:
+            self.path[:, thought.step % _WINDOW] = change
         return _within(self.path.sum(dim=1), self.tolerance * _scale(thought))
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
@@ -224,7 +228,7 @@ class _RestingWatch:
     def keep(self, rows: Tensor) -> None:
         self.cycle.keep(rows)
         if self.path is not None:
-            self.path = self.path[rows]
+            self.path = self.path[rows.to(self.path.device)]
         if self.previous is not None:
             self.previous = self.previous[rows]
 
@@ -243,32 +247,31 @@ class _Cycle:
         """(B,) int64: iterations until the first return; 0: none yet, -1: not a cycle"""
         self.prediction: Tensor | None = None
 
-    def see(self, thought: Thought) -> Tensor:
-        now = thought.features
-        none = torch.zeros(len(now), dtype=torch.bool, device=now.device)
+    def see(self, thought: Thought) -> Tensor | None:
+        """(B,) bool: samples in a cycle; None where that is not known yet of any."""
         if self.anchor is None:
             if thought.step >= self.next:
-                self.anchor, self.began = now.flatten(1).clone(), thought.step  # may be reused
-                self.period, self.prediction = none.long(), None
-            return none
-        age = thought.step - self.began
-        now = now.flatten(1)
+                self.anchor = thought.features.flatten(1).clone()  # the network may overwrite them
+                self.began, self.prediction = thought.step, None
+                self.period = torch.zeros_like(self.anchor[:, 0], dtype=torch.int64)
+            return None
+        age, now = thought.step - self.began, thought.features.flatten(1)
         near = _within(_largest(now - self.anchor), self.tolerance * _scale(thought))
         if age <= _WINDOW:
             self.period = torch.where((self.period == 0) & near, age, self.period)
         due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
         self.period = self.period.masked_fill(due & ~near, -1)
         if age < _WINDOW:
-            return none
+            return None
         if self.prediction is None:
             if not bool((self.period > 0).any()):
                 self._end(thought.step)
-                return none
+                return None
             self.prediction = thought.prediction
         differs = (thought.prediction != self.prediction).flatten(1).any(dim=1)
         self.period = self.period.masked_fill(differs, -1)
         if age < 2 * _WINDOW:
-            return none
+            return None
         done = self.period > 0
         self._end(thought.step)
         return done

@@ -2,6 +2,7 @@
 
 iterant bench train --task mazes --width 32
 iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
+iterant bench solve --task mazes --size 59 --count 10
 iterant bench scale --task mazes --processes 1 2
 """
 
@@ -123,6 +124,46 @@ def evaluate(
         )
     path = write_result(evaluation_name(figures), figures, seed=seed, folder=out)
     _show_evaluation(figures, screen)
+    screen.print(f"written to {path}", soft_wrap=True)
+
+
+@bench.command
+def solve(
+    *,
+    task: TaskName = "mazes",
+    run: Annotated[Path | None, Parameter(help="a network [default: the shipped one]")] = None,
+    size: Annotated[str | None, Parameter(help="how hard [default: the training size]")] = None,
+    count: Annotated[int, Parameter(help="problems")] = 10,
+    rounds: Annotated[int, Parameter(help="rounds, both ways in turns")] = 3,
+    device: DeviceName = "auto",
+    seed: Annotated[int, Parameter(help="of the problems")] = 0,
+    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+) -> None:
+    """Measure iterant.solve beside this command line's path and beside the dense network."""
+    from rich.table import Table
+
+    from iterant.bench import bench_solve, solving_name
+    from iterant.runs import write_result
+    from iterant.runs.places import check_folder
+
+    check_folder(out)
+    screen, made = console(), task_of(task)
+    figures = bench_solve(
+        task,
+        run=run,
+        size=None if size is None else made.parse_size(size),
+        count=count,
+        rounds=rounds,
+        device=device,
+        seed=seed,
+    )
+    path = write_result(solving_name(figures), figures, seed=seed, folder=out)
+    table = Table("", "seconds", box=None)
+    for side, seconds in figures["seconds"].items():
+        table.add_row(side, f"{seconds:.3g}")
+    for sides, ratio in figures["ratio"].items():
+        table.add_row(sides, _times(ratio))
+    screen.print(table)
     screen.print(f"written to {path}", soft_wrap=True)
 
 

@@ -60,8 +60,8 @@ def depth_of(net: Net) -> int | None:
 def moved_of(net: Net) -> Tensor | None:
     """(B,): the largest change of a feature in the latest iteration, where the network knows it.
 
-    Only networks whose features lie between -1 and 1 say so; others are compared. NaN where a
-    feature is NaN.
+    Only networks whose features lie between -1 and 1 say so; others are compared. NaN or
+    infinite where a feature is. It may lie on the CPU where the features lie on a GPU.
     """
     moved: Any = getattr(net, "moved", None)
     return moved if isinstance(moved, Tensor) else None

@@ -198,6 +198,8 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             any_leaving = over or (
                 (foreseen is None or not foreseen.none_done(thought.step)) and bool(done.any())
             )
+            if any_leaving:  # a rule may decide on the CPU
+                done, leaving = done.to(rows.device), leaving.to(rows.device)
             yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
             if over:
                 return

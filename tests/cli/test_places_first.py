@@ -23,6 +23,7 @@ COMMANDS = [
     ["bench", "train", "--out", BELOW_A_FILE],
     ["bench", "evaluate", "--out", BELOW_A_FILE],
     ["bench", "scale", "--out", BELOW_A_FILE],
+    ["bench", "solve", "--out", BELOW_A_FILE],
     ["reproduce", "--all", "--write", f"{BELOW_A_FILE}/R.md"],
     ["reproduce", "--all", "--write", "."],
     ["sample", "mazes", "--save", f"{BELOW_A_FILE}/a.png"],

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from iterant.nets.base import PaperNet
+from iterant.nets.fast.cuda import FusedRule
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
 
-__all__ = ["SparseRule", "accelerate", "fused", "threads"]
+__all__ = ["FusedRule", "SparseRule", "accelerate", "fused", "threads"]
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:

@@ -1,0 +1,98 @@
+"""One iteration of a local rule as one Triton kernel.
+
+Importing this needs Triton; nothing but `iterant.nets.fast.cuda` imports it.
+
+Shapes: B batch, N rows of a sample, W width, H hidden, R parts of rows that a cell reads, E numbers
+of a part.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+_ROWS = 64
+_HIDDEN = 16
+
+
+def _iterate(
+    held: tl.tensor,
+    following: tl.tensor,
+    reads: tl.tensor,
+    term: tl.tensor,
+    is_cell: tl.tensor,
+    sight: tl.tensor,
+    mix: tl.tensor,
+    bias: tl.tensor,
+    moved: tl.tensor,
+    rows: tl.tensor,
+    parts: tl.constexpr,
+    each: tl.constexpr,
+    width: tl.constexpr,
+    hidden: tl.constexpr,
+    seen_pad: tl.constexpr,
+    width_pad: tl.constexpr,
+    hidden_pad: tl.constexpr,
+    high: tl.constexpr,
+    deep: tl.constexpr,
+) -> None:
+    """following = tanh(relu(held[reads] @ sight + term) @ mix + bias), zero where is no cell."""
+    sample = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * high + tl.arange(0, high)
+    inside = place < rows
+    row = (sample * rows + place)[:, None]
+    number, w = tl.arange(0, seen_pad), tl.arange(0, width_pad)
+    there = inside[:, None] & (number < parts * each)[None, :]
+    part = tl.load(reads + row * parts + (number // each)[None, :], mask=there, other=0)
+    seen = tl.load(
+        held + part.to(tl.int64) * each + (number % each)[None, :], mask=there, other=0.0
+    )
+    total = tl.zeros((high, width_pad), dtype=tl.float32) + tl.load(bias + w)[None, :]
+    for first in tl.static_range(0, hidden, deep):
+        h = first + tl.arange(0, deep)
+        known = inside[:, None] & (h < hidden)[None, :]
+        inner = tl.load(term + row * hidden + h[None, :], mask=known, other=0.0)
+        weights = tl.load(sight + number[:, None] * hidden_pad + h[None, :])
+        inner = tl.dot(seen, weights, inner, input_precision="ieee")
+        inner = tl.where(inner < 0, 0.0, inner)  # NaN stays
+        weights = tl.load(mix + h[:, None] * width_pad + w[None, :])
+        total = tl.dot(inner, weights, total, input_precision="ieee")
+    new = 1.0 - 2.0 / (tl.exp(2.0 * total) + 1.0)  # tanh
+    real = tl.load(is_cell + row, mask=inside[:, None], other=0.0)
+    new = tl.where(real > 0, new, 0.0)
+    stored = inside[:, None] & (w < width)[None, :]
+    before = tl.load(held + row * width + w[None, :], mask=stored, other=0.0)
+    tl.store(following + row * width + w[None, :], new, mask=stored)
+    change = tl.abs(new - before)
+    change = tl.where(change == change, change, float("inf"))  # a maximum would pass NaN over
+    change = tl.where(stored, change, 0.0)
+    tl.atomic_max(moved + sample, tl.max(tl.max(change, axis=1), axis=0))
+
+
+_kernel = triton.jit(do_not_specialize=["rows"])(_iterate)
+
+
+def iterate(
+    held: Tensor,
+    following: Tensor,
+    reads: Tensor,
+    term: Tensor,
+    is_cell: Tensor,
+    sight: Tensor,
+    mix: Tensor,
+    bias: Tensor,
+    moved: Tensor,
+    each: int,
+) -> None:
+    """From features (B, N, W) to the next, and the largest change of every sample; zeros before.
+
+    ``reads`` (B * N, R) int32 counts parts of ``each`` numbers, ``term`` is (B, N, H), ``is_cell``
+    (B, N, 1). Weights are padded with zeros to powers of 2.
+    """
+    count, rows, width = held.shape
+    parts, hidden = reads.shape[1], term.shape[2]
+    _kernel[(triton.cdiv(rows, _ROWS), count)](
+        held, following, reads, term, is_cell, sight, mix, bias, moved, rows,
+        parts, each, width, hidden, sight.shape[0], mix.shape[1], sight.shape[1], _ROWS, _HIDDEN,
+    )  # fmt: skip

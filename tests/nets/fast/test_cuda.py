@@ -1,0 +1,148 @@
+"""The fused form of a local rule computes what the sparse form computes, iterations ahead.
+
+The kernel itself needs Triton: on a GPU, or anywhere with TRITON_INTERPRET=1.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import iterant
+from iterant.engine import After, last, think
+from iterant.halting import Rule, StableAnswer
+from iterant.nets import LocalRule, build
+from iterant.nets.fast import FusedRule, SparseRule
+from iterant.nets.fast import cuda as fused_form
+
+MAZES = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+STRINGS = {"dims": 1, "channels": 1, "isotropic": False}
+
+
+class Emulated(FusedRule):
+    """Iterates by plain operations instead of the kernel, and counts iterations."""
+
+    launched = 0
+
+    def _launch(self, features: Tensor, following: Tensor, moved: Tensor) -> None:
+        self.launched += 1
+        seen = features.view(-1, self._each)[self._reads.long()].view(*features.shape[:2], -1)
+        hidden = (seen @ self._sight + self._memory).relu()
+        following.copy_((hidden @ self._mix + self._bias).tanh() * self._is_cell)
+        moved[: len(features)] = (following - features).abs().flatten(1).amax(dim=1)
+
+
+def rule(**changes: object) -> LocalRule:
+    net = build("local-rule", {**MAZES, **changes}, seed=4)
+    assert isinstance(net, LocalRule)
+    return net
+
+
+def shipped() -> LocalRule:
+    net = iterant.load("mazes")
+    assert isinstance(net, LocalRule)
+    return net
+
+
+def mazes(count: int = 6, size: int = 13) -> Tensor:
+    return iterant.task("mazes").sample(count, size=size, seed=5).inputs
+
+
+def test_every_iteration_is_that_of_the_sparse_form() -> None:
+    net, inputs = shipped(), mazes()
+    inputs[2] = 0
+    fast, sparse = Emulated(net), SparseRule(net)
+    both = zip(think(fast, inputs, steps=40), think(sparse, inputs, steps=40), strict=True)
+    for one, other in both:
+        assert torch.allclose(one.features, other.features, atol=1e-5)
+        assert torch.equal(one.prediction, other.prediction)
+        assert fast.moved is not None
+        assert sparse.moved is not None
+        assert torch.allclose(fast.moved, sparse.moved, atol=1e-5)
+    assert fast.launched == 48, "three times 16"
+
+
+@pytest.mark.parametrize("halting", [None, StableAnswer(5)])
+def test_samples_leave_without_anything_being_computed_twice(
+    halting: Rule | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, inputs = shipped(), mazes(10)
+    sparse = iterant.solve(net, inputs, max_steps=400, rule=halting)
+    fast = Emulated(net)
+    monkeypatch.setattr("iterant.solving.answers.accelerate", lambda *_, **__: fast)
+    answer = iterant.solve(net, inputs, max_steps=400, rule=halting)
+    assert torch.equal(answer.prediction, sparse.prediction)
+    assert torch.equal(answer.steps, sparse.steps)
+    assert len(set(answer.steps.tolist())) > 4
+    assert fast.launched == -(-int(answer.steps.max()) // 16) * 16
+
+
+def test_what_is_done_to_the_features_is_heard() -> None:
+    net, inputs = rule(), mazes()
+    halve = After(20, features=lambda features: features / 2)
+    with torch.no_grad():
+        plain = last(think(net, inputs, steps=25, intervene=[halve]))
+        quick = last(think(Emulated(net), inputs, steps=25, intervene=[halve]))
+    assert torch.allclose(plain.logits, quick.logits, atol=1e-5)
+
+
+def test_large_batches_are_computed_less_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, inputs = rule(), mazes(2)
+    fast = Emulated(net)
+    size = fast.start(inputs).numel() * 4
+    monkeypatch.setattr(fused_form, "_BYTES", 3 * size + 1)
+    last(think(fast, inputs, steps=2))
+    assert fast.launched == 3
+    monkeypatch.setattr(fused_form, "_BYTES", 0)
+    last(think(fast, inputs, steps=2))
+    assert fast.launched == 3 + 2
+
+
+def device_for_triton() -> torch.device:
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return torch.device("cpu")
+    pytest.skip("the kernel needs a GPU, or TRITON_INTERPRET=1")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MAZES,
+        {**MAZES, "messages": True, "width": 24, "hidden": 80},
+        {**MAZES, "messages": True, "width": 18, "hidden": 35, "isotropic": False},
+        STRINGS,
+    ],
+    ids=str,
+)
+def test_the_kernel_computes_an_iteration(config: dict[str, Any]) -> None:
+    device = device_for_triton()
+    net: Any = build("local-rule", config, seed=4)
+    if config["dims"] == 2:
+        inputs = mazes(3, size=5)
+        inputs[1] = 0
+    else:
+        inputs = torch.randn(3, 1, 90, generator=torch.Generator().manual_seed(1))
+    kernel, emulated = FusedRule(net.to(device)), Emulated(net.to(device))
+    inputs = inputs.to(device)
+    both = zip(think(kernel, inputs, steps=5), think(emulated, inputs, steps=5), strict=True)
+    for one, other in both:
+        assert torch.allclose(one.features, other.features, atol=1e-5)
+        assert kernel.moved is not None
+        assert emulated.moved is not None
+        assert torch.allclose(kernel.moved, emulated.moved, atol=1e-5)
+    with torch.no_grad():
+        for weight in net.mix.parameters():
+            weight.fill_(torch.nan)
+    broken = FusedRule(net)
+    next(think(broken, inputs, steps=1))
+    assert broken.moved is not None
+    assert not broken.moved[0].isfinite(), "NaN counts as changed"
