@@ -62,3 +62,12 @@ def test_a_run_and_a_solution_are_one_line(tmp_path: Path) -> None:
     told = f"110; settled after {solution.steps} iterations; right"
     assert repr(solution) == f"Solution({problems[0].name or 'problem'}: {told})"
     assert told in solution._repr_html_()
+
+
+def test_a_solution_says_why_it_stopped() -> None:
+    sums, mazes = iterant.task("prefix-sums"), iterant.task("mazes")
+    net = iterant.load("prefix-sums")
+    (found,) = solutions(net, sums, gather(sums, "101").problems, max_steps=3)
+    assert "not settled, stopped by budget after 3 iterations" in repr(found)
+    (none,) = solutions(iterant.load("mazes"), mazes, gather(mazes, "S#G").problems)
+    assert repr(none) == "Solution(problem: no way leads from start to end; not tried)"

@@ -75,9 +75,11 @@ class Solution:
         return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(self._outcome())}"
 
     def _outcome(self) -> str:
+        if self.prediction is None:
+            return f"{self.problem.unsolvable}; not tried"
         ended = "settled" if self.settled else f"not settled, stopped by {self.stopped_by}"
         judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
-        said = self.problem.unsolvable or self.answer or "no answer"
+        said = self.answer or "no answer"
         return f"{said}; {ended} after {names.counted(self.steps, 'iteration')}; {judged_as}"
 
     def described(self) -> dict[str, Any]:
