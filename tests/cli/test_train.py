@@ -139,7 +139,7 @@ def test_a_run_from_beginning_to_end(capsys: Captured) -> None:
     lines = output.splitlines()
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
     assert "update 8 of 8" in output
-    assert "monitoring 48: " in output
+    assert "monitoring validation: " in output
     assert lines[-1].startswith("finished; best on validation: ")
     again = command(capsys, "--resume", "runs/prefix-sums-quick-3")
     assert again[0] == 0

@@ -39,7 +39,7 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
     )
     assert [step for step, _ in found["validation/validation"]] == logged(run, "validation")
     watched = [name for name in found if name.startswith("monitoring/")]
-    assert len(watched) == 6
+    assert len(watched) == 7
     for name in watched:
         assert [step for step, _ in found[name]] == logged(run, "watch")
     assert all(value >= 0 for _, value in found["training/rate"])
