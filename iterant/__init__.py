@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from iterant import errors as errors
-    from iterant.analysis.analyzing import analyze as analyze
+    from iterant.analysis.analyzer import analyze as analyze
     from iterant.engine import last as last
     from iterant.engine import think as think
     from iterant.errors import IterantError as IterantError
     from iterant.evaluation import evaluate as evaluate
-    from iterant.names import task as task
+    from iterant.registry import task as task
     from iterant.solving import solve as solve
-    from iterant.training.start import train as train
+    from iterant.training.run import train as train
     from iterant.zoo.loading import load as load
 
     __version__: str
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 # compares the two. A module stands for itself.
 _WHERE = {
     "IterantError": "iterant.errors",
-    "analyze": "iterant.analysis.analyzing",
+    "analyze": "iterant.analysis.analyzer",
     "errors": "iterant.errors",
     "evaluate": "iterant.evaluation",
     "last": "iterant.engine",
     "load": "iterant.zoo.loading",
     "solve": "iterant.solving",
-    "task": "iterant.names",
+    "task": "iterant.registry",
     "think": "iterant.engine",
-    "train": "iterant.training.start",
+    "train": "iterant.training.run",
 }
 
 __all__ = [

@@ -20,10 +20,9 @@ from typing import Any, Protocol, SupportsIndex
 import torch
 from torch import Tensor
 
-from iterant import names
 from iterant.errors import NetError
-from iterant.nets.fitting import check_net, check_shape, needs_of
-from iterant.nets.protocol import Net, depth_of, readout_of
+from iterant.formatting import counted
+from iterant.nets.protocol import Net, check_net, check_shape, depth_of, needs_of, readout_of
 
 
 @dataclass(frozen=True)
@@ -131,13 +130,13 @@ def think(
         raise NetError(f"iterations are a whole number of 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
-            f"the state holds {names.counted(len(state.features), 'sample')}, the inputs "
+            f"the state holds {counted(len(state.features), 'sample')}, the inputs "
             f"{len(inputs)}; give the inputs that the state was made from, or as many others"
         )
     steps, done, depth = int(steps), (state.step if state else 0), depth_of(net)
     if depth is not None and done + steps > depth:
         raise NetError(
-            f"this network has {names.counted(depth, 'iteration')}, asked for iteration "
+            f"this network has {counted(depth, 'iteration')}, asked for iteration "
             f"{done + steps}; ask for at most {depth - done} more"
         )
     acts = intervene if isinstance(intervene, Sequence) else (intervene,)

@@ -11,17 +11,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import iterant
-from iterant.cli.figures import share
 from iterant.cli.live import display
-from iterant.cli.screen import console
-from iterant.cli.solve_report import Report
-from iterant.cli.solve_view import watching
-from iterant.draw.curves import save_curves
+from iterant.cli.options import console, share
+from iterant.cli.solve_report import Report, watching
+from iterant.draw.plots import save_curves
 from iterant.evaluation import Curve, judge
 from iterant.nets import Net
 from iterant.solving import solutions
+from iterant.tasks.inputs import generated
 from iterant.tasks.protocol import Task
-from iterant.tasks.reading import generated
 from iterant.training import recipe, train
 
 SIZES, COUNT, SEED = (32, 64, 128, 256, 512), 200, 1

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 import iterant
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.solving import Answer, solutions
 from iterant.tasks import Batch
-from iterant.tasks.reading import gather
+from iterant.tasks.inputs import gather
 
 
 def test_problems_are_one_line() -> None:

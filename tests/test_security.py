@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iterant.web.serving import page_server
+from iterant.web.server import page_server
 
 PACKAGE = Path(__file__).resolve().parents[1] / "iterant"
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant import names
+from iterant import registry
 from iterant.nets import VARIANTS, Net, build, paper_net
 from iterant.tasks.protocol import Batch, Size
 
 SMALL: dict[str, tuple[Size, int]] = {"prefix-sums": (12, 4), "mazes": (5, 4), "chess": (0, 4)}
 """A size that is quick, and how many problems; chess takes its whole shipped sample."""
 
-PAIRS = [(p, variant) for p in names.known("task") for variant in (*VARIANTS, "local-rule")]
+PAIRS = [(p, variant) for p in registry.known("task") for variant in (*VARIANTS, "local-rule")]
 """Every task with every architecture."""
 
 

@@ -17,15 +17,13 @@ report.py         tables, files, pictures, a page
 analyzing.py      every study on every network
 """
 
-from iterant.analysis.analyzing import analyze
+from iterant.analysis.analyzer import analyze
 from iterant.analysis.convergence import Convergence, converge
-from iterant.analysis.kinds import ByKind, by_kind
-from iterant.analysis.misses import NearMisses, near_misses
-from iterant.analysis.paths import Independence, independence
+from iterant.analysis.errors_by_kind import ByKind, NearMisses, by_kind, near_misses
+from iterant.analysis.path_independence import Independence, independence
 from iterant.analysis.recovery import Case, Recovery, recover
 from iterant.analysis.report import Report
-from iterant.analysis.studies import STUDIES
-from iterant.analysis.subjects import Subject
+from iterant.analysis.studies import STUDIES, Subject
 
 __all__ = [
     "STUDIES",

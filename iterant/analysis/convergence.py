@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import Tick, moved, no_tick, parts
-from iterant.draw.lines import Plot, Trace
+from iterant.analysis.recovery import Tick, moved, no_tick, parts
+from iterant.draw.plots import Plot, Trace
 from iterant.engine import Thought, begin, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like
+from iterant.evaluation.evaluator import is_finite, like
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task

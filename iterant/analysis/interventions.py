@@ -13,12 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from iterant.analysis.parts import gaussian, others, parts
-from iterant.analysis.recovery import Case
+from iterant.analysis.recovery import Case, gaussian, others, parts
 from iterant.engine import After
 from iterant.errors import UsageError
-from iterant.tasks.edits import Flips, Shortens
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, Flips, Shortens
 
 
 def clean(batch: Batch) -> list[Case]:

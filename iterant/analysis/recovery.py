@@ -7,27 +7,75 @@
 Iterations count from the intervention. A sample is recovered where its answer is right at the
 end; it took as many iterations as there were up to the first from which it stayed right.
 
-Shapes: N problems judged, T iterations after the intervention.
+A batch in parts that fit in memory, and draws that a seed decides.
+
+Recovery time against the index of the flipped bit: the paper's picture for prefix sums.
+
+Shapes: B batch, C channels, W width, *S space, N problems judged, T iterations after the
+intervention, N strings, L bits; sample n * L + i is string n with bit i flipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from iterant import names
-from iterant.analysis.parts import Tick, no_tick
-from iterant.draw.lines import Plot, Trace
+from iterant.draw.plots import Plot, Trace
 from iterant.engine import Intervention, Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation.judging import is_finite, like
+from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, is_finite, like
+from iterant.formatting import counted
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
+from iterant.tasks.rng import Stream
+
+Tick = Callable[[int, int], None]
+"""Called with what is done and what there is to do."""
+
+
+def no_tick(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
+    """The batch in parts of about one length, none shorter than ``least`` if it is not itself.
+
+    ``times`` says how many rows each problem will become.
+    """
+    positions = batch.targets[0].numel() * times
+    most = max(least, POSITIONS_AT_ONCE // positions)
+    number = min(-(-len(batch) // most), max(1, len(batch) // least))
+    edges = [len(batch) * place // number for place in range(number + 1)]
+    for first, stop in pairwise(edges):
+        yield batch[first:stop]
+
+
+def gaussian(like: Tensor, seed: int, name: str) -> Tensor:
+    """Standard normal numbers in the shape of ``like``: drawn on the CPU, the same everywhere."""
+    first = int(Stream(seed, name).bits(0, 0)) >> 1
+    return torch.randn(like.shape, generator=torch.Generator().manual_seed(first)).to(like)
+
+
+def others(count: int, seed: int, name: str) -> Tensor:
+    """(count,) for each problem another one, none its own: a random ring of all of them."""
+    order = torch.from_numpy(Stream(seed, name).order(count))
+    other = torch.empty_like(order)
+    other[order] = order.roll(-1)
+    return other
+
+
+def moved(before: Tensor, after: Tensor) -> Tensor:
+    """(B,) float64: ‖after - before‖, which does not overflow where features explode."""
+    length: Tensor = torch.linalg.vector_norm(
+        (after - before).flatten(1), dim=1, dtype=torch.float64
+    )
+    return length
 
 
 @dataclass(frozen=True)
@@ -168,7 +216,7 @@ def recover(
     if not 0 <= after < steps:
         raise UsageError(
             f"{what} after iteration {after} leaves nothing to see of "
-            f"{names.counted(steps, 'iteration')}; "
+            f"{counted(steps, 'iteration')}; "
             f"intervene earlier, or think for at least {after + 1}"
         )
     tallies, before, fast = [], 0, fused(net)
@@ -208,3 +256,49 @@ def _share(value: float) -> str:
 
 def _figure(value: float) -> str:
     return "–" if value != value else f"{value:.1f}"
+
+
+@dataclass(frozen=True)
+class Flips(Recovery):
+    """What became of every flipped string, and how that depends on where it was flipped."""
+
+    length: int = 1
+    """L"""
+
+    @property
+    def mean_by_index(self) -> Tensor:
+        """(L,) float64: mean iterations to solution of those recovered; NaN where none is."""
+        since = self.since.view(-1, self.length).double()
+        return torch.where(since > 0, since, torch.nan).nanmean(dim=0)
+
+    @property
+    def recovered_by_index(self) -> Tensor:
+        """(L,) float64: the share recovered."""
+        return (self.since.view(-1, self.length) > 0).double().mean(dim=0)
+
+    def figures(self) -> dict[str, Any]:
+        """Everything, as JSON holds it."""
+        return {
+            **super().figures(),
+            "by index": {
+                "mean iterations to solution": self.mean_by_index.tolist(),
+                "recovered": self.recovered_by_index.tolist(),
+            },
+        }
+
+    def plots(self) -> list[tuple[Plot, Trace]]:
+        """Recovery time against index, then accuracy by iteration."""
+        plot = Plot(
+            f"{self.what} recovery time",
+            x_label="index of the flipped bit",
+            y_label="mean iterations to solution",
+            regime_axis="",
+        )
+        trace = Trace(list(range(self.length)), self.mean_by_index.tolist())
+        return [(plot, trace), *super().plots()]
+
+
+def by_index(recovery: Recovery, *, length: int) -> Flips:
+    """The same recovery, looked at by index."""
+    known = {field.name: getattr(recovery, field.name) for field in fields(Recovery)}
+    return Flips(**known, length=length)

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iterant import names
-from iterant.analysis.misses import NearMisses
+from iterant.analysis.errors_by_kind import NearMisses
 from iterant.analysis.recovery import Recovery
-from iterant.analysis.studies import STUDIES, Finding
-from iterant.analysis.subjects import Subject, shared_regime
-from iterant.draw.lines import Line, Plot, lines_figure, png
-from iterant.draw.page import Picture, Section, fragment, write_page
-from iterant.draw.pictures import save_png
+from iterant.analysis.studies import STUDIES, Finding, Subject, shared_regime
+from iterant.draw.figure import save_png
+from iterant.draw.html import Picture, Section, fragment, write_page
+from iterant.draw.plots import Line, Plot, lines_figure, png
 from iterant.errors import UsageError
-from iterant.runs import write_atomic, write_result
-from iterant.runs.files import PathLike, make_folder
+from iterant.formatting import counted
+from iterant.io import write_atomic, write_result
+from iterant.io.files import PathLike, make_folder
 from iterant.tasks.protocol import Size
 
 
@@ -68,7 +67,7 @@ class Report:
         """What was studied, in one line."""
         studied = ", ".join(self.studies)
         who = ", ".join(subject.label for subject in self.subjects)
-        many = names.counted(self.count, "problem")
+        many = counted(self.count, "problem")
         return f"Report({studied} of {who}: {many} of {self.task}, size {self.size})"
 
     def __str__(self) -> str:
@@ -196,7 +195,7 @@ class Report:
         for section in sections:
             for picture in section.pictures:
                 write_atomic(target / f"{picture.name}.png", picture.png)
-        many = names.counted(self.count, "problem")
+        many = counted(self.count, "problem")
         notes = [f"{self.task}, size {self.size}, {many}, seed {self.seed}"]
         return write_page(target / "index.html", "iterant analyze", sections, notes=notes)
 

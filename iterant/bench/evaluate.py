@@ -21,18 +21,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant import names
-from iterant.bench.contest import Contest, Spread, contest
+from iterant import registry
+from iterant.bench.compare import Contest, Spread, contest
 from iterant.bench.memory import growth, say_growth
 from iterant.bench.plain import iterated
 from iterant.errors import UsageError
 from iterant.evaluation import Curve, budget_of, judge
 from iterant.halting import Rule, StableAnswer
 from iterant.nets import DeepThinking, FeedForward, PaperNet, build, parameter_count
-from iterant.nets.catalogue import variant_config
-from iterant.solving.fitting import check_fits
+from iterant.nets.factory import variant_config
+from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.devices import device_of
+from iterant.training.device import device_of
 from iterant.zoo import load
 
 _SIDES = ("ours", "plain")
@@ -71,7 +71,7 @@ class Subject:
 
     def made(self, device: torch.device, task: Task | None = None) -> Contestants:
         """Network and problems on a device."""
-        made = names.task(self.task) if task is None else task
+        made = registry.task(self.task) if task is None else task
         size = tuple(self.size) if isinstance(self.size, list) else self.size
         net: Any
         if self.run is not None:
@@ -135,12 +135,12 @@ def bench_evaluate(
 ) -> dict[str, Any]:
     """Measure both ways; without ``run`` the network is untrained, and nothing can halt it well.
 
-    The figures are what JSON can hold: see `iterant.runs.write_result`.
+    The figures are what JSON can hold: see `iterant.io.write_result`.
     """
     if width is not None and width < 1:
         raise UsageError(f"width must be at least 1, got {width}")
     where = device_of(device)
-    made = names.task(task) if isinstance(task, str) else task
+    made = registry.task(task) if isinstance(task, str) else task
     word = task if isinstance(task, str) else made.spec.name
     subject = Subject(word, made.check_size(size), count, steps, seed,
                       None if run is None else os.fspath(run), net, width)  # fmt: skip

@@ -22,12 +22,11 @@ from typing import Any
 
 import torch
 
-from iterant.bench.even import Even
-from iterant.bench.plain import PlainStep
+from iterant.bench.plain import Even, PlainStep
 from iterant.errors import UsageError
 from iterant.nets import build
-from iterant.training.learner import Learner
 from iterant.training.recipe import Recipe
+from iterant.training.trainer import Learner
 
 _SOURCE = Path(__file__).resolve().parents[2]
 

@@ -10,11 +10,14 @@ before the stretch are run with gradients, which are then dropped; the full unro
 update, even where α = 1 gives it no weight. Everything is float32, kernel by kernel.
 
 A test shows that losses and gradients of the two steps are equal.
+
+Draws that stand for all others: a few updates, as long on average as very many.
 """
 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,10 +26,32 @@ from torch.nn import functional
 
 from iterant.errors import UsageError
 from iterant.nets import DeepThinking, FeedForward, Net, PaperNet
-from iterant.training.moments import Moment
+from iterant.training.build import objective_of, optimizer_of
 from iterant.training.objectives import Progressive
-from iterant.training.parts import objective_of, optimizer_of
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment
+
+_GOLDEN = 0.618033988749895
+"""Its multiples, without their whole parts, fill the line evenly however many there are."""
+
+
+@dataclass(frozen=True)
+class Even(Moment):
+    """An update of the progressive loss; ``of`` such updates cover all draws evenly.
+
+    A few updates drawn at random may by chance be long or short; these few stand for all.
+    """
+
+    of: int
+
+    def whole(self, low: int, high: int, what: str) -> int:
+        """A whole number from ``low`` to ``high``, both included."""
+        shares = {
+            "prefix": (self.update + 0.5) / self.of,
+            "stretch": (self.update * _GOLDEN + 0.5) % 1.0,
+        }
+        return low + int(shares[what] * (high - low + 1))
+
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 

@@ -22,17 +22,16 @@ from typing import Any
 
 import torch
 
-from iterant import names
+from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.nets import parameter_count
-from iterant.training.crew import Crew, Joined
-from iterant.training.keeping import Keeping
-from iterant.training.learner import Learner
-from iterant.training.loop import Loop
-from iterant.training.parts import network_of
-from iterant.training.problems import Problems
-from iterant.training.progress import Silent
-from iterant.training.stopping import Clock, Signals
+from iterant.training.build import network_of
+from iterant.training.data import Problems
+from iterant.training.distributed import Crew, Joined
+from iterant.training.interrupts import Clock, Signals
+from iterant.training.logging import Silent
+from iterant.training.loop import Keeping, Loop
+from iterant.training.trainer import Learner
 
 _CPU = torch.device("cpu")
 _MARK = "bench-scale "
@@ -111,8 +110,8 @@ def measure(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
     torch.set_num_threads(1)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     crew: Crew = Timed(_CPU) if several else Crew()
-    made = names.task(task)
-    chosen = names.recipe(recipe, made.spec.name).changed(**changes)
+    made = registry.task(task)
+    chosen = registry.recipe(recipe, made.spec.name).changed(**changes)
     # Just the problems that are needed, so that an epoch's end does not fall among the updates.
     count = chosen.batch * (updates + 10)
     chosen = dataclasses.replace(chosen, count=count, validation=0.0, epochs=1)

@@ -16,15 +16,15 @@ from typing import Any
 
 import torch
 
-from iterant import names
-from iterant.bench.contest import Spread, contest
+from iterant import registry
+from iterant.bench.compare import Spread, contest
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import Answer, solutions, solve
-from iterant.solving.solutions import budget_for
+from iterant.solving.problems import budget_for
+from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Task
-from iterant.tasks.reading import Problem
-from iterant.training.devices import device_of
+from iterant.training.device import device_of
 from iterant.zoo import load
 
 
@@ -51,10 +51,10 @@ def bench_solve(
     """Measure all three ways on ``count`` problems; ``run``: weights, the shipped ones for None.
 
     The dense network takes one round, since it is far slower. The figures are what JSON can hold:
-    see `iterant.runs.write_result`.
+    see `iterant.io.write_result`.
     """
     where = device_of(device)
-    made = names.task(task) if isinstance(task, str) else task
+    made = registry.task(task) if isinstance(task, str) else task
     net: Any = load(made.spec.name if run is None else run, where)
     size = made.spec.train_size if size is None else made.check_size(size)
     batch = made.sample(count, size=size, seed=seed)

@@ -5,7 +5,7 @@
     >>> write_result(result_name(figures), figures)
 
 Both sides start from the same weights, see the same problems and take the same draws of n and k,
-which cover evenly what a recipe may draw. Ours is `iterant.training.learner.Learner` as a run has
+which cover evenly what a recipe may draw. Ours is `iterant.training.trainer.Learner` as a run has
 it: on a GPU with captured graphs, in bfloat16 unless told otherwise.
 """
 
@@ -18,18 +18,17 @@ from typing import Any
 
 import torch
 
-from iterant import names
-from iterant.bench.contest import Contest, Spread, contest
-from iterant.bench.even import Even
+from iterant import registry
+from iterant.bench.compare import Contest, Spread, contest
 from iterant.bench.memory import Request, peak_on_cpu
-from iterant.bench.plain import PlainStep, progressive_of
+from iterant.bench.plain import Even, PlainStep, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import build, parameter_count
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.devices import device_of
-from iterant.training.learner import Learner
-from iterant.training.parts import network_of, rate_factor
+from iterant.training.build import network_of, rate_factor
+from iterant.training.device import device_of
 from iterant.training.recipe import Recipe
+from iterant.training.trainer import Learner
 
 _PRECISIONS = {"cuda": "bf16"}
 """What a device computes in unless told otherwise; elsewhere, what the recipe says."""
@@ -55,16 +54,16 @@ def bench_train(
 ) -> dict[str, Any]:
     """Measure both steps; what is None is the recipe's. A round is ``steps`` updates each way.
 
-    The figures are what JSON can hold: see `iterant.runs.write_result`.
+    The figures are what JSON can hold: see `iterant.io.write_result`.
     """
     if min(steps, rounds) < 1:
         raise UsageError(
             f"a measurement needs at least 1 round of at least 1 step, got {rounds} of {steps}"
         )
     where = device_of(device)
-    made = names.task(task) if isinstance(task, str) else task
+    made = registry.task(task) if isinstance(task, str) else task
     base = (
-        names.recipe(recipe, made.spec.name, net)
+        registry.recipe(recipe, made.spec.name, net)
         if isinstance(recipe, str)
         else recipe.changed(**({"net": net} if net else {}))
     )

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant import names
-from iterant.cli.devices import DeviceName
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath, task_of
+from iterant.cli.options import DataPath, DeviceName, console, task_of
 from iterant.errors import UsageError
+from iterant.formatting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +70,7 @@ def analyze(
     from rich.progress import Progress
 
     from iterant.analysis import analyze as analyze_runs
-    from iterant.runs.places import check_folder
+    from iterant.io.files import check_folder
 
     if not runs:
         raise UsageError(
@@ -103,9 +101,7 @@ def analyze(
     page = report.save(out)
     if save_failures is not None:
         drawn = report.save_failures(save_failures)
-        screen.print(
-            f"{names.counted(len(drawn), 'failure')} drawn in {save_failures}", soft_wrap=True
-        )
+        screen.print(f"{counted(len(drawn), 'failure')} drawn in {save_failures}", soft_wrap=True)
     screen.print(f"written to {page}", soft_wrap=True)
 
 

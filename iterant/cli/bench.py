@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant import names
-from iterant.cli.devices import DeviceName
-from iterant.cli.screen import console
-from iterant.cli.tasks import TaskName, task_of
-from iterant.cli.whole_numbers import parameters
+from iterant.cli.options import DeviceName, TaskName, console, parameters, task_of
+from iterant.formatting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,8 +48,8 @@ def train(
     from rich.progress import Progress
 
     from iterant.bench import bench_train, result_name
-    from iterant.runs import write_result
-    from iterant.runs.places import check_folder
+    from iterant.io import write_result
+    from iterant.io.files import check_folder
 
     check_folder(out)
     screen = console()
@@ -101,8 +98,8 @@ def evaluate(
     from rich.progress import Progress
 
     from iterant.bench import bench_evaluate, evaluation_name
-    from iterant.runs import write_result
-    from iterant.runs.places import check_folder
+    from iterant.io import write_result
+    from iterant.io.files import check_folder
 
     check_folder(out)
     screen, made = console(), task_of(task)
@@ -143,8 +140,8 @@ def solve(
     from rich.table import Table
 
     from iterant.bench import bench_solve, solving_name
-    from iterant.runs import write_result
-    from iterant.runs.places import check_folder
+    from iterant.io import write_result
+    from iterant.io.files import check_folder
 
     check_folder(out)
     screen, made = console(), task_of(task)
@@ -186,8 +183,8 @@ def scale(
     from rich.table import Table
 
     from iterant.bench.scale import bench_scale
-    from iterant.runs import write_result
-    from iterant.runs.places import check_folder
+    from iterant.io import write_result
+    from iterant.io.files import check_folder
 
     check_folder(out)
     task_of(task)
@@ -212,7 +209,7 @@ def _show_evaluation(figures: dict[str, Any], screen: Console) -> None:
     shape = " × ".join(map(str, figures["inputs"]))
     screen.print(
         f"{figures['task']}, {figures['net']} with {figures['parameters']:,} parameters, inputs "
-        f"{shape}, {names.counted(figures['iterations'], 'iteration')}, on {figures['device']}",
+        f"{shape}, {counted(figures['iterations'], 'iteration')}, on {figures['device']}",
         soft_wrap=True,
     )
     table = Table("", "iterations per second", "time to the curve", "peak memory", box=None)

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from iterant import names
-from iterant.cli.screen import console
+from iterant.cli.options import console
+from iterant.formatting import counted
 
 data = App(name="data", help="Prepare data that is not made from a seed.")
 
@@ -32,7 +32,7 @@ def chess(
         TimeRemainingColumn,
     )
 
-    from iterant.tasks.lichess import pack_csv
+    from iterant.tasks.chess.lichess import pack_csv
 
     screen = console()
     columns = (
@@ -48,8 +48,8 @@ def chess(
             file, out, lambda rows, share: bar.update(reading, completed=share, rows=rows)
         )
     screen.print(
-        f"{names.counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
-        f"{names.counted(report.rows, 'row')} read, {report.broken:,} broken, "
+        f"{counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
+        f"{counted(report.rows, 'row')} read, {report.broken:,} broken, "
         f"{report.repeated:,} repeated",
         soft_wrap=True,
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.screen import console
+from iterant.cli.options import console
 
 if TYPE_CHECKING:
     from iterant.web import Page
@@ -68,7 +68,7 @@ def demo(
 
 def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | None) -> Page:
     """The page to show: built now where that was asked for, else the one that is there."""
-    from iterant.runs.places import check_new_folder
+    from iterant.io.files import check_new_folder
     from iterant.web import build_page, find_page
     from iterant.web.page import cached_page, open_page
 

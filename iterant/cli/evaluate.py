@@ -3,32 +3,117 @@
 iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --save curves.png
 iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json mazes.json
 iterant evaluate runs/m0 --size 59 --trade
+
+Tables of evaluations: a row a network and size, or a row a halting rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from rich.table import Table
 
-from iterant import names
-from iterant.cli.devices import DeviceName
-from iterant.cli.rules import rule_of
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath, Sizes
+from iterant import registry
+from iterant.cli.options import DataPath, DeviceName, Sizes, console, duration, rule_of, share
 from iterant.errors import UsageError
+from iterant.formatting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from iterant.analysis.subjects import Subject
-    from iterant.evaluation.judging import Progress as Told
+    from iterant.analysis.studies import Subject
+    from iterant.evaluation import Bargain, Curve
+    from iterant.evaluation.evaluator import Progress as Told
     from iterant.tasks.protocol import Size
 
     Work = list[tuple[Subject, Size]]
+
+
+_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def titles(work: Work) -> list[str]:
+    """What each piece of work is called: its size, and its run where there are several."""
+    labels = [subject.label for subject, _ in work]
+    many = len({id(subject) for subject, _ in work}) > 1
+    named: list[str] = []
+    for place, (subject, size) in enumerate(work):
+        text = f"size {_size(size)}"
+        title = f"{subject.label}, {text}" if many else text
+        # Runs of one name in different folders are told apart by number.
+        again = named.count(title) and labels[:place].count(subject.label)
+        named.append(f"{title} ({again + 1})" if again else title)
+    return named
+
+
+def curve_table(work: Work, curves: Sequence[Curve]) -> Table:
+    """Peak, where, end, what was lost, interval, mean iterations, operations, time."""
+    table = Table(box=None)
+    for name in ("", "peak", "at iteration", "end", "after", "lost", "95 % at the end",
+                 "mean iterations", "operations a problem", "time"):  # fmt: skip
+        table.add_column(name, justify="right" if name else "left")
+    for title, curve in zip(titles(work), curves, strict=True):
+        step, height = curve.peak
+        low, high = curve.interval_at(curve.steps[-1])
+        table.add_row(
+            title,
+            share(height),
+            str(step),
+            share(curve.end),
+            str(curve.steps[-1]),
+            f"{100 * curve.lost:.1f}",
+            f"{100 * low:.1f} – {100 * high:.1f}",
+            f"{float(curve.iterations[-1]):.1f}",
+            "" if curve.work is None else quantity(float(curve.work[-1])),
+            "" if curve.seconds is None else duration(float(curve.seconds[-1])),
+        )
+    return table
+
+
+def trade_table(bargains: Sequence[Bargain]) -> Table:
+    """Accuracy against cost, a row a rule."""
+    table = Table(box=None)
+    for name in ("rule", "accuracy", "mean iterations", "operations a problem", "stopped by it"):
+        table.add_column(name, justify="left" if name == "rule" else "right")
+    for one in bargains:
+        table.add_row(
+            str(one.rule),
+            share(one.accuracy),
+            f"{one.iterations:.1f}",
+            quantity(one.work),
+            f"{one.stopped} of {one.count}",
+        )
+    return table
+
+
+def broken(work: Work, curves: Sequence[Curve]) -> Iterator[str]:
+    """A line for each evaluation in which features stopped being numbers, or memory ran short."""
+    for title, curve in zip(titles(work), curves, strict=True):
+        if curve.broken:
+            yield (
+                f"{title}: features of {curve.broken} of {counted(curve.count, 'problem')} "
+                "became NaN or infinite; these count as not solved"
+            )
+        if curve.shrunk is not None:
+            few = counted(curve.shrunk, "problem")
+            yield f"{title}: memory ran short; went on with {few} at a time"
+
+
+def quantity(value: float) -> str:
+    """A large number in three digits: ``3.93 M``."""
+    for unit, letter in _UNITS:
+        if value >= unit:
+            return f"{value / unit:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def _size(size: Size) -> str:
+    return f"{size[0]}:{size[1]}" if isinstance(size, tuple) else str(size)
+
 
 _WORDS = ("plain", "max-confidence", "stable", "rest")
 
@@ -82,7 +167,7 @@ def evaluate(
     ] = None,
     device: DeviceName = "auto",
     precision: Annotated[
-        str, Parameter(help=f"to compute in: {', '.join(names.known('precision'))}")
+        str, Parameter(help=f"to compute in: {', '.join(registry.known('precision'))}")
     ] = "fp32",
     portion: Annotated[
         int | None, Parameter(help="problems at a time [default: as many as seem to fit]")
@@ -90,8 +175,8 @@ def evaluate(
     data: DataPath = None,
 ) -> None:
     """Measure accuracy after every iteration on fresh problems."""
-    from iterant.draw.pictures import check_png
-    from iterant.runs.results import check_result_place
+    from iterant.draw.figure import check_png
+    from iterant.io.results import check_result_place
 
     chosen = rule_of(_WORDS, rule, patience, tolerance)
     picture = None if save is None else check_png(save)
@@ -113,7 +198,7 @@ def evaluate(
             _check(work, {**how, "rule": chosen}, figures, screen)
     _say_where_from(work, figures, screen)
     if result is not None:
-        from iterant.runs import write_result
+        from iterant.io import write_result
 
         told = {"rule": "all" if trade else str(chosen or "plain"), "precision": precision, **how}
         path = write_result(
@@ -124,7 +209,7 @@ def evaluate(
 
 def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) -> None:
     """Name the sets that problems were taken from: two sets may have the same sizes."""
-    from iterant.tasks.edits import Collected
+    from iterant.tasks.protocol import Collected
 
     said: dict[str, None] = {}
     for (subject, _), figure in zip(work, figures, strict=True):
@@ -137,9 +222,9 @@ def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) 
 
 def _work(runs: tuple[str, ...], sizes: list[str] | None, *, precision: str, **how: Any) -> Work:
     """Every network with every size that it is asked for."""
-    from iterant.analysis.subjects import subject_of
+    from iterant.analysis.studies import subject_of
 
-    dtype, work = names.find("precision", precision), []
+    dtype, work = registry.find("precision", precision), []
     for run in runs:
         subject = subject_of(run, **how)
         net: Any = subject.net
@@ -177,7 +262,6 @@ def _curves(
     work: Work, how: dict[str, Any], picture: Path | None, screen: Console
 ) -> list[dict[str, Any]]:
     """Evaluate, print a row each, draw; the figures."""
-    from iterant.cli.evaluation_tables import broken, curve_table, titles
     from iterant.evaluation import evaluate as evaluated
 
     with _progress(screen, work) as movers:
@@ -189,8 +273,8 @@ def _curves(
     for line in broken(work, curves):
         screen.print(line, soft_wrap=True)
     if picture is not None:
-        from iterant.analysis.subjects import shared_regime
-        from iterant.draw.curves import save_curves
+        from iterant.analysis.studies import shared_regime
+        from iterant.draw.plots import save_curves
 
         save_curves(
             dict(zip(titles(work), curves, strict=True)),
@@ -207,7 +291,6 @@ def _curves(
 
 def _trade(work: Work, how: dict[str, Any], screen: Console) -> list[dict[str, Any]]:
     """Every rule in one run, a table each; the figures."""
-    from iterant.cli.evaluation_tables import titles, trade_table
     from iterant.evaluation import budget_of, trade
 
     figures = []
@@ -228,7 +311,6 @@ def _trade(work: Work, how: dict[str, Any], screen: Console) -> list[dict[str, A
 
 def _check(work: Work, how: dict[str, Any], figures: list[dict[str, Any]], screen: Console) -> None:
     """Think once more without letting problems leave, and say what differs."""
-    from iterant.cli.evaluation_tables import titles
     from iterant.evaluation import budget_of, compaction
     from iterant.halting import Fixed
 
@@ -240,8 +322,8 @@ def _check(work: Work, how: dict[str, Any], figures: list[dict[str, Any]], scree
         )  # fmt: skip
         figure["compaction"] = {"answers that differ": found.answers, "stops": found.stops}
         screen.print(
-            f"{title}: {found.answers} of {names.counted(found.count, 'answer')} and "
-            f"{names.counted(found.stops, 'stop')} differ from the run in which no problem leaves "
+            f"{title}: {found.answers} of {counted(found.count, 'answer')} and "
+            f"{counted(found.stops, 'stop')} differ from the run in which no problem leaves "
             "the batch",
             soft_wrap=True,
         )

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from iterant.cli.screen import console
+from iterant.cli.options import console
 
 
 def export(

@@ -9,8 +9,8 @@ import os
 import platform
 from importlib import metadata
 
-from iterant import names
-from iterant.cli.screen import console
+from iterant.cli.options import console
+from iterant.formatting import counted
 
 PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts")
 OPTIONAL = ("chess", "zstandard", "tensorboard")
@@ -20,7 +20,7 @@ def info() -> None:
     """Show versions, devices, and the networks with their parameter counts."""
     from rich.table import Table
 
-    from iterant.nets.catalogue import catalogue
+    from iterant.nets.factory import catalogue
     from iterant.zoo import card, shipped
 
     screen = console()
@@ -46,7 +46,7 @@ def info() -> None:
 
 def versions() -> list[tuple[str, str]]:
     """iterant, Python and every package that iterant uses."""
-    from iterant.runs import code_version
+    from iterant.io import code_version
 
     commit, changed = code_version()
     source = f" (commit {commit[:12]}{', changed' if changed else ''})" if commit else ""
@@ -66,8 +66,8 @@ def devices() -> list[tuple[str, str]]:
     """What torch can compute on here."""
     import torch
 
-    cores = names.counted(os.cpu_count() or 1, "core")
-    threads = names.counted(torch.get_num_threads(), "thread")
+    cores = counted(os.cpu_count() or 1, "core")
+    threads = counted(torch.get_num_threads(), "thread")
     rows = [("cpu", f"{cores}, {threads}")]
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)

@@ -19,8 +19,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from iterant.cli.figures import bar, duration, share, sparkline, watched
-from iterant.training.progress import Report, Reporter
+from iterant.cli.options import bar, duration, share, sparkline, watched
+from iterant.training.logging import Report, Reporter
 
 PAUSE = 5.0
 """Seconds between two plain lines."""

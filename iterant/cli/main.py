@@ -18,18 +18,18 @@ from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.data import data
 from iterant.cli.demo import demo
+from iterant.cli.errors import exit_code
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import export
-from iterant.cli.failures import exit_code
-from iterant.cli.importing import import_
+from iterant.cli.import_ import import_
 from iterant.cli.info import info
+from iterant.cli.options import parameters
 from iterant.cli.reproduce import reproduce
 from iterant.cli.runs import runs
 from iterant.cli.sample import sample
 from iterant.cli.solve import solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
-from iterant.cli.whole_numbers import parameters
 
 app = App(
     name="iterant",
@@ -76,7 +76,7 @@ _COMMANDS: tuple[tuple[Group, Callable[..., None] | App, str, str], ...] = (
 
 def _usage(name: str, words: str) -> str:
     """How a command is called, and examples: those at the top of its module."""
-    module = sys.modules[f"iterant.cli.{'importing' if name == 'import' else name}"]
+    module = sys.modules[f"iterant.cli.{'import_' if name == 'import' else name}"]
     lines = (module.__doc__ or "").splitlines()
     examples = [f"  {line}" for line in lines if f"iterant {name}" in line and "``" not in line]
     shown = ["", *examples] if examples else []

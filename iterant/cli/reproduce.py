@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.devices import DeviceName
-from iterant.cli.grouped import show_grouped
-from iterant.cli.reproduce_list import show_list, who_and_what
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath
+from iterant.cli.options import DataPath, DeviceName, console
+from iterant.cli.reproduce_report import show_grouped, show_list, who_and_what
 from iterant.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from iterant.experiments.catalogue import Experiment
     from iterant.experiments.counts import Counts
-    from iterant.experiments.layout import Experiment
     from iterant.experiments.records import Records
     from iterant.experiments.timed import Timed
 
@@ -71,9 +68,9 @@ def reproduce(
     """Make a table or figure of the paper, ours beside theirs."""
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.counts import Counts, read_counts
-    from iterant.experiments.drawing import save_by_time, save_figure
+    from iterant.experiments.figures import save_by_time, save_figure
     from iterant.experiments.timed import read_timed
-    from iterant.runs.places import check_place
+    from iterant.io.files import check_place
 
     screen = console()
     words = ((name or "''", name is not None), ("--list", list_), ("--all", all_))
@@ -105,7 +102,7 @@ def reproduce(
         return
     chosen, small = experiment(name), False
     if training:
-        from iterant.cli.filling import cut_off, fill
+        from iterant.cli.reproduce_report import cut_off, fill
 
         small = fill(chosen, results, seeds, budget, device, None if data is None else str(data),
                      screen)  # fmt: skip
@@ -160,11 +157,10 @@ def _passed_over(found: Records, folder: Path) -> Iterator[str]:
 def _all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.counts import read_counts
-    from iterant.experiments.drawing import save_by_time, save_figure
-    from iterant.experiments.reference import Reference
+    from iterant.experiments.figures import Reference, save_by_time, save_figure
     from iterant.experiments.report import results_page
     from iterant.experiments.timed import read_timed
-    from iterant.runs import write_atomic
+    from iterant.io import write_atomic
 
     figures, timed = results / "figures", read_timed(results)
     if write is not None:  # before the pictures: what cannot be written leaves them as they are
@@ -193,7 +189,7 @@ def _show(
 ) -> None:
     from rich.table import Table
 
-    from iterant.experiments.rows import HEAD, rows_of
+    from iterant.experiments.tables import HEAD, rows_of
     from iterant.experiments.timed import HEAD as TIMED_HEAD
     from iterant.experiments.timed import remarks, timed_rows
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from iterant.cli.screen import console
+from iterant.cli.options import console
 
 
 def runs(
@@ -21,7 +21,7 @@ def runs(
     """List training runs with their state and best figures."""
     from rich.table import Table
 
-    from iterant.runs import list_runs
+    from iterant.io import list_runs
 
     screen = console()
     found = list_runs(folder)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath, Sizes, TaskName, task_of
+from iterant.cli.options import DataPath, Sizes, TaskName, console, task_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +35,7 @@ def sample(
     """Make problems of a task and show them."""
     target = None
     if save is not None:
-        from iterant.draw.pictures import check_picture
+        from iterant.draw.figure import check_picture
 
         target = check_picture(save)
     made = task_of(task, data)
@@ -80,8 +79,8 @@ def _print(shown: list[Description], screen: Console) -> None:
 
 
 def _save(shown: list[Description], target: Path) -> None:
-    from iterant.cli.failures import say
-    from iterant.draw.pictures import save_picture
+    from iterant.cli.errors import say
+    from iterant.draw.figure import save_picture
 
     if len(shown) > _MANY:
         say(f"iterant: the picture holds the first {_MANY} of {len(shown)} problems")

@@ -19,16 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from iterant.cli.devices import DeviceName
-from iterant.cli.rules import rule_of
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath, TaskName, task_of
+from iterant.cli.options import DataPath, DeviceName, TaskName, console, rule_of, task_of
 from iterant.errors import TaskError, UsageError
 
 if TYPE_CHECKING:
     from iterant.nets.protocol import Net
+    from iterant.tasks.inputs import Gathered
     from iterant.tasks.protocol import Task
-    from iterant.tasks.reading import Gathered
 
 _WORDS = ("rest", "stable", "plain", "max-confidence")
 
@@ -97,8 +94,7 @@ def solve(
     data: DataPath = None,
 ) -> None:
     """Let a network think about problems and say what it found."""
-    from iterant.cli.solve_report import Report, check_target
-    from iterant.cli.solve_view import counting, watching
+    from iterant.cli.solve_report import Report, check_target, counting, watching
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
@@ -131,7 +127,7 @@ def solve(
     if target is not None:
         report.save(target, net=net or made.spec.name, rule=str(rule or "rest"))
     if found.refused:
-        from iterant.cli.failures import one_line, say
+        from iterant.cli.errors import one_line, say
 
         for name, error in found.refused:
             say(f"iterant: left out {name}: {one_line(str(error))}")
@@ -162,7 +158,7 @@ def _options() -> list[str]:
 
 def _found(task: Task, words: tuple[str, ...], asked: dict[str, Any], *, pgn: bool) -> Gathered:
     """The problems that are given, or some of the task's own making."""
-    from iterant.tasks.reading import GAMES, Gathered, gather, generated
+    from iterant.tasks.inputs import GAMES, Gathered, gather, generated
 
     # A lone - is a problem's place, so words that begin with one come this far.
     if strange := [word for word in words if word.startswith("-") and word != "-"]:

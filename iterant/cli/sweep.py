@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant.cli.devices import DeviceName
-from iterant.cli.screen import console
-from iterant.cli.whole_numbers import parameters
+from iterant.cli.options import DeviceName, console, parameters
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
-    from iterant.sweeps import Survey
+    from iterant.runner import Survey
 
 sweep = App(
     name="sweep",
@@ -68,8 +66,8 @@ def start(
     results: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
 ) -> None:
     """Begin a sweep, go on with it, try its failed runs again, or extend it."""
-    from iterant.sweeps import Cluster, Means
-    from iterant.sweeps import sweep as swept
+    from iterant.runner import Cluster, Means
+    from iterant.runner import sweep as swept
 
     cluster: dict[str, Any] = {"partition": partition, "gpus_per_node": gpus_per_node,
                "cpus_per_task": cpus_per_task, "memory_gb": memory}  # fmt: skip
@@ -98,7 +96,7 @@ def start(
 
 def _say_end(seen: Survey) -> None:
     """How it stands; failed runs are a failure of the command."""
-    from iterant.sweeps.start import summary
+    from iterant.runner.sweeps import summary
 
     console().print(summary(seen), soft_wrap=True, highlight=False)
     if failed := seen.of("failed"):
@@ -118,9 +116,9 @@ def status(
     json: Annotated[bool, Flag, Parameter(help="print it as JSON")] = False,
 ) -> None:
     """Say what is done, running, failed (with the last line of the error) and left."""
-    from iterant.sweeps import SweepFolder, survey
-    from iterant.sweeps.slurm import queued
-    from iterant.sweeps.start import duration, summary
+    from iterant.runner import SweepFolder, survey
+    from iterant.runner.slurm import queued
+    from iterant.runner.sweeps import duration, summary
 
     found, screen = SweepFolder.open(folder), console()
     try:
@@ -148,7 +146,7 @@ def status(
 @sweep.command
 def stop(folder: Annotated[Path, Parameter(help="the sweep's folder, runs/NAME")], /) -> None:
     """Stop a sweep: running ones save first; the same command as before goes on with it."""
-    from iterant.sweeps import stop as stopped
+    from iterant.runner import stop as stopped
 
     console().print(stopped(folder), soft_wrap=True, highlight=False)
 
@@ -166,7 +164,7 @@ def one(
 ) -> None:
     """Carry out one run of a sweep: what its processes do; also by hand, also under torchrun."""
     from iterant.cli.live import display
-    from iterant.sweeps.work import STOPPED, carry_out
+    from iterant.runner.worker import STOPPED, carry_out
 
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")

@@ -4,29 +4,115 @@ iterant train mazes --recipe paper --out runs/m0
 iterant train --resume runs/m0 --time-limit 9m
 iterant train prefix-sums --recipe quick --seeds 0-7 --width 64
 iterant train chess --recipe paper --show
+
+``iterant train … --show``: a recipe with every open question answered, to read or as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from iterant import names
-from iterant.cli.devices import DeviceName
-from iterant.cli.recipe_flags import with_recipe_flags
-from iterant.cli.screen import console
-from iterant.cli.tasks import DataPath, task_of
+from iterant import registry
+from iterant.cli.options import (
+    DataPath,
+    DeviceName,
+    console,
+    recipe_fields,
+    task_of,
+    with_recipe_flags,
+)
 from iterant.errors import TrainingStopped, UsageError
+from iterant.formatting import counted
 from iterant.training.recipe import Recipe, recipe_from_file
 from iterant.training.recipes import RECIPES
 
 if TYPE_CHECKING:
-    from iterant.runs import RunFolder
+    from iterant.io import RunFolder
     from iterant.tasks.protocol import Task
-    from iterant.training.progress import Reporter
+    from iterant.training.build import Plan
+    from iterant.training.logging import Reporter
+
+
+def show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:
+    """Print the recipe, what differs from the one in the book, and what it comes to."""
+    from iterant.training.build import plan
+
+    found = plan(task, recipe)
+    if as_json:
+        whole = {"task": task.spec.name, "recipe": recipe.described(), **asdict(found)}
+        print_plain(json.dumps(whole, indent=2, ensure_ascii=False))
+        return
+    _print_table(task, recipe, base, found)
+
+
+def print_plain(text: str) -> None:
+    """Text as it is, however wide."""
+    console().print(text, soft_wrap=True)
+
+
+def _print_table(task: Task, recipe: Recipe, base: Recipe, found: Plan) -> None:
+    from rich.table import Table
+
+    from iterant.training.build import plan
+
+    screen = console()
+    screen.print(f"{task.spec.title}: recipe {recipe.name}", style="bold")
+    answers, before, section = _answers(found), _answers(plan(task, base)), ""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column(style="dim", overflow="fold")
+    for field in recipe_fields():
+        if field.name in ("name", "notes"):
+            continue
+        if field.section != section:
+            section = field.section
+            table.add_row()
+            table.add_row(section)
+        value, old = getattr(recipe, field.name), getattr(base, field.name)
+        text, was = (
+            _written(found.get(field.name) if given is None else given)
+            for given, found in ((value, answers), (old, before))
+        )
+        about = f"({base.name}: {was}) " if value != old else ""
+        table.add_row(f"  {field.name}", text, f"{about}{field.words}")
+    screen.print(table)
+    screen.print()
+    kind = found.network["kind"]
+    for line in (
+        f"network: {kind}, {found.parameters:,} parameters",
+        f"problems: {found.problems:,} trained on, {found.held_out:,} held out for validation",
+        f"updates: {found.updates_per_epoch:,} an epoch, {found.updates:,} in all",
+        *(f"note: {note}" for note in recipe.notes),
+    ):
+        screen.print(line, soft_wrap=not screen.is_terminal)
+
+
+def _answers(found: Plan) -> dict[str, Any]:
+    """What a field that is None comes to."""
+    config = found.network["config"]
+    return {
+        "width": config.get("width"),
+        "head": config.get("head"),
+        "size": found.size,
+        "count": found.problems + found.held_out,
+    }
+
+
+def _written(value: Any) -> str:
+    """A value as its flag takes it."""
+    if isinstance(value, tuple | list):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
 
 _DEFAULT = "quick"
 
@@ -35,7 +121,7 @@ _DEFAULT = "quick"
 def train(
     task: Annotated[
         str | None,
-        Parameter(help=f"{', '.join(names.known('task'))}, or module:Class of your own"),
+        Parameter(help=f"{', '.join(registry.known('task'))}, or module:Class of your own"),
     ] = None,
     /,
     *,
@@ -110,14 +196,12 @@ def train(
     else:
         if task is None:
             raise UsageError(
-                f"which task? give one of: {', '.join(names.known('task'))}; "
+                f"which task? give one of: {', '.join(registry.known('task'))}; "
                 "or a run to go on with: --resume DIR"
             )
         made = task_of(task, data)
         base, chosen = resolved(made, _DEFAULT if recipe is None else recipe, recipe_file, changes)
         if show:
-            from iterant.cli.show_recipe import show_recipe
-
             show_recipe(made, chosen, base, as_json=json)
             return
         place = out or free_folder(made, chosen, seed, many=seeds is not None)
@@ -143,9 +227,9 @@ def resolved(
         changes = {**changes, "size": task.parse_size(size)}
     net = changes.get("net")
     if net is None and file is not None:
-        net = recipe_from_file(file, names.recipe(word, task.spec.name)).net
+        net = recipe_from_file(file, registry.recipe(word, task.spec.name)).net
     # The book has other figures for other networks, so the network is known first.
-    base = names.recipe(word, task.spec.name, net)
+    base = registry.recipe(word, task.spec.name, net)
     filed = base if file is None else recipe_from_file(file, base)
     return base, filed.asked(**changes)
 
@@ -174,7 +258,7 @@ def _one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
         run = train_run(seed=seed, reporter=_tracked(shown.of(seed), tensorboard), **how)
     best = run.status.best.get("validation")
     if run.state == "finished":
-        from iterant.cli.figures import share
+        from iterant.cli.options import share
 
         said = "" if best is None else f"; best on validation: {share(best)}"
         screen.print(f"finished{said}, kept in {run.path}", soft_wrap=True)
@@ -187,8 +271,8 @@ def _one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
 def _several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
     """Train or resume several seeds; one that failed does not hide that others did not."""
     from iterant.cli.live import display
-    from iterant.training.devices import device_of
-    from iterant.training.seeds import parse_seeds, train_seeds
+    from iterant.training.device import device_of
+    from iterant.training.multi_seed import parse_seeds, train_seeds
 
     screen, seeds = console(), parse_seeds(text)
     if device_of(how["device"]).type == "cpu" and len(seeds) > 1:
@@ -199,7 +283,7 @@ def _several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
         )
     failed = [run for run in runs if run.state == "failed"]
     finished = sum(run.state == "finished" for run in runs)
-    base, many = how.get("resume") or how.get("out"), names.counted(len(seeds), "seed")
+    base, many = how.get("resume") or how.get("out"), counted(len(seeds), "seed")
     screen.print(f"{finished} of {many} finished: {base}-s…", soft_wrap=True)
     if finished + len(failed) < len(seeds):
         screen.print("go on with:")
@@ -218,6 +302,6 @@ def _tracked(reporter: Reporter, tensorboard: bool) -> Reporter:
     """The reporter itself, or one that writes TensorBoard events too."""
     if not tensorboard:
         return reporter
-    from iterant.training.events import Events
+    from iterant.training.logging import Events
 
     return Events(reporter)

@@ -9,9 +9,8 @@
 matplotlib is loaded by the first picture, not by this import.
 """
 
-from iterant.draw.caching import give_matplotlib_room
-from iterant.draw.pictures import picture, pixels, png, save_picture, save_png, show
-from iterant.draw.sheet import sheet
+from iterant.draw.figure import picture, pixels, png, save_picture, save_png, sheet, show
+from iterant.draw.font_cache import give_matplotlib_room
 from iterant.draw.terminal import terminal
 
 __all__ = ["picture", "pixels", "png", "save_picture", "save_png", "sheet", "show", "terminal"]

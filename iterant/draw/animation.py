@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.errors import RunError, UsageError
-from iterant.runs.files import PathLike, shown, write_atomic
-from iterant.runs.places import check_place
+from iterant.io.files import PathLike, check_place, shown, write_atomic
 
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""

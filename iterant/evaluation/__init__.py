@@ -14,25 +14,17 @@ trade.py     many halting rules in one run; what compaction changes
 
 from iterant.evaluation.cost import Operations, operations
 from iterant.evaluation.curve import Curve, wilson
-from iterant.evaluation.far import Far, judge_far
-from iterant.evaluation.judging import (
+from iterant.evaluation.evaluator import (
     budget_of,
     evaluate,
     is_finite,
     judge,
     like,
+    portions,
     relative_change,
 )
-from iterant.evaluation.lapses import Kept, Lapse, watch_answers
-from iterant.evaluation.portions import portions
-from iterant.evaluation.trade import (
-    RULES,
-    Bargain,
-    Compaction,
-    answers,
-    compaction,
-    trade,
-)
+from iterant.evaluation.long_run import Far, Kept, Lapse, judge_far, watch_answers
+from iterant.evaluation.tradeoff import RULES, Bargain, Compaction, answers, compaction, trade
 
 __all__ = [
     "RULES",

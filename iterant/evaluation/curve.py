@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant import names
+from iterant import registry
 from iterant.errors import UsageError
 from iterant.evaluation.cost import Operations
+from iterant.formatting import counted
 
 _Z = 1.959963984540054
 """Of a normal distribution, 95 % lies within so many standard deviations."""
@@ -92,8 +93,8 @@ class Curve:
         """The peak and the end, in one line."""
         best, height = self.peak
         return (
-            f"Curve({names.counted(self.count, 'problem')}: {height:.1%} solved after "
-            f"{names.counted(best, 'iteration')}, "
+            f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "
+            f"{counted(best, 'iteration')}, "
             f"{self.end:.1%} after {self.steps[-1]})"
         )
 
@@ -142,11 +143,11 @@ class Curve:
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
-        drawn: bytes = names.find("picture", "curve")(self)
+        drawn: bytes = registry.find("picture", "curve")(self)
         return drawn
 
     def described(self) -> dict[str, Any]:
-        """Everything, for `iterant.runs.write_result`; steps only where they are not 1, 2, 3 …"""
+        """Everything, for `iterant.io.write_result`; steps only where they are not 1, 2, 3 …"""
         step, height = self.peak
         made: dict[str, Any] = {
             "problems": self.count,

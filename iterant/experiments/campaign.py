@@ -6,12 +6,28 @@
 Several units share a GPU, each on a stream of its own, an update in turn. A unit ends when its
 recipe does, or earlier, when validation is perfect: the first of equals is tested, so that no
 later epoch could replace it. Whatever was recorded before is not done again.
+
+What is measured on a trained network: every test and study of its model, as plain numbers.
+
+Nothing of the size of a network is kept: curves, counts and a history, some ten thousand bytes.
+
+What ends the training of a unit before its recipe does: nothing left to gain, or a signal.
+
+A campaign in which every unit has a process of its own, so that none can harm another.
+
+What a GPU library keeps in a process, a NaN or a crash ends with the unit, and one that hangs is
+ended when its time is long over. Starting costs seconds a unit; a few processes side by side hide
+them. Only this process writes the records.
 """
 
 from __future__ import annotations
 
+import math
+import multiprocessing
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,23 +35,244 @@ from typing import Any
 
 import torch
 
-from iterant import names
+from iterant import registry
+from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject, analyze
+from iterant.analysis.recovery import Flips
 from iterant.errors import IterantError, TrainingStopped
-from iterant.experiments.ending import DECIDED, Deciding, Joined
-from iterant.experiments.measuring import Say, measure
-from iterant.experiments.models import MODELS, Model, Unit
-from iterant.experiments.records import keep_record
-from iterant.runs import RunFolder
-from iterant.runs.files import PathLike
-from iterant.tasks.protocol import Task
-from iterant.training.crew import Crew
-from iterant.training.keeping import Keeping
-from iterant.training.problems import Problems
+from iterant.evaluation import budget_of, judge
+from iterant.experiments.models import MODELS, Look, Model, Trial, Unit
+from iterant.experiments.records import keep, keep_record
+from iterant.halting import MostConfident
+from iterant.io import RunFolder, read_lines
+from iterant.io.files import PathLike, make_folder
+from iterant.nets.protocol import Net, depth_of
+from iterant.tasks.protocol import Batch, Task
+from iterant.training.data import Problems
+from iterant.training.distributed import Crew
+from iterant.training.interrupts import Clock, Signals, seconds
+from iterant.training.logging import Report, Silent
+from iterant.training.loop import Keeping
+from iterant.training.multi_seed import on_stream, own_stream
 from iterant.training.recipe import Recipe
-from iterant.training.seeds import on_stream, own_stream
-from iterant.training.start import Setting, begun, resumed, use_device
-from iterant.training.stopping import Clock, Signals, seconds
+from iterant.training.run import Setting, begun, resumed, use_device
 from iterant.zoo.loading import load
+
+SEED = 7
+"""Of every test set; training draws from another."""
+
+SEEN = 10_000
+"""Training problems that the training accuracy is measured on, at most."""
+
+LOOK_COUNT, LOOK_STEPS = 100, 300
+"""Problems and iterations of a study."""
+
+Say = Callable[[str], None]
+
+
+@torch.no_grad()
+def measure(
+    model: Model,
+    run: RunFolder,
+    net: Net,
+    task: Task,
+    *,
+    seed: int,
+    problems: Problems | None = None,
+    share: float = 1.0,
+    say: Say = lambda text: None,
+) -> dict[str, Any]:
+    """Every figure of one unit, from its run and its tested weights.
+
+    ``share``: of the problems of every test, study and accuracy, for small machines.
+    """
+    recipe = Recipe().changed(**run.config["recipe"])
+    figures: dict[str, Any] = {
+        "training": training(run, net, task, recipe, problems, share),
+        "tests": {},
+        "studies": {},
+    }
+    for test in model.tests:
+        begun = time.monotonic()
+        figures["tests"][test.name] = by_iteration(
+            net, task, test.thinned(share), confident=model.confident
+        )
+        say(f"{model.key} {test.name}: {time.monotonic() - begun:.1f} s")
+    subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
+    for look in model.looks:
+        if not look.covers(seed):
+            continue
+        begun = time.monotonic()
+        try:
+            figures["studies"][look.name] = looked(subject, look, model, share)
+        except (IterantError, RuntimeError) as failure:  # what was trained and tested is kept
+            figures["studies"][look.name] = {"skipped": f"it failed: {failure}"}
+            say(f"{model.key} {look.name} failed: {failure}")
+        say(f"{model.key} {look.name}: {time.monotonic() - begun:.1f} s")
+    return figures
+
+
+def training(
+    run: RunFolder,
+    net: Net,
+    task: Task,
+    recipe: Recipe,
+    problems: Problems | None,
+    share: float = 1.0,
+) -> dict[str, Any]:
+    """How training went, and how well the tested weights do what they were trained on."""
+    status, m = run.status, recipe.iterations
+    made: dict[str, Any] = {
+        "ended": run.state if status.reason is None else status.reason,
+        "updates": status.step,
+        "of": status.steps,
+        "best": dict(status.best),
+        "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
+        "history": history(run.metrics()),
+    }
+    if problems is not None:
+        inputs, targets = problems.train[torch.arange(min(len(problems), _part(SEEN, share)))]
+        seen, held_out = Batch(inputs.cpu(), targets.cpu()), problems.held_out
+        held_out = held_out[: _part(len(held_out), share)] if share < 1 else held_out
+        for name, batch in (("train", seen), ("validation", held_out)):
+            curve = judge(net, task, batch, steps=m, at=[m], cut=True)
+            made[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
+    return made
+
+
+def _part(count: int, share: float) -> int:
+    """A share of a count, at least one."""
+    return max(1, round(share * count))
+
+
+def history(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean training loss of every epoch, and the validations: what the authors' logs have."""
+    losses: dict[int, list[float]] = {}
+    validated: dict[int, float] = {}
+    for record in records:
+        epoch = math.ceil(record.get("epoch", 0) - 1e-9)
+        if record.get("kind") == "train" and record.get("loss") is not None:
+            losses.setdefault(epoch, []).append(record["loss"])
+        elif record.get("kind") == "validation":
+            validated[epoch] = record["figures"].get("validation")
+    return [
+        {"epoch": epoch, "loss": _short(math.fsum(values) / len(values)),
+         **({"validation": validated[epoch]} if epoch in validated else {})}
+        for epoch, values in sorted(losses.items())
+    ]  # fmt: skip
+
+
+def by_iteration(net: Net, task: Task, test: Trial, *, confident: bool) -> dict[str, Any]:
+    """Problems solved after each iteration; ``confident``: also by the most confident one."""
+    batch = task.sample(test.count, size=test.size, seed=SEED)
+    steps = budget_of(net, test.steps, cut=True)
+    curve = judge(net, task, batch, steps=steps)
+    made = {
+        "problems": curve.count,
+        "solved": curve.solved.tolist(),
+        "change": _short(curve.change),
+        "broken": curve.broken,
+    }
+    if confident and depth_of(net) is None:
+        sure = judge(net, task, batch, steps=steps, rule=MostConfident())
+        made["solved by the most confident"] = sure.solved.tolist()
+    return made
+
+
+def looked(subject: Subject, look: Look, model: Model, share: float = 1.0) -> dict[str, Any]:
+    """One study in a few numbers and curves; why not, where it cannot be made."""
+    after = STUDIES[look.study].after if look.after is None else look.after
+    steps = min(LOOK_STEPS, depth_of(subject.net) or LOOK_STEPS)
+    if (after or 0) >= steps:
+        return {"skipped": f"there are {steps} iterations"}
+    count = max(2, _part(LOOK_COUNT, share))
+    report = analyze(
+        [subject], [look.study], size=model.look_size, count=count, max_steps=steps,
+        after=look.after, seed=SEED,
+    )  # fmt: skip
+    made: dict[str, Any] = {"after": after, "problems": count}
+    for finding in report.found[0].findings:
+        made |= _few(finding)
+    return made
+
+
+def _few(finding: Any) -> dict[str, Any]:
+    """What tables and figures need of a finding."""
+    if isinstance(finding, Recovery):
+        made = {
+            "samples": finding.count,
+            "right": finding.right.tolist(),
+            "recovered": finding.recovered,
+            "mean iterations": _short(finding.mean_to_solution),
+            "mean iterations to first": _short(finding.mean_to_first),
+            "left out": finding.left_out,
+            "broken": int(finding.broken.sum()),
+        }
+        if isinstance(finding, Flips):
+            made["mean iterations by index"] = _shorts(finding.mean_by_index.tolist())
+        return made
+    if isinstance(finding, Convergence):
+        about = {"change": _shorts(finding.change.tolist()), "features": finding.features}
+        return {finding.inputs: {**about, "answers": finding.answers}}
+    if isinstance(finding, NearMisses):
+        made = finding.figures()
+        return {key: value for key, value in made.items() if not isinstance(value, list)}
+    return {"starts": finding.headline()}
+
+
+def _short(value: float | None) -> float | None:
+    """Four digits; no number where it is none."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
+
+
+def _shorts(values: Iterable[float]) -> list[float | None]:
+    return [_short(value) for value in values]
+
+
+DECIDED = "a perfect validation"
+"""What ends a run whose tested weights cannot change any more."""
+
+
+class Joined(Signals):
+    """What the reporter of one unit raises, or what all of them hear; it does not listen itself."""
+
+    def __init__(self, heard: Signals) -> None:
+        """Nothing of its own yet."""
+        self.heard = heard
+        self.own: str | None = None
+
+    @property
+    def raised(self) -> str | None:
+        """Why to stop; None: go on."""
+        return self.own or self.heard.raised
+
+    @raised.setter
+    def raised(self, reason: str | None) -> None:
+        self.own = reason
+
+
+class Deciding(Silent):
+    """Ends a run as soon as what is tested cannot change, and says how it goes."""
+
+    def __init__(self, unit: Unit, recipe: Recipe, signals: Signals, say: Say) -> None:
+        """For a unit trained by that recipe; it raises ``signals``."""
+        self.unit, self.signals, self.say = unit, signals, say
+        # Averaged weights are tested as they are in the end, whatever validation said before.
+        self.decides = recipe.average is None
+
+    def show(self, report: Report) -> None:
+        """Say how validation went, and whether that is the end."""
+        if "validation" not in report.fresh:
+            return
+        accuracy = report.figures["validation"]
+        self.say(f"{self.unit.name}: epoch {report.epoch}, validation {100 * accuracy:.2f} %, "
+                 f"{report.updates_per_second:.0f} updates/s")  # fmt: skip
+        if accuracy == 1.0 and self.decides:
+            self.signals.raised = DECIDED
+
+    def end(self, text: str) -> None:
+        """Say how it ended."""
+        self.say(f"{self.unit.name}: {text}")
+
 
 EXACT = "fp32"
 """The precision in which nothing is begun anew."""
@@ -106,7 +343,7 @@ class Setup:
     def task(self, word: str) -> Task:
         """The task of that name, made once."""
         if word not in self.tasks:
-            self.tasks[word] = names.task(word, **({"data": self.data} if self.data else {}))
+            self.tasks[word] = registry.task(word, **({"data": self.data} if self.data else {}))
         return self.tasks[word]
 
     def set_of(self, word: str, recipe: Recipe) -> Problems:
@@ -254,3 +491,95 @@ def campaign(
     if heard.raised is not None:
         raise KeyboardInterrupt
     return left_over
+
+
+INTERRUPTED = 130
+"""The exit code of a process that was interrupted."""
+
+PATIENCE = 30.0
+"""Seconds after the limit when a process that is still there hangs, and is ended."""
+
+
+def in_processes(
+    wanted: Sequence[Unit],
+    *,
+    processes: int,
+    out: PathLike,
+    runs: PathLike = "runs/campaign",
+    time_limit: str | float | None = None,
+    done: set[str] | frozenset[str] = frozenset(),
+    enough_time: Callable[[Unit, float], bool] = lambda unit, left: left > 0,
+    say: Say = print,
+    **how: Any,
+) -> list[Unit]:
+    """Like `campaign`, at most so many processes at once; returns the units left over."""
+    limit, clock = None if time_limit is None else seconds(time_limit), Clock(None)
+    waiting = deque(unit for unit in wanted if unit.name not in done)
+    left_over: list[Unit] = []
+    writing = threading.Lock()
+
+    def work() -> None:
+        while True:
+            try:
+                unit = waiting.popleft()
+            except IndexError:
+                return
+            left = float("inf") if limit is None else limit - clock.elapsed
+            if not enough_time(unit, left):
+                left_over.append(unit)
+                continue
+            found, code = _apart(unit, runs, None if limit is None else left, how)
+            with writing:
+                for record in found:
+                    keep(out, record)
+            if not found:
+                left_over.append(unit)
+            say(f"{unit.name}: {'kept' if found else f'no record, exit code {code}'}")
+
+    threads = [threading.Thread(target=work) for _ in range(processes)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:  # the processes heard it too: they save, and none begins after them
+        waiting.clear()
+        for thread in threads:
+            thread.join()
+        raise
+    return left_over
+
+
+def _apart(
+    unit: Unit, runs: PathLike, left: float | None, how: dict[str, Any]
+) -> tuple[list[dict[str, Any]], int | None]:
+    """The records of one unit made in a process of its own, and its exit code.
+
+    It is told how many seconds are left, and killed if it is still there long after them.
+    """
+    part = make_folder(runs) / f"{unit.name}.jsonl"
+    part.unlink(missing_ok=True)
+    given = {**how, "out": str(part), "runs": str(runs), "at_once": 1,
+             "time_limit": None if left is None else max(left, 1.0)}  # fmt: skip
+    process = multiprocessing.get_context("spawn").Process(target=alone, args=(unit, given))
+    process.start()
+    process.join(None if left is None else max(left, 0.0) + PATIENCE)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return read_lines(part) if part.exists() else [], process.exitcode
+
+
+def alone(unit: Unit, given: dict[str, Any]) -> None:
+    """One unit, in a process that does nothing else."""
+    try:
+        campaign([unit], say=_aloud, **given)
+    except KeyboardInterrupt:  # no lines about a thing that somebody wished
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _aloud(text: str) -> None:
+    import sys
+
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

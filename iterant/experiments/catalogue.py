@@ -2,20 +2,101 @@
 
 >>> EXPERIMENTS["compare-n-zero"].rows[0].paper
 Value(mean=90.27, error=5.95, step=None)
+
+What a table or a figure consists of: rows, panels, and where its numbers come from.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from iterant import names
+from iterant import registry
 from iterant.errors import UnknownName
-from iterant.experiments.layout import Counted, Experiment, Panel, Row
 from iterant.experiments.measures import Accuracy, Changes, Indices, Measure, Peaks, Recovered
-from iterant.experiments.models import MODELS
-from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
+from iterant.experiments.models import MODELS, Model
+from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
 from iterant.experiments.statistics import Value
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    model: str
+    measure: Measure
+    paper: Value | None = None
+    said: str = ""
+    """What the paper has before its number: mean iterations to solution"""
+    name: str = ""
+    """What it is called instead of the model's label: "m = 30" in a grid of m"""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A line of a table from results without curves (see counts.py), one a test."""
+
+    model: str
+    size: str
+    seeds: int = 0
+    """How many are wanted; 0: shown where there are any, beside what records say"""
+    problems: int = 0
+    """Of a test, where one is wanted"""
+    iterations: int = 0
+    """Until its first look"""
+    takes: float = 0.0
+    """Seconds of such a test: on an H200, of local rules on a CPU"""
+    paper: Value | None = None
+    said: str = ""
+    """What the paper has where it has no number"""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure."""
+
+    title: str
+    measure: Measure
+    models: tuple[str, ...]
+    grid: str = ""
+    """Against this field of the recipe instead of iterations"""
+    names: tuple[str, ...] = ()
+    """What its lines are called, and coloured in turn, where they are one model made differently"""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure."""
+
+    name: str
+    title: str
+    place: str
+    """In the paper"""
+    rows: tuple[Row, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    note: str = ""
+    counted: tuple[Counted, ...] = ()
+    see: tuple[str, ...] = ()
+    """Results of single runs that bear on it"""
+
+    @property
+    def anchor(self) -> str:
+        """Of its heading in RESULTS.md."""
+        return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """What must be trained and recorded for it."""
+        keys = [row.model for row in self.rows] + [m for p in self.panels for m in p.models]
+        return tuple(MODELS[key] for key in dict.fromkeys(keys))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What its models do, those of other results among them."""
+        counted = [MODELS[row.model].task for row in self.counted]
+        return tuple(dict.fromkeys([*(model.task for model in self.models), *counted]))
+
 
 SUMS = ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1", "sums-ff")
 MAZES = ("mazes-dt-a0", "mazes-dt-a0.01", "mazes-recall-a0", "mazes-recall-a0.01", "mazes-ff")
@@ -273,5 +354,5 @@ BESIDES = Experiment(
 def experiment(name: str) -> Experiment:
     """The experiment of that name."""
     if name not in EXPERIMENTS:
-        raise UnknownName(names.unknown("table or figure", name, tuple(EXPERIMENTS)))
+        raise UnknownName(registry.unknown("table or figure", name, tuple(EXPERIMENTS)))
     return EXPERIMENTS[name]

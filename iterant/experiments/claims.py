@@ -32,7 +32,7 @@ from iterant.experiments.checks import (
     label,
 )
 from iterant.experiments.measures import Changes, Indices
-from iterant.experiments.paper import INTERVENTIONS, PEAKS
+from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
 from iterant.experiments.records import Record
 
 AT_REST = 0.01

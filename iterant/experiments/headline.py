@@ -14,7 +14,7 @@ from iterant.experiments.checks import Evidence, SolvedAfter
 from iterant.experiments.counts import Counts
 from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper import PEAKS
+from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Summary, Value, summary
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iterant import names
+from iterant import registry
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
 
@@ -89,7 +89,7 @@ class Model:
 
     def recipe(self, **changes: Any) -> Recipe:
         """The whole recipe; ``changes`` come last."""
-        made = names.recipe(self.word, self.task, self.net or None)
+        made = registry.recipe(self.word, self.task, self.net or None)
         own = {} if self.alpha is None else {"alpha": self.alpha}
         return made.changed(**{**own, **self.changes, **changes})
 
@@ -221,7 +221,7 @@ def usual_seconds(model: Model) -> float:
     schedule is the upper end, and what feed-forward networks take.
     """
     made = model.recipe()
-    task = names.task(model.task)
+    task = registry.task(model.task)
     held = made.validation * (made.count or task.spec.train_count)
     per_epoch = ((made.count or task.spec.train_count) - held) / made.batch
     early = task.spec.dims == 1 and model.early

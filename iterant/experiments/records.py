@@ -4,23 +4,149 @@
     >>> [record.seed for record in records.of("sums-recall-a1")]
     [0, 1, 2]
 
-A record is a result (see `iterant.runs.results`) whose figures name its model, its seed and what
+A record is a result (see `iterant.io.results`) whose figures name its model, its seed and what
 was made smaller. Files end in ``.json`` (one record) or ``.jsonl`` (a record a line, as a campaign
 appends them). Two records of one unit are refused, and both files named: nobody chooses quietly.
+
+Results that somebody damaged or edited are named in one line, whatever is missing in them.
+
+Whether a record holds what tables and figures are made of: people copy and edit such files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.experiments.shape import NEEDED, fault_in
-from iterant.runs import append_line, is_torn, read_json, read_lines, write_json
-from iterant.runs.files import PathLike, make_folder, shown
-from iterant.runs.results import check_result, make_result
+from iterant.io import append_line, is_torn, read_json, read_lines, write_json
+from iterant.io.files import PathLike, make_folder, shown
+from iterant.io.results import check_result, make_result
+
+_FAULTS = (KeyError, TypeError, AttributeError, IndexError, ValueError, ZeroDivisionError)
+"""What comes of reading something that is not there, or is something else."""
+
+
+@contextmanager
+def as_written(file: PathLike, writers: str) -> Iterator[None]:
+    """Raise one line where what is read is not what ``writers`` write."""
+    try:
+        yield
+    except _FAULTS as failure:
+        raise RunError(
+            f"{shown(file)} is not what {writers} write ({type(failure).__name__}: {failure}); "
+            "restore it from a copy, or give it another name"
+        ) from failure
+
+
+_SORTS: dict[str, tuple[type, str]] = {
+    "model": (str, "name"),
+    "seed": (int, "whole number"),
+    "finished": (bool, "true or false"),
+    "reduced": (dict, "object"),
+    "training": (dict, "object"),
+    "tests": (dict, "object"),
+    "studies": (dict, "object"),
+}
+
+_MOST = 2**53
+"""Problems that a number of the machine counts exactly"""
+
+NEEDED = tuple(_SORTS)
+"""What the figures of every record have."""
+
+
+def fault_in(figures: Mapping[str, Any]) -> str:
+    """The first thing that is wrong with a record's figures; "": nothing."""
+    return next(_faults(figures), "")
+
+
+def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
+    for name, (sort, told) in _SORTS.items():
+        if name in figures and not _is(figures[name], sort):
+            yield f"{name} is {reprlib.repr(figures[name])}, no {told}"
+            return
+    missing = [name for name in NEEDED if name not in figures]
+    if missing:
+        yield f"{', '.join(missing)} missing"
+        return
+    if figures["seed"] < 0:
+        yield f"seed is {figures['seed']}, below 0"
+    for name, test in figures["tests"].items():
+        yield from _curve(test, f"the test {name}", "problems", "solved")
+        if isinstance(test, dict) and "solved by the most confident" in test:
+            yield from _curve(test, f"the test {name}", "problems", "solved by the most confident")
+    yield from _training(figures["training"])
+    for name, study in figures["studies"].items():
+        yield from _study(study, f"the study {name}")
+
+
+def _training(training: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("train", "validation"):
+        if name in training:
+            found = training[name]
+            if not isinstance(found, dict) or not _counts([found.get("solved")], found.get("of")):
+                yield f"the accuracy {name} is {reprlib.repr(found)}, no count solved of a count"
+    if not isinstance(training.get("recipe", {}), dict):
+        yield f"the recipe is {reprlib.repr(training['recipe'])}, no object"
+    history = training.get("history", [])
+    if not isinstance(history, list) or not all(
+        isinstance(row, dict) and _is(row.get("epoch"), int) for row in history
+    ):
+        yield "the history is no list of epochs"
+
+
+def _study(study: Any, name: str) -> Iterator[str]:
+    if not isinstance(study, dict):
+        yield f"{name} is {reprlib.repr(study)}, no object"
+        return
+    if "right" in study:
+        yield from _curve(study, name, "samples", "right")
+    for key in ("recovered", "mean iterations", "mean iterations to first"):
+        if not _number(study.get(key)):
+            yield f"{key} of {name} is {reprlib.repr(study[key])}, no number"
+    series = {"mean iterations by index": study.get("mean iterations by index", [])}
+    for inputs in ("problems", "random inputs"):
+        found = study.get(inputs)
+        if isinstance(found, dict):
+            series[f"change on {inputs}"] = found.get("change")
+            ends = found.get("features", {})
+            if not isinstance(ends, dict) or not _counts(list(ends.values()), _MOST):
+                yield f"features on {inputs} of {name} are no counts"
+    for key, values in series.items():
+        known = isinstance(values, list) and all(map(_number, values))
+        if not known or (not values and key.startswith("change")):
+            yield f"{key} of {name} is no list of numbers"
+
+
+def _curve(part: Any, name: str, count: str, curve: str) -> Iterator[str]:
+    """Problems right after every iteration, and of how many."""
+    if not isinstance(part, dict):
+        yield f"{name} is {reprlib.repr(part)}, no object"
+    elif not isinstance(part.get(curve), list) or not part[curve]:
+        yield f"{curve!r} of {name} is no list of counts"
+    elif not _counts(part[curve], part.get(count)):
+        yield f"{name} has counts in {curve!r} that are none of {reprlib.repr(part.get(count))}"
+
+
+def _counts(values: list[Any], of: Any) -> bool:
+    known = _is(of, int) and 0 < of <= _MOST
+    return known and all(_is(one, int) and 0 <= one <= of for one in values)
+
+
+def _number(value: Any) -> bool:
+    """Or nothing, where there was none."""
+    return value is None or _is(value, int) or isinstance(value, float)
+
+
+def _is(value: Any, sort: type) -> bool:
+    """True and false are no numbers."""
+    return isinstance(value, sort) and (sort is not int or not isinstance(value, bool))
+
 
 FOLDER = "results/runs"
 """Where records of whole runs are kept; smaller ones lie elsewhere."""

@@ -8,27 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from iterant.experiments.captions import caption, caption_by_time
-from iterant.experiments.catalogue import BESIDES, EXPERIMENTS
+from iterant.experiments.catalogue import BESIDES, EXPERIMENTS, Experiment
 from iterant.experiments.checks import MARGIN, REACHED, Evidence
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, findings
-from iterant.experiments.counting import uncounted
-from iterant.experiments.counts import Counts, read_counts
-from iterant.experiments.drawing import BY_TIME, has_figure
-from iterant.experiments.every_seed import every_seed_section
+from iterant.experiments.counts import Counts, has_changed, read_counts
+from iterant.experiments.figures import BY_TIME, Reference, caption, caption_by_time, has_figure
 from iterant.experiments.headline import headline
-from iterant.experiments.layout import Experiment
 from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
-from iterant.experiments.older import has_changed
-from iterant.experiments.paper import seeds_told
+from iterant.experiments.paper_numbers import seeds_told
 from iterant.experiments.records import Record, Records, read_records
-from iterant.experiments.reference import Reference
-from iterant.experiments.rows import NONE, rows_of, state_of
-from iterant.experiments.singles import singles_section
+from iterant.experiments.reproduce import uncounted
+from iterant.experiments.sections import every_seed_section, singles_section
 from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE
+from iterant.experiments.tables import NONE, rows_of, state_of
 from iterant.experiments.timed import Timed, read_timed, remarks, timed_rows
-from iterant.runs.files import PathLike
+from iterant.io.files import PathLike
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""

@@ -19,14 +19,12 @@ import torch
 
 from iterant.errors import RunError
 from iterant.evaluation.curve import wilson
-from iterant.experiments.damage import as_written
-from iterant.experiments.layout import Experiment, Row
+from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Accuracy, Peaks
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.records import Record, Records
-from iterant.experiments.shape import fault_in
-from iterant.runs import read_result
-from iterant.runs.files import PathLike, shown
+from iterant.experiments.records import Record, Records, as_written, fault_in
+from iterant.io import read_result
+from iterant.io.files import PathLike, shown
 
 COMPARED, SHIPPED = "compare-chess", "chess-best"
 """How the names of results begin: of many networks with a time each, and of our own alone."""

@@ -9,9 +9,8 @@ card.py       its model card
 """
 
 from iterant.export.authors import Imported, import_checkpoint
-from iterant.export.graphs import Exported, export_onnx
-from iterant.export.hub import export_hub
-from iterant.export.source import Source, open_source
+from iterant.export.hub import Source, export_hub, open_source
+from iterant.export.onnx import Exported, export_onnx
 
 __all__ = [
     "Exported",

@@ -34,10 +34,10 @@ import torch
 from torch import Tensor, nn
 
 from iterant.errors import DataError, IterantError
+from iterant.io import save_weights
+from iterant.io.files import check_new_folder
 from iterant.nets import FeedForwardConfig, PaperConfig, build
-from iterant.nets.fitting import Needs
-from iterant.runs import save_weights
-from iterant.runs.places import check_new_folder
+from iterant.nets.protocol import Needs
 from iterant.tasks.protocol import TaskSpec
 
 Tensors = Mapping[str, Tensor]

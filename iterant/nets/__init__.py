@@ -1,7 +1,13 @@
 """What thinks: projection, recurrent step, head. Networks know no task."""
 
-from iterant.nets.base import PaperConfig, PaperNet
-from iterant.nets.catalogue import (
+from iterant.nets.deep_thinking import (
+    DeepThinking,
+    FeedForward,
+    FeedForwardConfig,
+    PaperConfig,
+    PaperNet,
+)
+from iterant.nets.factory import (
     VARIANTS,
     build,
     catalogue,
@@ -9,8 +15,6 @@ from iterant.nets.catalogue import (
     parameter_count,
     variant_config,
 )
-from iterant.nets.deep_thinking import DeepThinking
-from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
 from iterant.nets.local_rule import LocalRule, LocalRuleConfig
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.nets.readout import Argmax, ArgmaxOpen, Readout, TwoBest, readout

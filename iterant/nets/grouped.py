@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import Layers, sums_of_others
+from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
 
 
 class Grouped(nn.Module):

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from iterant import names
+from iterant import registry
 
 
 @runtime_checkable
@@ -87,5 +87,5 @@ def readout(word: str) -> Readout:
     >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
     tensor([[0, 1, 0, 1]])
     """
-    made: Readout = names.find("readout", word)()
+    made: Readout = registry.find("readout", word)()
     return made

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from iterant.nets.active import TOLERANCE, Active
 from iterant.nets.grouped import fits
-from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import OWN_WIDTH, Layers, sums_of_others
+from iterant.nets.local_rule import OWN_WIDTH, Layers, LocalRule, sums_of_others
 
 
 class Telling(Active):

@@ -8,10 +8,9 @@
 and judges the answer.
 """
 
-from iterant.solving.answers import Answer, Gathering, Glance, Onlooker, shrinking, solve
 from iterant.solving.film import Film, Frame
-from iterant.solving.outcome import Solution
-from iterant.solving.solutions import solutions
+from iterant.solving.problems import Solution, solutions
+from iterant.solving.solver import Answer, Gathering, Glance, Onlooker, shrinking, solve
 
 __all__ = [
     "Answer",

@@ -20,26 +20,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iterant.tasks.easy_to_hard import read_easy_to_hard as read_easy_to_hard
-    from iterant.tasks.easy_to_hard import save_easy_to_hard as save_easy_to_hard
-    from iterant.tasks.own import PlainTask as PlainTask
+    from iterant.tasks.datasets import dataset as dataset
+    from iterant.tasks.datasets import read_easy_to_hard as read_easy_to_hard
+    from iterant.tasks.datasets import save_easy_to_hard as save_easy_to_hard
     from iterant.tasks.protocol import Batch as Batch
     from iterant.tasks.protocol import Description as Description
     from iterant.tasks.protocol import Size as Size
     from iterant.tasks.protocol import Task as Task
     from iterant.tasks.protocol import TaskSpec as TaskSpec
-    from iterant.tasks.sets import dataset as dataset
+    from iterant.tasks.user import PlainTask as PlainTask
 
 _WHERE = {
     "Batch": "protocol",
     "Description": "protocol",
-    "PlainTask": "own",
+    "PlainTask": "user",
     "Size": "protocol",
     "Task": "protocol",
     "TaskSpec": "protocol",
-    "dataset": "sets",
-    "read_easy_to_hard": "easy_to_hard",
-    "save_easy_to_hard": "easy_to_hard",
+    "dataset": "datasets",
+    "read_easy_to_hard": "datasets",
+    "save_easy_to_hard": "datasets",
 }
 
 __all__ = [

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant import names
 from iterant.errors import TaskError
-from iterant.tasks.chance import Stream, problem_numbers
-from iterant.tasks.easy_to_hard import Stored
+from iterant.formatting import counted
+from iterant.tasks.datasets import Stored
+from iterant.tasks.inputs import TEXT, Material, Problem
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -31,7 +31,7 @@ from iterant.tasks.protocol import (
     every_position_right,
     whole_number,
 )
-from iterant.tasks.reading import TEXT, Material, Problem
+from iterant.tasks.rng import Stream, problem_numbers
 
 _LARGEST = 10_000_000
 _STRIP = 64
@@ -154,12 +154,12 @@ class PrefixSums:
         if prediction is None or bool((truth >= 0).any()):
             strips.append(("answer", truth))
         wrong = np.zeros(len(bits), dtype=np.bool_)
-        caption = names.counted(len(bits), "bit")
+        caption = counted(len(bits), "bit")
         if prediction is not None:
             answer = prediction[index].cpu().numpy().astype(np.int64)
             if answer.shape != truth.shape:
                 raise TaskError(
-                    f"a prediction here has {names.counted(len(truth), 'bit')}, got {answer.shape}"
+                    f"a prediction here has {counted(len(truth), 'bit')}, got {answer.shape}"
                 )
             wrong = (answer != truth) & (truth >= 0)
             strips.append(("predicted", answer))

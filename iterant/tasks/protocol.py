@@ -5,10 +5,20 @@
     >>> task.solved(batch.targets, batch)
     tensor([True, True])
 
-Shapes: N problems, C channels, *S space (one axis or two).
-
 A user's own task offers the members of `Task`; nothing else is needed, and nothing here must be
 edited. Tasks know no network.
+
+What some tasks say of an answer: in words, by rules or wishes, and the best that rules allow.
+
+Whoever shows answers asks whether the task has one of these, never which task it is; a user's own
+task takes part by offering the method. Predictions are those of the whole batch, (N, *S).
+
+What some tasks offer beyond `Task`: small changes to a problem, and a closer look at errors.
+
+A study that needs one of these asks whether the task has it, never which task it is; a user's own
+task takes part by offering the method.
+
+Shapes: N problems, C channels, *S space (one axis or two).
 """
 
 from __future__ import annotations
@@ -23,8 +33,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant import names
+from iterant import registry
 from iterant.errors import TaskError
+from iterant.formatting import counted
 
 MOST_CLASSES = 256
 """Of a position: films of thinking hold a byte for each."""
@@ -46,7 +57,7 @@ class TaskSpec:
     classes: int = 2
     """K: what a position of an answer can be, numbered from 0; the networks have as many scores."""
     readout: str = "argmax"
-    """How logits become an answer: a word of `iterant.names`, carried by networks trained here."""
+    """How logits become an answer: a registered word, carried by networks trained here."""
     train_size: Size
     train_count: int = 10_000
     watch_sizes: tuple[Size, ...] = ()
@@ -94,7 +105,7 @@ class Batch:
         known = "" if (self.targets >= 0).all() else ", answers not known"
         more = f", extras {', '.join(self.extras)}" if self.extras else ""
         inputs, targets = tuple(self.inputs.shape), tuple(self.targets.shape)
-        many = names.counted(len(self), "problem")
+        many = counted(len(self), "problem")
         return f"Batch({many}: inputs {inputs}, targets {targets}{known}{more})"
 
     def __getitem__(self, which: int | slice | Tensor | NDArray[Any] | list[int]) -> Batch:
@@ -161,7 +172,7 @@ class Description:
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
-        drawn: bytes = names.find("picture", "description")(self)
+        drawn: bytes = registry.find("picture", "description")(self)
         return drawn
 
 
@@ -266,3 +277,156 @@ def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
             "sample problems from the task, or give a labelled set"
         )
     return (prediction == batch.targets).flatten(1).all(dim=1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an answer keeps the rules of its task, whatever the right one is."""
+
+    keeps: bool | None
+    """None: nobody here can tell"""
+    words: str
+    lacking: str = ""
+    """What is missing to tell, where nobody can: said once of many answers"""
+
+
+NOTHING_SAID = Verdict(None, "")
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """Answers that can be said in a few words: bits, a path, a move."""
+
+    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+        """The answer to one problem in words."""
+
+
+@runtime_checkable
+class Judges(Protocol):
+    """Answers that can be good or bad without a known right one."""
+
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+        """Whether the answer keeps the rules: a path that joins the ends, a legal move."""
+
+
+@runtime_checkable
+class Restricts(Protocol):
+    """Problems whose rules allow some answers only: the best of those can be chosen."""
+
+    def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
+        """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
+
+
+@runtime_checkable
+class Accepts(Protocol):
+    """Problems whose makers call several answers right, or some wrong."""
+
+    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
+        """Whether it is right by what the maker said; asked only where something is wanted."""
+
+    def wanted(self, batch: Batch, index: int) -> str:
+        """What the maker said, in words; "" where that was nothing."""
+
+
+def told(task: object, batch: Batch, index: int, prediction: Tensor) -> str:
+    """The answer in words if the task has words for it, else nothing."""
+    return task.tell(batch, index, prediction) if isinstance(task, Tells) else ""
+
+
+def judged(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+    """The task's verdict; one that says nothing where the task has none."""
+    if isinstance(task, Judges):
+        return task.verdict(batch, index, prediction)
+    return NOTHING_SAID
+
+
+def accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
+    """Whether the answer to a lone problem is right; None where nobody knows."""
+    if isinstance(task, Accepts) and task.wanted(batch, 0):
+        return task.accepts(batch, 0, prediction)
+    return bool(task.solved(prediction, batch)[0]) if batch.labelled else None
+
+
+def wanted(task: object, batch: Batch) -> str:
+    """What is wanted of a lone problem, in the words of its maker, else nothing."""
+    return task.wanted(batch, 0) if isinstance(task, Accepts) else ""
+
+
+@dataclass(frozen=True)
+class Misses:
+    """How an answer is wrong, a row a problem."""
+
+    wrong: Tensor
+    """(N,) int64: positions that are wrong; 0 is solved"""
+    connected: Tensor
+    """(N,) bool: whether the answer joins start and end"""
+    valid: Tensor
+    """(N,) bool: whether it is one whole way from start to end, labelled or not"""
+
+
+@runtime_checkable
+class Flips(Protocol):
+    """Problems that are strings: one position can be turned over."""
+
+    def flip(self, batch: Batch, index: int | Tensor) -> Batch:
+        """The problems with position ``index`` (one for all, or one each) changed, solved anew."""
+
+
+@runtime_checkable
+class Shortens(Protocol):
+    """Problems whose answer is a way: its end can be moved nearer."""
+
+    def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """The changed problems, and which of ``batch`` (rows, int64) they were made from."""
+
+
+@runtime_checkable
+class Traces(Protocol):
+    """Problems whose answer is a way: a wrong one can still be connected, or even valid."""
+
+    def misses(self, prediction: Tensor, batch: Batch) -> Misses:
+        """How each prediction (N, *S) is wrong."""
+
+
+@runtime_checkable
+class Collected(Protocol):
+    """Problems that are taken from a set and not made: a result is of that set alone."""
+
+    def came_from(self) -> str:
+        """The set in words, and what was kept of it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Some of a batch's problems, by what they are."""
+
+    name: str
+    """For a table: ``rating 1400 to 1499``, ``mateIn2``"""
+    among: Tensor
+    """(N,) bool: which problems are of this kind"""
+    scale: str = ""
+    """What a kind is a range of, such as ``rating``; "": it is no range"""
+    at: float = 0.0
+    """Where on that scale its middle is"""
+
+
+@runtime_checkable
+class Sorts(Protocol):
+    """Problems of several kinds, which a study may tell apart; kinds may overlap."""
+
+    def kinds(self, batch: Batch) -> list[Kind]:
+        """The kinds of problem there are in a batch."""
+
+
+def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
+    """Kinds by a whole number: ``ranges(ratings, 100, "rating")``, those only that occur."""
+    held = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
+    return [
+        Kind(
+            f"{scale} {width * place} to {width * place + width - 1}",
+            held == place,
+            scale,
+            width * place + width / 2,
+        )
+        for place in sorted(set(held.tolist()))
+    ]

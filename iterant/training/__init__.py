@@ -25,8 +25,8 @@ from iterant.training.recipe import Recipe
 from iterant.training.recipes import RECIPES, recipe
 
 if TYPE_CHECKING:
-    from iterant.training.seeds import train_seeds as train_seeds
-    from iterant.training.start import train as train
+    from iterant.training.multi_seed import train_seeds as train_seeds
+    from iterant.training.run import train as train
 
 __all__ = ["RECIPES", "Recipe", "recipe", "train", "train_seeds"]
 
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> object:
     """Load what needs torch on first use: the command line reads recipes without it."""
     import importlib
 
-    where = {"train": "start", "train_seeds": "seeds"}
+    where = {"train": "run", "train_seeds": "multi_seed"}
     if name not in where:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{where[name]}"), name)

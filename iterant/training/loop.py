@@ -4,6 +4,8 @@
 
 Whatever decides an update is a function of the recipe, the seed and the update's number, so that a
 run resumed from a checkpoint goes on as if it had never stopped: bit for bit on the CPU.
+
+What a run writes down: how checkpoints are kept, and figures as their metadata hold them.
 """
 
 from __future__ import annotations
@@ -11,26 +13,49 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from iterant import names
-from iterant.errors import RunError, TrainingStopped
-from iterant.runs import RunFolder
+from iterant import registry
+from iterant.errors import RunError, TrainingStopped, UsageError
+from iterant.io import RunFolder
+from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.tasks.protocol import Task
-from iterant.training.crew import Crew
-from iterant.training.keeping import Keeping, or_null
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment, Order
-from iterant.training.parts import network_of, rate_factor
-from iterant.training.pool import ReplayPool
-from iterant.training.problems import Problems
-from iterant.training.progress import Report, Reporter
+from iterant.training.build import network_of, rate_factor
+from iterant.training.data import Problems
+from iterant.training.distributed import Crew
+from iterant.training.interrupts import Clock, Guard, Signals
+from iterant.training.logging import Report, Reporter
 from iterant.training.recipe import Recipe
-from iterant.training.stopping import Clock, Guard, Signals
-from iterant.training.watching import Figures, Watcher, finite
+from iterant.training.replay_pool import ReplayPool
+from iterant.training.rng import Moment, Order
+from iterant.training.trainer import Learner
+from iterant.training.validation import Figures, Watcher, finite
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How checkpoints are written."""
+
+    shard_mb: float | None = None
+    """Largest size of a file, in millions of bytes"""
+    pool: bool = True
+    """Whether the replay pool is part of them; without it a resumed run differs"""
+
+    def __post_init__(self) -> None:
+        """Refuse a size now rather than at the first checkpoint."""
+        if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
+            raise UsageError(
+                f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
+            )
+
+
+def or_null(value: float) -> float | None:
+    """The value as a checkpoint's metadata holds it: features that explode have no figures."""
+    return value if math.isfinite(value) else None
+
 
 _LOOKS = 20
 """How often the loss is read within an epoch (reading waits for the device)."""
@@ -221,7 +246,7 @@ class Loop:
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
         """Keep the weights that the recipe's way of choosing calls better than the best so far."""
-        found = names.find("choose", self.recipe.choose)(fresh, self.best)
+        found = registry.find("choose", self.recipe.choose)(fresh, self.best)
         if found is None:
             return
         self.best = {**found, "epoch": epoch, "step": self.update}

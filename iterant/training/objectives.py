@@ -14,9 +14,9 @@ from typing import Protocol
 from torch import Tensor
 
 from iterant.errors import RecipeError
-from iterant.training.crew import Crew
-from iterant.training.hands import Hands, Stretch
-from iterant.training.moments import Moment
+from iterant.training.distributed import Crew
+from iterant.training.rng import Moment
+from iterant.training.unroll import Hands, Stretch
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from iterant import names
+from iterant import registry
 from iterant.errors import RecipeError
 
 _OF_OURS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages", "masked")
@@ -230,9 +230,9 @@ def _check(recipe: Recipe) -> None:
         raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
     _check_lists(recipe)
     for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
-        word, words = getattr(recipe, kind), names.known(kind)
+        word, words = getattr(recipe, kind), registry.known(kind)
         if word not in words:
-            raise RecipeError(names.unknown(kind, str(word), words))
+            raise RecipeError(registry.unknown(kind, str(word), words))
 
 
 def _check_lists(recipe: Recipe) -> None:
@@ -245,7 +245,7 @@ def _check_lists(recipe: Recipe) -> None:
     pair = isinstance(size, tuple) and len(size) == 2 and all(_is_whole(end, 0) for end in size)
     if not (size is None or _is_whole(size, 1) or pair):
         raise RecipeError(f"size must be a number, or two for a range, got {size!r}")
-    known = names.known("damage")
+    known = registry.known("damage")
     if not isinstance(recipe.pool_damage_kinds, tuple) or not recipe.pool_damage_kinds:
         raise RecipeError(
             f"pool_damage_kinds must be one or more of {', '.join(known)}, "
@@ -253,7 +253,7 @@ def _check_lists(recipe: Recipe) -> None:
         )
     for word in recipe.pool_damage_kinds:
         if word not in known:
-            raise RecipeError(names.unknown("damage", str(word), known))
+            raise RecipeError(registry.unknown("damage", str(word), known))
     notes = recipe.notes
     if not isinstance(notes, tuple) or not all(isinstance(line, str) for line in notes):
         raise RecipeError(f"notes must be lines of text, got {notes!r}")

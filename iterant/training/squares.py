@@ -3,7 +3,7 @@
     >>> hands = SquareHands(net, smoothing=0.2)          # as PlainHands, several times faster
 
 The open squares of all problems are rows of one matrix, and an iteration is two matrix products
-over them. Losses and gradients are those of `iterant.training.hands.PlainHands` up to rounding: a
+over them. Losses and gradients are those of `iterant.training.unroll.PlainHands` up to rounding: a
 rule's walls hold nothing, whatever noise or damage a pool adds. Only the penalty on restless
 features differs where walls were damaged, which is no restlessness of the rule's.
 
@@ -22,7 +22,7 @@ from iterant.engine import State
 from iterant.nets.active import beside_of
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
-from iterant.training.hands import Learned, PlainHands, Stretch, begin_again, push_back
+from iterant.training.unroll import Learned, PlainHands, Stretch, begin_again, push_back
 
 _POOL = {1: functional.avg_pool1d, 2: functional.avg_pool2d}
 

@@ -2,12 +2,12 @@
 
     >>> hands = TellingHands(net, smoothing=0.2)     # as SquareHands, several times faster
 
-In a rule with messages (`iterant.nets.messages`) whose sides are alike, every message is made by
+In a rule with messages (`iterant.nets.local_rule`) whose sides are alike, every message is made by
 the same small layer, of the problem and of what the teller heard from its other neighbours, and
 what a square holds of its own is read by nobody but the answer. So the messages between open
 squares are the columns of one matrix; what is told to walls, and squares' own numbers, are computed
 only where a loss or the state at the end asks for them. Losses, gradients and states are those of
-`iterant.training.hands.PlainHands` up to rounding.
+`iterant.training.unroll.PlainHands` up to rounding.
 
 Shapes: D sides of a square, E numbers of a message, O numbers of a square's own, H hidden numbers
 of a side, N open squares, M messages between them, K iterations.
@@ -25,12 +25,11 @@ from torch.nn import functional
 from iterant.engine import State
 from iterant.nets.active import beside_of
 from iterant.nets.grouped import fits as can_be_grouped
-from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import Layers, sums_of_others
+from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
 from iterant.nets.protocol import Net
-from iterant.training.hands import Learned, Stretch, begin_again, push_back
 from iterant.training.squares import SquareHands, rows_of
 from iterant.training.squares import fits as lies_on_squares
+from iterant.training.unroll import Learned, Stretch, begin_again, push_back
 
 
 def fits(net: Net) -> bool:

@@ -8,6 +8,6 @@ built/       the page as scripts/build-page leaves it, for wheels (not in the re
 """
 
 from iterant.web.page import Page, build_page, find_page
-from iterant.web.serving import page_server
+from iterant.web.server import page_server
 
 __all__ = ["Page", "build_page", "find_page", "page_server"]

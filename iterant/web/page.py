@@ -11,13 +11,22 @@
     page.json                      what it was built from; written last
 
 The page asks nothing of any other server.
+
+onnxruntime-web: what runs networks in a browser, fetched through npm and checked.
+
+It is not in the repository (its WebAssembly files have 41 MB) and the page never fetches it from
+anywhere but its own server: it is copied beside the page when the page is built.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import os
 import shutil
+import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,16 +34,88 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from iterant import names
-from iterant.errors import UsageError
-from iterant.export.graphs import export_onnx, need_extra
-from iterant.export.source import Source, open_source
-from iterant.runs import read_json, write_json
-from iterant.runs.files import make_folder
-from iterant.runs.places import check_new_folder
-from iterant.tasks.chess import cache_folder
-from iterant.web.runtime import PACKAGE, VERSION, fetch_runtime, unpack_runtime
+from iterant import registry
+from iterant.errors import DataError, UsageError
+from iterant.export.hub import Source, open_source
+from iterant.export.onnx import export_onnx, need_extra
+from iterant.io import read_json, write_json
+from iterant.io.files import check_new_folder, make_folder
+from iterant.tasks.chess.task import cache_folder
 from iterant.zoo import shipped
+
+PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
+INTEGRITY = (
+    "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
+)
+"""SHA-512 of the archive in base64, as npm publishes it."""
+
+FILES = (
+    # WebAssembly alone
+    "ort.wasm.min.mjs",
+    "ort-wasm-simd-threaded.mjs",
+    "ort-wasm-simd-threaded.wasm",
+    # with WebGPU
+    "ort.webgpu.min.mjs",
+    "ort-wasm-simd-threaded.asyncify.mjs",
+    "ort-wasm-simd-threaded.asyncify.wasm",
+)
+"""What of the package the page uses."""
+
+_TIME_LIMIT = 600
+_LARGEST = 64 << 20
+"""Bytes of an archive that are looked at: the right one has half as many."""
+
+
+def fetch_runtime(folder: Path) -> Path:
+    """Have npm put the package's archive into a folder, and return the archive's path."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UsageError(
+            f"building the page needs npm to fetch {PACKAGE} {VERSION}, and npm is not installed; "
+            f"install Node.js, or fetch the archive elsewhere (npm pack {PACKAGE}@{VERSION}) and "
+            f"give it with --runtime {PACKAGE}-{VERSION}.tgz"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DataError(
+            f"npm took more than {_TIME_LIMIT} s to fetch {PACKAGE}; try again"
+        ) from None
+    archive = folder / f"{PACKAGE}-{VERSION}.tgz"
+    if done.returncode or not archive.is_file():
+        said = " ".join(done.stderr.split())[-200:] or f"code {done.returncode}"
+        raise DataError(f"npm could not fetch {PACKAGE} {VERSION} ({said}); check the connection")
+    return archive
+
+
+def unpack_runtime(archive: Path, out: Path) -> None:
+    """Copy the files that the page uses out of the archive, once it proved to be the right one."""
+    try:
+        with archive.open("rb") as file:
+            data = file.read(_LARGEST)
+    except OSError as error:
+        raise DataError(
+            f"{archive} cannot be read ({error.strerror}); wanted the file that "
+            f"npm pack {PACKAGE}@{VERSION} writes"
+        ) from error
+    found = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    if found != INTEGRITY:
+        raise DataError(
+            f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; fetch it again with "
+            f"npm pack {PACKAGE}@{VERSION}"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the very bytes that were checked
+        for name in FILES:
+            member = packed.extractfile(f"package/dist/{name}")
+            if member is None:
+                raise DataError(f"{archive} holds no dist/{name}")
+            (out / name).write_bytes(member.read())
+
 
 STATIC = Path(__file__).parent / "static"
 BUILT = Path(__file__).parent / "built"
@@ -153,7 +234,7 @@ def _listed(name: str, source: Source, folder: Path) -> dict[str, Any]:
 def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
     """The networks by names of their own, those of a task together."""
     sources = [given if isinstance(given, Source) else open_source(given) for given in wanted]
-    tasks = names.known("task")
+    tasks = registry.known("task")
     for source in sources:
         if source.task not in tasks:
             raise UsageError(

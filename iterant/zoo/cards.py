@@ -19,7 +19,7 @@ import torch
 
 from iterant.errors import DataError
 from iterant.evaluation.curve import wilson
-from iterant.runs import read_weights
+from iterant.io import read_weights
 from iterant.tasks.protocol import Size
 from iterant.zoo.loading import folder_of
 

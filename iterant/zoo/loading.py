@@ -4,7 +4,7 @@
     >>> net = load("runs/m0", which="last")        # one of its other checkpoints
     >>> net = load("imported/mazes", "cuda")       # a folder that import or export wrote
 
-A folder ``weights/NAME`` beside this file, written by `iterant.runs.save_weights`, is all that it
+A folder ``weights/NAME`` beside this file, written by `iterant.io.save_weights`, is all that it
 takes for ``load("NAME")`` to work. Such a name wins over a folder of the same name where the
 program was started; ``./NAME`` means the folder.
 """
@@ -19,11 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iterant import names
+from iterant import registry
 from iterant.errors import DataError, IterantError, UnknownName
+from iterant.io import read_weights
 from iterant.nets import Net, build
-from iterant.runs import read_weights
-from iterant.training.devices import device_of
+from iterant.training.device import device_of
 
 SHIPPED = Path(__file__).parent / "weights"
 """Where the shipped weights are: a folder a name."""
@@ -80,7 +80,7 @@ def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
             f"there are no weights {word!r}: none ship with this version, and there is no folder "
             f"of that name here; {remedy}"
         )
-    raise UnknownName(f"{names.unknown('weights', word, names_there)}; or {remedy}")
+    raise UnknownName(f"{registry.unknown('weights', word, names_there)}; or {remedy}")
 
 
 def _built(folder: Path, config: Mapping[str, Any]) -> nn.Module:

@@ -21,8 +21,8 @@ from learned.mazes import END, FREE, START, WALL, distances, filling, neighbours
 
 import iterant
 from iterant.engine import State
-from iterant.nets.messages import OWN_WIDTH, Shares
-from iterant.tasks.lattice import BORDER, to_image
+from iterant.nets.local_rule import OWN_WIDTH, Shares
+from iterant.tasks.mazes.generate import BORDER, to_image
 
 SIDES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 RIM = 2

@@ -13,7 +13,7 @@ from learned.mazes import END, FREE, START, distances, filling, longest_ways, wi
 from learned.messages import Edges, squares_of, think
 
 import iterant
-from iterant.tasks.lattice import to_lattice
+from iterant.tasks.mazes.generate import to_lattice
 
 
 def film_of(net, lattice, steps, book, **begin):

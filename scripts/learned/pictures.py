@@ -11,7 +11,7 @@ from learned.messages import SIDES, Edges, images, squares_of, think
 from matplotlib.figure import Figure
 
 from iterant.draw import save_png
-from iterant.tasks.lattice import to_pixels
+from iterant.tasks.mazes.generate import to_pixels
 from iterant.tasks.protocol import Batch
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"

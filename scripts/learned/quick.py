@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 
 import iterant
-from iterant.nets.messages import OWN_WIDTH, Shares
+from iterant.nets.local_rule import OWN_WIDTH, Shares
 
 
 class OpenSquares:

@@ -14,11 +14,11 @@ from torch import nn
 
 import iterant
 from iterant.analysis import STUDIES, Subject
-from iterant.analysis.subjects import shared_regime, subject_of
+from iterant.analysis.studies import shared_regime, subject_of
 from iterant.errors import NetError, TaskError, UnknownName, UsageError
+from iterant.io import RunFolder, save_weights
 from iterant.nets import build, paper_net
-from iterant.runs import RunFolder, save_weights
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 
 SUMS, MAZES = PrefixSums(), Mazes()
@@ -42,7 +42,7 @@ def test_the_papers_table_is_one_call() -> None:
 
 def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
     report = iterant.analyze(EXACT, **FEW)
-    lacking = {"move-end", "kinds"}
+    lacking = {"move-end", "errors_by_kind"}
     assert set(report.studies) == set(STUDIES) - lacking
     assert {one.what for one in report.skipped} == lacking
     assert "offers no shorten()" in report.skipped[0].why
@@ -246,7 +246,7 @@ def test_the_faster_network_finds_what_the_plain_one_finds(
         return [report.figures(word) for word in report.studies]
 
     fast = figures()
-    for room in ("recovery", "convergence", "paths", "misses"):
+    for room in ("recovery", "convergence", "path_independence", "errors_by_kind"):
         monkeypatch.setattr(f"iterant.analysis.{room}.fused", lambda net: net)
     assert_close(fast, figures())
 

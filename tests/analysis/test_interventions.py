@@ -11,14 +11,12 @@ from thinkers import small_net
 from torch import Tensor
 
 from iterant.analysis import interventions as made
-from iterant.analysis import parts as portions
-from iterant.analysis.flips import by_index
-from iterant.analysis.parts import gaussian, others, parts
-from iterant.analysis.recovery import Case, Recovery, recover
+from iterant.analysis import recovery as portions
+from iterant.analysis.recovery import Case, Recovery, by_index, gaussian, others, parts, recover
 from iterant.engine import last, think
 from iterant.errors import NetError, TaskError, UsageError
 from iterant.nets.protocol import Net
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 
 TASK, BITS = PrefixSums(), 12

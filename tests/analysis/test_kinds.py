@@ -8,13 +8,13 @@ import torch
 from exact import exact_prefix_sums
 from torch import Tensor
 
-from iterant.analysis.kinds import by_kind
+from iterant.analysis.errors_by_kind import by_kind
 from iterant.errors import UsageError
-from iterant.tasks.chess import Chess
-from iterant.tasks.edits import ranges
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.chess.puzzles import FLAGS
+from iterant.tasks.chess.task import Chess
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.puzzles import FLAGS
+from iterant.tasks.protocol import ranges
 
 TASK = Mazes()
 BATCH = TASK.sample(40, size=9, seed=1)

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from iterant.analysis import misses as module
-from iterant.analysis.misses import near_misses
+from iterant.analysis import errors_by_kind as module
+from iterant.analysis.errors_by_kind import near_misses
 from iterant.errors import UsageError
-from iterant.tasks.chess import Chess
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.chess.task import Chess
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
 

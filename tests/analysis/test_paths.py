@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from iterant.analysis.paths import STARTS, Independence, cosines, independence
+from iterant.analysis.path_independence import STARTS, Independence, cosines, independence
 from iterant.errors import UsageError
 from iterant.tasks.prefix_sums import PrefixSums
 

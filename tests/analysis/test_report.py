@@ -14,8 +14,8 @@ from thinkers import small_net
 import iterant
 from iterant.analysis import Report, Subject
 from iterant.errors import UsageError
-from iterant.runs import read_result
-from iterant.tasks.mazes import Mazes
+from iterant.io import read_result
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 
 SUMS = PrefixSums()

@@ -17,8 +17,8 @@ from iterant.bench.memory import growth
 from iterant.cli.main import run
 from iterant.errors import UnknownName, UsageError
 from iterant.evaluation import judge
+from iterant.io import read_result, save_weights
 from iterant.nets import DeepThinking, FeedForward, PaperConfig, build
-from iterant.runs import read_result, save_weights
 
 PAPER = [(task, net) for task in ("prefix-sums", "mazes", "chess")
          for net in ("dt", "dt-recall", "ff", "ff-recall")]  # fmt: skip

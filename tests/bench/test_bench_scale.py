@@ -12,7 +12,7 @@ import pytest
 
 from iterant.bench.scale import bench_scale, measure
 from iterant.errors import RunError, UsageError
-from iterant.runs import read_result
+from iterant.io import read_result
 
 TINY = {"width": 4, "batch": 4, "iterations": 3, "pool_slots": 8, "pool_shortest": 1,
         "watch_every": 0}  # fmt: skip

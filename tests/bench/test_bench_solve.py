@@ -9,9 +9,9 @@ import pytest
 from iterant.bench import bench_solve, solving_name
 from iterant.bench.solve import Dense
 from iterant.cli.main import run
+from iterant.io import read_result
 from iterant.nets.fast import accelerate
-from iterant.runs import read_result
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 from iterant.zoo import load
 
 

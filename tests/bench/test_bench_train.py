@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from iterant import names
+from iterant import registry
 from iterant.bench import bench_train, result_name
 from iterant.bench.memory import Request, peak_on_cpu
 from iterant.errors import RecipeError, UnknownName, UsageError
+from iterant.io import write_result
 from iterant.nets import PaperConfig
-from iterant.runs import write_result
 from iterant.training.recipe import Recipe
 
 
@@ -24,7 +24,7 @@ def test_every_task_is_measured(task: str) -> None:
     seen: list[int] = []
     figures = bench_train(
         task,
-        recipe=names.recipe("paper", task).changed(iterations=3),
+        recipe=registry.recipe("paper", task).changed(iterations=3),
         width=4,
         batch=2,
         steps=2,

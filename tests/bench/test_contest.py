@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant.bench.contest import Contest, Spread, contest
+from iterant.bench.compare import Contest, Spread, contest
 from iterant.errors import UsageError
 
 Seconds = st.floats(0.001, 1000)

@@ -10,18 +10,17 @@ import torch
 from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
-from iterant import names
-from iterant.bench.even import Even
-from iterant.bench.plain import PlainStep, plain_loss, progressive_of
+from iterant import registry
+from iterant.bench.plain import Even, PlainStep, plain_loss, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
-from iterant.nets.fused import Fused, can_fuse
-from iterant.training.crew import Crew
-from iterant.training.hands import PlainHands
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
+from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Progressive, Update
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
+from iterant.training.unroll import PlainHands
 
 PROBLEMS = ["prefix-sums", "mazes", "chess"]
 
@@ -65,7 +64,7 @@ def test_losses_and_gradients_are_those_of_our_step(
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
-    recipe = names.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
+    recipe = registry.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
     config = replace(paper_net(problem), width=4, head=(4, 3))
     batch = small_batch(problem)
     inputs = batch.inputs.float()
@@ -89,7 +88,7 @@ def test_the_network_that_was_given_stays_as_it_was() -> None:
     net = module(build(config.kind, config, seed=1))
     before = {name: weight.clone() for name, weight in net.state_dict().items()}
     batch = small_batch("prefix-sums")
-    recipe = names.recipe("paper", "prefix-sums").changed(iterations=3)
+    recipe = registry.recipe("paper", "prefix-sums").changed(iterations=3)
     step = PlainStep(net, recipe, torch.device("cpu"))
     step.update(batch.inputs.float(), batch.targets, Even(0, 0, of=1), 1.0)
     assert all(torch.equal(before[name], weight) for name, weight in net.state_dict().items())

@@ -12,7 +12,7 @@ from thinkers import small_net
 from iterant.analysis import STUDIES
 from iterant.cli.analyze import _WORDS
 from iterant.cli.main import run
-from iterant.runs import RunFolder, read_result
+from iterant.io import RunFolder, read_result
 
 
 def analyze(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[object, str, str]:

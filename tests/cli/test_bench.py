@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iterant.cli.main import run
-from iterant.runs import read_result
+from iterant.io import read_result
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:

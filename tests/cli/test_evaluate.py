@@ -12,15 +12,14 @@ from matplotlib.image import imread
 from thinkers import small_net
 
 import iterant
-from iterant.analysis.subjects import Subject
-from iterant.cli.evaluate import _WORDS
-from iterant.cli.evaluation_tables import quantity, titles
+from iterant.analysis.studies import Subject
+from iterant.cli.evaluate import _WORDS, quantity, titles
 from iterant.cli.main import run
-from iterant.cli.rules import rule_of
+from iterant.cli.options import rule_of
 from iterant.halting import MostConfident, Resting, StableAnswer
+from iterant.io import read_result, save_weights
 from iterant.nets import FeedForward, FeedForwardConfig, Net
-from iterant.runs import read_result, save_weights
-from iterant.tasks.chess import SAMPLE, Chess
+from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
 TASK = PrefixSums()
@@ -44,7 +43,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def subject(given: str, **how: Any) -> Subject:
         return Subject(made[given], TASK, label=given, regime=6)
 
-    monkeypatch.setattr("iterant.analysis.subjects.subject_of", subject)
+    monkeypatch.setattr("iterant.analysis.studies.subject_of", subject)
     monkeypatch.chdir(tmp_path)
 
 
@@ -195,7 +194,7 @@ def test_a_result_says_which_set_its_problems_came_from(
     net: Any = small_net("chess", "dt-recall")
     made = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
             "sums": Subject(exact_prefix_sums(), TASK, label="sums", regime=6)}  # fmt: skip
-    monkeypatch.setattr("iterant.analysis.subjects.subject_of", lambda run, **_: made[run])
+    monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: made[run])
     monkeypatch.chdir(tmp_path)
     few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "found.json", *words)
     _, output, _ = command(capsys, "chess", "--size", "0:9", "9:20", *few)

@@ -9,8 +9,8 @@ from torch import nn
 
 import iterant
 from iterant.cli.main import run
+from iterant.io import save_weights
 from iterant.nets import LocalRuleConfig, build
-from iterant.runs import save_weights
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from iterant.cli.grouped import show_grouped
+from iterant.cli.reproduce_report import show_grouped
 
 HEAD = ("", "ours", "nothing", "the paper")
 ROWS = [

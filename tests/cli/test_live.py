@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from iterant.cli.figures import bar, duration, share, sparkline, watched
 from iterant.cli.live import PAUSE, Board, LiveBoard, display
-from iterant.training.progress import Report
+from iterant.cli.options import bar, duration, share, sparkline, watched
+from iterant.training.logging import Report
 
 REPORT = Report(
     update=40,

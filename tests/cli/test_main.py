@@ -237,7 +237,7 @@ def test_what_is_no_bug_shows_no_traceback(
         raise failure
 
     monkeypatch.setattr("iterant.cli.sample.task_of", fail)
-    monkeypatch.setattr("iterant.cli.failures._forget_output", lambda: None)
+    monkeypatch.setattr("iterant.cli.errors._forget_output", lambda: None)
     assert code_of(["sample", "mazes"]) == code
     errors = capsys.readouterr().err
     assert "Traceback" not in errors

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from iterant import names
+from iterant import registry
 from iterant.cli.main import run as run_command
-from iterant.training.problems import Problems
+from iterant.training.data import Problems
 from iterant.zoo import loading
 
 BELOW_A_FILE = "file/below"
@@ -56,7 +56,7 @@ def test_places_are_looked_at_first(
 
     monkeypatch.setattr(Problems, "of", work)
     if words[0] not in ("train", "sweep", "export", "import"):  # these need it to know the place
-        monkeypatch.setattr(names, "task", work)
+        monkeypatch.setattr(registry, "task", work)
         monkeypatch.setattr(loading, "load", work)
     with pytest.raises(SystemExit) as ended:
         run_command(words)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from made_up import figures, keep
 
-from iterant.cli import screen
+from iterant.cli import options as screen
 from iterant.cli.main import run
-from iterant.experiments import reproducing
+from iterant.experiments import reproduce as reproducing
 from iterant.experiments.models import MODELS, Model, Trial
 from iterant.experiments.records import keep_record, read_records
-from iterant.runs import append_line, write_result
-from iterant.runs.results import make_result
-from iterant.tasks.chess import SAMPLE
+from iterant.io import append_line, write_result
+from iterant.io.results import make_result
+from iterant.tasks.chess.task import SAMPLE
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:

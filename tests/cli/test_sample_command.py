@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from iterant import names
+from iterant import registry
 from iterant.cli.main import run
 
 
@@ -22,9 +22,9 @@ def sample(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str
     return leaving.value.code, output, errors
 
 
-@pytest.mark.parametrize("word", names.known("task"))
+@pytest.mark.parametrize("word", registry.known("task"))
 def test_every_task_is_shown_as_its_own_text(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    task = names.task(word)
+    task = registry.task(word)
     batch = task.sample(1, seed=3)
     description = task.describe(batch, 0)
     code, output, errors = sample(capsys, word, "--seed", "3", "--no-solution")

@@ -8,8 +8,8 @@ import pytest
 
 from iterant.cli import runs as runs_command
 from iterant.cli.main import run
-from iterant.nets.catalogue import catalogue
-from iterant.runs import RunSummary
+from iterant.io import RunSummary
+from iterant.nets.factory import catalogue
 from iterant.zoo import card
 
 
@@ -51,7 +51,7 @@ def test_runs_lists_runs_with_state_and_figures(
         ),
         RunSummary(Path("runs/broken"), "unreadable", "it is damaged", age_seconds=7300.0),
     ]
-    monkeypatch.setattr("iterant.runs.list_runs", lambda folder: found)
+    monkeypatch.setattr("iterant.io.list_runs", lambda folder: found)
     code, output, errors = command(capsys, "runs", str(tmp_path))
     assert (code, errors) == (0, "")
     good, broken = (

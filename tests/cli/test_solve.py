@@ -15,7 +15,7 @@ from PIL import Image
 from thinkers import small_net
 
 import iterant
-from iterant import draw, names
+from iterant import draw, registry
 from iterant.cli.main import run
 from iterant.tasks.protocol import Task
 from iterant.zoo import shipped
@@ -283,5 +283,5 @@ def test_where_nothing_ships_that_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     from iterant.errors import UsageError
 
     with pytest.raises(UsageError, match="no network for mazes ships"):
-        network(names.task("mazes"), None, "cpu")
+        network(registry.task("mazes"), None, "cpu")
     assert isinstance(shipped(), tuple)

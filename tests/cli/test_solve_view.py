@@ -15,9 +15,9 @@ from rich.live import Live
 
 import iterant
 from iterant.cli.main import run
-from iterant.cli.solve_view import Moving, Plain, status
+from iterant.cli.solve_report import Moving, Plain, status
 from iterant.solving import Film, Frame, solutions
-from iterant.tasks.reading import generated
+from iterant.tasks.inputs import generated
 
 
 class Screen(io.StringIO):

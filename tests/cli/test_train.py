@@ -15,12 +15,12 @@ import pytest
 
 import iterant
 from iterant.cli.main import run
-from iterant.cli.recipe_flags import recipe_fields
+from iterant.cli.options import recipe_fields
 from iterant.cli.train import free_folder, resolved
-from iterant.runs import RunFolder
-from iterant.training.learner import Learner
+from iterant.io import RunFolder
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
+from iterant.training.trainer import Learner
 
 SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch", "10",
          "--epochs", "2", "--iterations", "3", "--pool-slots", "16", "--pool-shortest", "1",
@@ -158,7 +158,7 @@ def test_the_next_run_finds_a_free_name(tmp_path: Path) -> None:
 
 def test_a_time_limit_says_how_to_go_on(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.stopping.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
         code, output, errors = command(
             capsys, "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m", "--drop-pool"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iterant.cli.main import run
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 
 SMALL = ("prefix-sums", "--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch",
          "10", "--epochs", "1", "--iterations", "3", "--pool-slots", "16", "--pool-shortest", "1",

@@ -27,21 +27,21 @@ MODULES = [
 FUNCTIONS = ["analyze", "evaluate", "last", "load", "solve", "task", "think", "train"]
 TRUE = [
     "iterant",
-    "iterant.draw.pictures",
+    "iterant.draw.figure",
     "iterant.engine",
     "iterant.evaluation.curve",
-    "iterant.evaluation.judging",
+    "iterant.evaluation.evaluator",
     "iterant.halting",
-    "iterant.nets.catalogue",
+    "iterant.nets.factory",
     "iterant.nets.protocol",
     "iterant.nets.readout",
-    "iterant.solving.answers",
+    "iterant.solving.solver",
     "iterant.zoo.cards",
-    "iterant.tasks.own",
+    "iterant.tasks.user",
     "iterant.tasks.prefix_sums",
     "iterant.tasks.protocol",
-    "iterant.tasks.sets",
-    "iterant.names",
+    "iterant.tasks.datasets",
+    "iterant.registry",
     "iterant.training.recipes",
 ]
 """Modules whose own examples are run; those of others show a use in a program of the reader's."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.draw.animation import check_animation, save_animation
-from iterant.draw.pictures import check_png
+from iterant.draw.figure import check_png
 from iterant.errors import RunError, UsageError
 
 

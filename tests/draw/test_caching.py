@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iterant.draw.caching import give_matplotlib_room
+from iterant.draw.font_cache import give_matplotlib_room
 
 SETTINGS = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR")
 DRAWS = """

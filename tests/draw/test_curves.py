@@ -13,7 +13,7 @@ from matplotlib import _pylab_helpers
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from iterant.draw.curves import curves_figure, save_curves
+from iterant.draw.plots import curves_figure, save_curves
 from iterant.errors import UsageError
 from iterant.evaluation import Curve
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import iterant
-from iterant.draw.dots import dots, ranked, thinned
-from iterant.draw.terminal import narrow_framed, squeezed, terminal
+from iterant.draw.terminal import dots, narrow_framed, ranked, squeezed, terminal, thinned
 from iterant.tasks.protocol import Description
 
 WALL, FREE, WAY, END = (0, 0, 0), (255, 255, 255), (0, 114, 178), (255, 0, 0)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from PIL import Image
 
-from iterant.draw.lines import Line, Plot, Trace, lines_figure, panels_figure, png
+from iterant.draw.plots import Line, Plot, Trace, lines_figure, panels_figure, png
 from iterant.errors import UsageError
 
 PLOT = Plot("noise", x_label="iterations", y_label="solved (%)", share=True)

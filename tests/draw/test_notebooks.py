@@ -11,10 +11,10 @@ import iterant
 from iterant.analysis import Subject
 from iterant.draw import png
 from iterant.evaluation import Curve
+from iterant.io import RunFolder
 from iterant.nets import build
-from iterant.runs import RunFolder
 from iterant.solving import solutions
-from iterant.tasks.reading import gather
+from iterant.tasks.inputs import gather
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

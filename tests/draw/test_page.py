@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iterant.draw.page import Picture, Section, page, write_page
+from iterant.draw.html import Picture, Section, page, write_page
 
 WILD = '<script>alert("x")</script> & "so"'
 

@@ -17,7 +17,7 @@ from matplotlib.image import imread
 
 from iterant import draw
 from iterant.errors import RunError, UsageError
-from iterant.runs import files
+from iterant.io import files
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iterant.draw.sheet import sheet
+from iterant.draw.figure import sheet
 from iterant.errors import UsageError
 from iterant.tasks.protocol import Description, Glyph
 

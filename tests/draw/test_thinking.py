@@ -12,19 +12,12 @@ from exact import exact_prefix_sums
 from rich.console import Console
 
 import iterant
+from iterant.draw.iterations import at_work, lasting, outcome, problem_alone, steps_shown, thinking
 from iterant.draw.terminal import fitted, terminal
-from iterant.draw.thinking import (
-    at_work,
-    lasting,
-    outcome,
-    problem_alone,
-    steps_shown,
-    thinking,
-)
 from iterant.errors import UsageError
 from iterant.halting import Fixed
 from iterant.solving import Frame, solutions
-from iterant.tasks.reading import gather, generated
+from iterant.tasks.inputs import gather, generated
 
 MAZES, SUMS = iterant.task("mazes"), iterant.task("prefix-sums")
 BLUE, PURPLE = (0, 114, 178), (204, 121, 167)

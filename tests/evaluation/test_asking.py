@@ -10,8 +10,9 @@ import torch
 from asking import Questions
 from exact import exact_prefix_sums
 
-from iterant.evaluation import judge, judging
-from iterant.evaluation.moments import OfCard, moments_of
+from iterant.evaluation import evaluator as judging
+from iterant.evaluation import judge
+from iterant.evaluation.evaluator import OfCard, moments_of
 from iterant.halting import Fixed, MostConfident, Rule
 from iterant.tasks.prefix_sums import PrefixSums
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from exact import exact_prefix_sums, first_right
 
-from iterant import names
+from iterant import registry
 from iterant.evaluation import judge, judge_far
 from iterant.nets import LocalRule
 from iterant.tasks.prefix_sums import PrefixSums
@@ -31,7 +31,7 @@ def test_both_looks_of_the_exact_network_are_known(steps: int) -> None:
 
 
 def test_a_local_rule_is_judged_as_if_it_thought_everywhere() -> None:
-    mazes = names.task("mazes")
+    mazes = registry.task("mazes")
     net = load("mazes")
     assert isinstance(net, LocalRule)
     batch = mazes.sample(60, size=9, seed=2)

@@ -7,7 +7,7 @@ import torch
 from exact import exact_prefix_sums
 from thinkers import Ticking, small_batch, small_net
 
-from iterant import names
+from iterant import registry
 from iterant.engine import think
 from iterant.evaluation import Lapse, judge_far, watch_answers
 from iterant.tasks.prefix_sums import PrefixSums
@@ -55,7 +55,7 @@ def test_an_answer_that_was_never_right_is_no_lapse() -> None:
 def test_every_iteration_is_judged_as_by_thinking_it_through(
     problem: str, portion: int | None
 ) -> None:
-    net, batch, task = small_net(problem, "dt-recall"), small_batch(problem), names.task(problem)
+    net, batch, task = small_net(problem, "dt-recall"), small_batch(problem), registry.task(problem)
     with torch.no_grad():
         answers = [thought.prediction for thought in think(net, batch.inputs, steps=8)]
     # What it says after three iterations is declared the truth, so that answers come and go.

@@ -15,7 +15,7 @@ import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.tasks import Task
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
 from iterant.training.recipe import Recipe
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -12,13 +12,11 @@ import pytest
 
 from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import campaign as module
-from iterant.experiments import processes
-from iterant.experiments.campaign import campaign
-from iterant.experiments.ending import DECIDED, Deciding
+from iterant.experiments import campaign as processes
+from iterant.experiments.campaign import DECIDED, Deciding, campaign, in_processes
 from iterant.experiments.models import MODELS, Model, Trial, Unit, units
-from iterant.experiments.processes import in_processes
 from iterant.experiments.records import read_records
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training.loop import Loop
 
 SMALL: dict[str, Any] = {

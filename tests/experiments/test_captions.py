@@ -6,8 +6,8 @@ from pathlib import Path
 
 from made_up import keep
 
-from iterant.experiments.captions import caption, caption_by_time
 from iterant.experiments.catalogue import EXPERIMENTS
+from iterant.experiments.figures import caption, caption_by_time
 from iterant.experiments.records import read_records
 from iterant.experiments.report import results_page, unlike_tests
 from iterant.experiments.timed import Timed

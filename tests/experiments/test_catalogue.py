@@ -5,14 +5,21 @@ from __future__ import annotations
 import pytest
 
 from iterant.errors import UnknownName
-from iterant.experiments.catalogue import BESIDES, CHESS, EXPERIMENTS, MAZES, SUMS, experiment
-from iterant.experiments.layout import Experiment
+from iterant.experiments.catalogue import (
+    BESIDES,
+    CHESS,
+    EXPERIMENTS,
+    MAZES,
+    SUMS,
+    Experiment,
+    experiment,
+)
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
-from iterant.experiments.paper import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.reproducing import narrowed, smaller, told
-from iterant.names import task
-from iterant.training.plan import plan
+from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
+from iterant.experiments.reproduce import narrowed, smaller, told
+from iterant.registry import task
+from iterant.training.build import plan
 
 NAMES = [
     "fig-arch-loss-ablation",

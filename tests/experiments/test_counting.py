@@ -10,21 +10,14 @@ from typing import Any
 import pytest
 from made_up import keep
 
-from iterant.experiments import counting
+from iterant.experiments import reproduce as counting
 from iterant.experiments.campaign import Setup, campaign
-from iterant.experiments.counting import (
-    AGAIN,
-    Wanted,
-    count,
-    estimate_counts,
-    run_of,
-    uncounted,
-)
+from iterant.experiments.catalogue import Counted, Experiment
 from iterant.experiments.counts import Counts, read_counts
-from iterant.experiments.layout import Counted, Experiment
 from iterant.experiments.models import MODELS, Trial, Unit, usual_seconds
 from iterant.experiments.records import read_records
-from iterant.runs import read_lines, read_result, write_result
+from iterant.experiments.reproduce import AGAIN, Wanted, count, estimate_counts, run_of, uncounted
+from iterant.io import read_lines, read_result, write_result
 
 KEY = "mazes-recall-a0.01"
 TINY: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,

@@ -13,8 +13,8 @@ from iterant.experiments.counts import SOURCES, Counts, read_counts
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records
 from iterant.experiments.report import results_page
-from iterant.experiments.rows import HEAD, rows_of, state_of
-from iterant.runs import write_result
+from iterant.experiments.tables import HEAD, rows_of, state_of
+from iterant.io import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECALL = "mazes-recall-a0.01"

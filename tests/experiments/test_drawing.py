@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from made_up import keep
 
-from iterant.draw.lines import _COLOURS, _STROKES, Line
+from iterant.draw.plots import _COLOURS, _STROKES, Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import _lines, _looks, _plot, save_figure
+from iterant.experiments.figures import _lines, _looks, _plot, save_figure
 from iterant.experiments.records import Records, read_records
-from iterant.experiments.rows import rows_of
+from iterant.experiments.tables import rows_of
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:

@@ -9,20 +9,25 @@ from typing import Any
 import pytest
 from made_up import figures, keep
 
-from iterant.draw.lines import stamp
+from iterant.draw.plots import stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import BY_TIME, by_time_panels, figure_panels, save_figure
-from iterant.experiments.every_seed import RESULTS as EVERY_SEED
-from iterant.experiments.every_seed import every_seed_section
+from iterant.experiments.figures import (
+    BY_TIME,
+    NAME,
+    Reference,
+    by_time_panels,
+    figure_panels,
+    save_figure,
+)
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, keep_record, read_records
-from iterant.experiments.reference import NAME, Reference
 from iterant.experiments.report import by_older_recipes, results_page
-from iterant.experiments.rows import HEAD, rows_of
-from iterant.experiments.singles import SINGLES, singles_section
+from iterant.experiments.sections import RESULTS as EVERY_SEED
+from iterant.experiments.sections import SINGLES, every_seed_section, singles_section
+from iterant.experiments.tables import HEAD, rows_of
 from iterant.experiments.timed import read_timed
-from iterant.runs import write_result
+from iterant.io import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

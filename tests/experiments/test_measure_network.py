@@ -14,8 +14,8 @@ import iterant
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.counts import read_counts
 from iterant.experiments.records import Records
-from iterant.experiments.rows import rows_of
-from iterant.runs import read_result
+from iterant.experiments.tables import rows_of
+from iterant.io import read_result
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "measure-network"
 
@@ -47,7 +47,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     words = [str(run), "mazes", "201:1:2", "801:1:1", "--precision", precision,
              "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
-    monkeypatch.setattr(type(iterant.names.task("mazes")), "sample", small_mazes())
+    monkeypatch.setattr(type(iterant.registry.task("mazes")), "sample", small_mazes())
     seen, judge = [], script.judge_far
 
     def watched(net: Any, *rest: Any, **how: Any) -> Any:
@@ -57,7 +57,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     monkeypatch.setattr(script, "judge_far", watched)
     script.main()
     assert {weight.dtype for net in seen for weight in net.parameters()} == {
-        iterant.names.find("precision", precision)
+        iterant.registry.find("precision", precision)
     }
     result = read_result(tmp_path / "measure-mazes-mazes-recall-a0.01-s3.json")
     assert result["seed"] == 3, "from the run's own configuration"
@@ -73,7 +73,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
 
 def small_mazes() -> Any:
     """Mazes of 9×9, whatever is asked for: 801×801 would take a minute to make."""
-    plain = type(iterant.names.task("mazes")).sample
+    plain = type(iterant.registry.task("mazes")).sample
 
     def sample(self: Any, count: int, *, size: Any = None, seed: int = 0) -> Any:
         return plain(self, count, size=9, seed=seed)
@@ -92,7 +92,7 @@ def test_what_was_lost_on_the_way_is_named_and_drawn(
     monkeypatch.setattr(
         script, "save_png", lambda what, path, scale: drawn.update({path.name: (what, scale)})
     )
-    task = iterant.names.task("prefix-sums")
+    task = iterant.registry.task("prefix-sums")
     batch = task.sample(3, size=8, seed=1)
     lapse = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
     far = script.Far(

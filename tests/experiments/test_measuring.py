@@ -14,13 +14,13 @@ from exact import exact_prefix_sums
 
 import iterant
 from iterant.analysis import Subject
-from iterant.experiments import measuring
+from iterant.experiments import campaign as measuring
+from iterant.experiments.campaign import by_iteration, history, looked, measure
 from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
-from iterant.experiments.measuring import by_iteration, history, looked, measure
 from iterant.experiments.models import MODELS, Look, Model, Trial
 from iterant.experiments.records import Record
 from iterant.nets import build, variant_config
-from iterant.training.problems import Problems
+from iterant.training.data import Problems
 from iterant.training.recipe import Recipe
 
 SUMS = iterant.task("prefix-sums")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from iterant.experiments.counts import has_changed, validations
 from iterant.experiments.models import MODELS
-from iterant.experiments.older import has_changed, validations
-from iterant.runs.plain import plain
+from iterant.io.files import plain
 
 
 def recorded(**changes: Any) -> dict[str, Any]:

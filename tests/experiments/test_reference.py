@@ -6,8 +6,8 @@ from pathlib import Path
 
 from made_up import keep
 
+from iterant.experiments.figures import Reference
 from iterant.experiments.records import read_records
-from iterant.experiments.reference import Reference
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 MODEL = "mazes-recall-a0.01"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from made_up import keep
 
-from iterant.experiments import reproducing
+from iterant.experiments import reproduce as reproducing
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.measures import Recovered
 from iterant.experiments.models import Unit
 from iterant.experiments.records import read_records
-from iterant.training.stopping import Clock
+from iterant.training.interrupts import Clock
 
 FAST, SLOW, NEVER = Unit("sums-n0", 0), Unit("sums-recall-a1", 0), Unit("sums-ours", 0)
 

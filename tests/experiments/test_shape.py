@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from made_up import figures
 
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
-from iterant.experiments.records import Record, read_records
-from iterant.experiments.shape import NEEDED, fault_in
+from iterant.experiments.records import NEEDED, Record, fault_in, read_records
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},

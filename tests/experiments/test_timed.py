@@ -9,10 +9,10 @@ import pytest
 
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.drawing import BY_TIME, save_by_time
+from iterant.experiments.figures import BY_TIME, save_by_time
 from iterant.experiments.report import results_page
 from iterant.experiments.timed import HEAD, MIXED, NETWORKS, read_timed, timed_rows
-from iterant.runs import write_result
+from iterant.io import write_result
 
 RANGE = "600000:700000"
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from torch.nn import functional
 import iterant
 from iterant.errors import DataError, UsageError
 from iterant.export import import_checkpoint
-from iterant.runs import read_weights
+from iterant.io import read_weights
 
 Tensors = dict[str, Tensor]
 CONVOLVE: dict[int, Any] = {3: functional.conv1d, 4: functional.conv2d}

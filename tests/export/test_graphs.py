@@ -15,10 +15,9 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, UsageError
 from iterant.export import Source, export_onnx
-from iterant.export.card import card
-from iterant.export.source import open_source
+from iterant.export.hub import card, open_source
+from iterant.io import read_json
 from iterant.nets import FeedForwardConfig, LocalRuleConfig, PaperConfig, build
-from iterant.runs import read_json
 from iterant.zoo import shipped
 from iterant.zoo.loading import SHIPPED
 

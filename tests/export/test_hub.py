@@ -15,8 +15,8 @@ from torch import nn
 import iterant
 from iterant.errors import RunError, UsageError
 from iterant.export import export_hub, open_source
+from iterant.io import RunFolder, read_weights, save_weights
 from iterant.nets import LocalRuleConfig, build
-from iterant.runs import RunFolder, read_weights, save_weights
 from iterant.zoo.loading import folder_of
 
 RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")

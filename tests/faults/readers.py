@@ -12,16 +12,16 @@ from pathlib import Path
 
 from PIL import Image
 
-from iterant import names
+from iterant import registry
 from iterant.errors import IterantError
-from iterant.runs import RunFolder, load_tensors, read_result, read_weights, write_result
-from iterant.runs.jsonlines import read_lines
-from iterant.sweeps import read_plan
-from iterant.tasks.lichess import read_puzzles
-from iterant.tasks.reading import GAMES, PICTURE, Material
+from iterant.io import RunFolder, load_tensors, read_result, read_weights, write_result
+from iterant.io.files import read_lines
+from iterant.runner import read_plan
+from iterant.tasks.chess.lichess import read_puzzles
+from iterant.tasks.inputs import GAMES, PICTURE, Material
+from iterant.training.interrupts import seconds
+from iterant.training.multi_seed import parse_seeds
 from iterant.training.recipe import Recipe, recipe_from_file
-from iterant.training.seeds import parse_seeds
-from iterant.training.stopping import seconds
 
 Read = Callable[[bytes, Path], object]
 
@@ -39,12 +39,12 @@ def _text(content: bytes) -> str:
 
 
 def _encoded(word: str) -> Read:
-    task = names.task(word)
+    task = registry.task(word)
     return lambda content, _: task.encode(_text(content))
 
 
 def _material(word: str, kind: str = "text") -> Read:
-    task = names.task(word)
+    task = registry.task(word)
 
     def read(content: bytes, _: Path) -> object:
         parts = task.split(Material("input", content, kind))  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def _filed(name: str, read: Callable[[Path], object]) -> Read:
 
 
 def _picture() -> bytes:
-    task = names.task("mazes")
+    task = registry.task("mazes")
     file = io.BytesIO()
     colours = task.describe(task.sample(1, size=9, seed=1)).cells
     Image.fromarray(colours.repeat(6, axis=0).repeat(6, axis=1)).save(file, "PNG")
@@ -129,8 +129,8 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
         ),
         "times": Reader((b"9m", b"1h30m", b"90"), lambda content, _: seconds(_text(content))),
         "sizes": Reader((b"13", b"0:600"), lambda content, _: [
-            _tried(lambda word=word: names.task(word).parse_size(_text(content)))  # type: ignore[misc]
-            for word in names.known("task")]),
+            _tried(lambda word=word: registry.task(word).parse_size(_text(content)))  # type: ignore[misc]
+            for word in registry.known("task")]),
         "metrics": Reader((b'{"step": 1}\n{"step": 2}\n',), _filed("m.jsonl", read_lines)),
     }  # fmt: skip
     for name in ("config.json", "status.json", "environment.json", "checkpoints/last.json"):
@@ -152,7 +152,7 @@ def _tried(read: Callable[[], object]) -> object:
 
 def resealed(content: bytes) -> bytes:
     """Other content under a right checksum: what only somebody who means harm would write."""
-    from iterant.runs.files import seal
+    from iterant.io.files import seal
 
     value = json.loads(content)
     value.pop("sha256")

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iterant import names
+from iterant import registry
 from iterant.errors import IterantError
 from iterant.export.authors import import_checkpoint
-from iterant.runs import (
+from iterant.io import (
     RunFolder,
     list_runs,
     load_tensors,
@@ -31,7 +31,7 @@ from iterant.runs import (
     save_weights,
     write_result,
 )
-from iterant.sweeps import SweepFolder, planned, read_plan, survey
+from iterant.runner import SweepFolder, planned, read_plan, survey
 from iterant.training import train
 from iterant.training.recipe import Recipe, recipe_from_file
 
@@ -186,7 +186,7 @@ def test_foreign_files_as_weights_and_checkpoints(
     for name in ("model.pth", "model.safetensors"):
         Path(name).write_bytes(FOREIGN[how])
     with pytest.raises(IterantError):
-        import_checkpoint("model.pth", task=names.task("mazes").spec, out="out")
+        import_checkpoint("model.pth", task=registry.task("mazes").spec, out="out")
     with pytest.raises(IterantError):
         load_tensors("model.safetensors")
     assert not Path("EXPLODED").exists()

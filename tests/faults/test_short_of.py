@@ -16,14 +16,14 @@ import torch
 from test_places import TINY
 from torch import Tensor, nn
 
-from iterant import names
+from iterant import registry
 from iterant.errors import RunError
 from iterant.evaluation import Curve, evaluate
-from iterant.evaluation.portions import out_of_memory, within_memory
+from iterant.evaluation.evaluator import out_of_memory, within_memory
 from iterant.halting import Resting, StableAnswer
+from iterant.io import RunFolder, list_runs, write_result
+from iterant.io import run_folder as folder_module
 from iterant.nets import build, variant_config
-from iterant.runs import RunFolder, list_runs, write_result
-from iterant.runs import folder as folder_module
 from iterant.solving import solve
 from iterant.training import train
 
@@ -32,10 +32,10 @@ import json, resource, sys, torch
 torch.set_num_threads(1)
 sys.path[:0] = sys.argv[1:]
 from test_short_of import small_net
-from iterant import names
+from iterant import registry
 from iterant.errors import RunError
 from iterant.evaluation import evaluate
-task, net = names.task("mazes"), small_net(32)
+task, net = registry.task("mazes"), small_net(32)
 how = dict(size=25, count=24, seed=1, max_steps=3)
 whole = evaluate(net, task, portion=1, **how)
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -48,7 +48,7 @@ print(json.dumps({"shrunk": starved.shrunk, "same": same, "told": starved.descri
 
 
 def small_net(width: int = 4) -> Any:
-    spec = names.task("mazes").spec
+    spec = registry.task("mazes").spec
     config = variant_config("dt-recall", "mazes", dims=spec.dims, channels=spec.channels,
                             readout=spec.readout, width=width, head=(8,))  # fmt: skip
     return build(config.kind, config.described(), seed=1)
@@ -71,7 +71,7 @@ class TestMemory:
 
     @pytest.mark.parametrize("fits", [1, 3, 10])
     def test_every_problem_is_counted_once(self, fits: int) -> None:
-        batch = names.task("prefix-sums").sample(10, size=8)
+        batch = registry.task("prefix-sums").sample(10, size=8)
         seen: list[int] = []
 
         def think(first: int, part: Any) -> None:
@@ -87,7 +87,7 @@ class TestMemory:
         assert shrunk == {1: 1, 3: 2, 10: None}[fits]
 
     def test_other_errors_and_one_problem_too_large_are_told(self) -> None:
-        batch = names.task("prefix-sums").sample(4, size=8)
+        batch = registry.task("prefix-sums").sample(4, size=8)
         for error in (RuntimeError("shapes differ"), MemoryError()):
 
             def think(first: int, part: Any, error: Exception = error) -> None:
@@ -104,12 +104,12 @@ class TestNumbers:
         net = small_net()
         with torch.no_grad():
             next(iter(net.parameters())).view(-1)[0] = float("nan")
-        curve = evaluate(net, names.task("mazes"), size=5, count=4, max_steps=3)
+        curve = evaluate(net, registry.task("mazes"), size=5, count=4, max_steps=3)
         assert isinstance(curve, Curve)
         assert (curve.broken, int(curve.solved.sum())) == (4, 0)
 
     def test_nan_in_features_of_one_problem_leaves_the_others(self) -> None:
-        task = names.task("mazes")
+        task = registry.task("mazes")
 
         class Spoiled(nn.Module):
             """The same network, but the features of the second problem spoil at step 2."""
@@ -164,7 +164,7 @@ class Endless:
 
 @pytest.mark.parametrize("rule", [StableAnswer(3), Resting(1e-3)])
 def test_a_network_that_never_settles_ends_at_its_budget_and_says_so(rule: Any) -> None:
-    inputs = names.task("prefix-sums").sample(3, size=8).inputs
+    inputs = registry.task("prefix-sums").sample(3, size=8).inputs
     answer = solve(Endless(), inputs, max_steps=400, rule=rule)
     assert not answer.settled.any()
     assert answer.steps.tolist() == [400] * 3
@@ -200,7 +200,7 @@ def test_a_full_disk_while_a_result_is_written(tmp_path: Path) -> None:
     """The system cuts the write short; the result that was there stays."""
     path = write_result("figures", {"accuracy": 0.5}, folder=tmp_path)
     before = path.read_bytes()
-    script = """import resource, signal, sys; from iterant.runs import write_result
+    script = """import resource, signal, sys; from iterant.io import write_result
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 write_result('figures', {'accuracy': [0.25] * 1000}, folder=sys.argv[1])"""

@@ -7,7 +7,7 @@ import torch
 from thinking_rules import plain, rule
 
 from iterant.nets.active import Active
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 
 
 @pytest.mark.parametrize("isotropic", [True, False])

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from iterant.engine import State, last, think
-from iterant.nets import DeepThinking, PaperConfig, build, strings
-from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
-from iterant.nets.fused import Fused, Layer, Tape, can_fuse
+from iterant.nets import DeepThinking, PaperConfig, build
+from iterant.nets.deep_thinking import FeedForward, FeedForwardConfig
+from iterant.nets.fast import strings
+from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, can_fuse
 
 Network = DeepThinking | FeedForward
 

@@ -10,7 +10,7 @@ from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build
 from iterant.nets.grouped import Grouped
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 
 
 def rule(**changes: object) -> LocalRule:

@@ -15,8 +15,8 @@ from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.active import Active
 from iterant.nets.grouped import Grouped
-from iterant.nets.messages import GAIN, OWN_HIDDEN, OWN_WIDTH, Shares, patterns
-from iterant.tasks.mazes import Mazes
+from iterant.nets.local_rule import GAIN, OWN_HIDDEN, OWN_WIDTH, Shares, patterns
+from iterant.tasks.mazes.task import Mazes
 
 MAZES = Mazes()
 

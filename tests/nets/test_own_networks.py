@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from iterant.errors import NetError, RecipeError
 from iterant.nets import build
-from iterant.nets.own import check_own
+from iterant.nets.protocol import check_own
 from iterant.training.recipes import recipe
 
 

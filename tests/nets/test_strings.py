@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from iterant.nets import DeepThinking, PaperConfig, build
-from iterant.nets.fused import Fused
-from iterant.nets.row_programs import tiled
-from iterant.nets.rows import Rows, aligned, kernel_gradients
-from iterant.nets.strings import FusedStrings, fused
+from iterant.nets.fast.deep_thinking import Fused
+from iterant.nets.fast.hopper.program import tiled
+from iterant.nets.fast.hopper.rows import Rows, aligned, kernel_gradients
+from iterant.nets.fast.strings import FusedStrings, fused
 
 DOUBLE = torch.float64
 
@@ -167,7 +167,7 @@ def test_the_form_follows_from_network_and_machine() -> None:
 def test_rows_are_whole_pieces(
     monkeypatch: pytest.MonkeyPatch, width: int, kind: type[Fused]
 ) -> None:
-    monkeypatch.setattr("iterant.nets.strings.has_kernels", lambda tensor: True)
+    monkeypatch.setattr("iterant.nets.fast.strings.has_kernels", lambda tensor: True)
     net = build("deep-thinking", {"dims": 1, "channels": 1, "width": width})
     assert type(fused(net)) is kind
 
@@ -177,7 +177,7 @@ def test_the_kernels_compute_what_plain_torch_computes(monkeypatch: pytest.Monke
     if device == "cpu":
         monkeypatch.setenv("TRITON_INTERPRET", "1")
     kernels = pytest.importorskip(
-        "iterant.nets.row_kernels", reason="Triton is not installed", exc_type=ImportError
+        "iterant.nets.fast.hopper.kernels", reason="Triton is not installed", exc_type=ImportError
     )
     x, weight = random(5, 8, 9).half().to(device), random(16, 8, 3, seed=1).half().to(device)
     more, sign = (random(5, 16, 9, seed=seed).half().to(device) for seed in (2, 3))

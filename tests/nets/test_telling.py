@@ -11,7 +11,7 @@ import iterant
 from iterant.nets import LocalRule
 from iterant.nets.active import Active
 from iterant.nets.telling import Telling, attentive
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.task import Mazes
 
 MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from iterant.errors import NetError
 from iterant.nets import build
-from iterant.nets.feed_forward import FeedForward, FeedForwardConfig
-from iterant.nets.fused import Fused
-from iterant.nets.towers import FusedTower, fastest
+from iterant.nets.deep_thinking import FeedForward, FeedForwardConfig
+from iterant.nets.fast.deep_thinking import Fused
+from iterant.nets.fast.towers import FusedTower, fastest
 
 
 def network(blocks: int = 2, *, recall: bool = False) -> FeedForward:

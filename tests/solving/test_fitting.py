@@ -17,12 +17,12 @@ from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.errors import NetError, UsageError
 from iterant.evaluation import judge_far, trade
-from iterant.evaluation.judging import judge
+from iterant.evaluation.evaluator import judge
 from iterant.nets import Net, build
 from iterant.solving import solutions
-from iterant.solving.fitting import check_fits
+from iterant.solving.solver import check_fits
+from iterant.tasks.inputs import generated
 from iterant.tasks.protocol import Task
-from iterant.tasks.reading import generated
 
 SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
 WAYS_IN: dict[str, Callable[[Net, Task], object]] = {

@@ -18,8 +18,8 @@ import iterant
 from iterant.errors import UsageError
 from iterant.halting import Fixed, MostConfident, StableAnswer
 from iterant.solving import Film, Frame, Solution, solutions
-from iterant.solving.solutions import budget_for
-from iterant.tasks.reading import Problem, gather, generated
+from iterant.solving.problems import budget_for
+from iterant.tasks.inputs import Problem, gather, generated
 
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
@@ -198,7 +198,7 @@ def test_classes_of_two_digits_stay_apart() -> None:
 def test_no_more_are_thought_about_together_than_are_worth_it(
     word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["iterant.solving.solutions"], word, most)
+    monkeypatch.setattr(sys.modules["iterant.solving.problems"], word, most)
     net: Any = exact_prefix_sums()
     start, seen = net.start, []
 

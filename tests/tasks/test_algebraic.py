@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iterant.errors import TaskError
-from iterant.tasks.algebraic import is_legal, squares_of
-from iterant.tasks.boards import unpack
-from iterant.tasks.chess import SAMPLE
-from iterant.tasks.positions import parse_fen, square_number, write_fen
-from iterant.tasks.puzzles import load_puzzles
+from iterant.tasks.chess.boards import unpack
+from iterant.tasks.chess.fen import parse_fen, square_number, write_fen
+from iterant.tasks.chess.puzzles import load_puzzles
+from iterant.tasks.chess.rules import is_legal, squares_of
+from iterant.tasks.chess.task import SAMPLE
 
 CASTLES = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 BLACK_CASTLES = "r3k2r/8/8/8/8/8/8/1R2KR2 b kq - 0 1"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from iterant.errors import TaskError
-from iterant.tasks.boards import (
+from iterant.tasks.chess.boards import (
     PackedPositions,
     boards_from_planes,
     mirrored,
@@ -22,7 +22,7 @@ from iterant.tasks.boards import (
     targets,
     unpack,
 )
-from iterant.tasks.positions import parse_fen
+from iterant.tasks.chess.fen import parse_fen
 
 ORDER = (chess.KING, chess.QUEEN, chess.BISHOP, chess.KNIGHT, chess.ROOK, chess.PAWN)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from iterant.tasks.carving import END, FREE, START, WALL, Trees, carve, shortest_path
+from iterant.tasks.mazes.generate import END, FREE, START, WALL, Trees, carve, shortest_path
 
 
 def passages(lattice: NDArray[np.uint8]) -> list[tuple[int, int]]:

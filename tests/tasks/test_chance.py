@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iterant.errors import TaskError
-from iterant.tasks.chance import Stream, check_seed, mix, problem_numbers
+from iterant.tasks.rng import Stream, check_seed, mix, problem_numbers
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

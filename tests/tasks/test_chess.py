@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, TaskError
-from iterant.names import task as named_task
-from iterant.tasks.boards import boards_from_planes, square_at
-from iterant.tasks.chess import SAMPLE, Chess, cache_folder, find_puzzles
-from iterant.tasks.easy_to_hard import save_easy_to_hard
-from iterant.tasks.positions import write_fen
+from iterant.registry import task as named_task
+from iterant.tasks.chess.boards import boards_from_planes, square_at
+from iterant.tasks.chess.fen import write_fen
+from iterant.tasks.chess.puzzles import write_puzzles
+from iterant.tasks.chess.task import SAMPLE, Chess, cache_folder, find_puzzles
+from iterant.tasks.datasets import save_easy_to_hard
 from iterant.tasks.protocol import Batch, Size, Task
-from iterant.tasks.puzzles import write_puzzles
 
 
 @pytest.fixture(autouse=True)

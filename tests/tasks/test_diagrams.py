@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from iterant.errors import TaskError
-from iterant.tasks.boards import boards_from_planes, square_at
-from iterant.tasks.chess import SAMPLE, Chess
-from iterant.tasks.diagrams import ANSWER, RIGHT, WRONG
-from iterant.tasks.positions import write_fen
+from iterant.tasks.chess.boards import boards_from_planes, square_at
+from iterant.tasks.chess.diagram import ANSWER, RIGHT, WRONG
+from iterant.tasks.chess.fen import write_fen
+from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.protocol import Batch
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.tasks.duplicates import duplicates, fingerprints
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.datasets import duplicates, fingerprints
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
 

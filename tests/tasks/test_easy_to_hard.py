@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-import iterant.names
+import iterant.registry
 from iterant.errors import DataError, TaskError
-from iterant.tasks.easy_to_hard import Stored, read_easy_to_hard, save_easy_to_hard
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.datasets import Stored, read_easy_to_hard, save_easy_to_hard
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
 
@@ -82,7 +82,7 @@ def test_the_old_format_of_torch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("word", "size", "other"), [("mazes", 13, 9), ("prefix-sums", 32, 16)])
 def test_tasks_draw_from_stored_files(benchmark: Path, word: str, size: int, other: int) -> None:
-    task, made = iterant.names.task(word, data=benchmark), iterant.names.task(word)
+    task, made = iterant.registry.task(word, data=benchmark), iterant.registry.task(word)
     whole = made.sample(20, size=size)
     drawn = task.sample(20, size=size, seed=4)
     assert not torch.equal(drawn.inputs, whole.inputs)

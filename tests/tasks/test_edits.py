@@ -8,14 +8,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant import names
+from iterant import registry
 from iterant.errors import TaskError
-from iterant.tasks.carving import END, START, WALL, shortest_path
-from iterant.tasks.edits import Flips, Shortens, Traces
-from iterant.tasks.lattice import to_image, to_lattice, to_pixels
-from iterant.tasks.mazes import Mazes
+from iterant.tasks.mazes.generate import (
+    END,
+    START,
+    WALL,
+    shortest_path,
+    to_image,
+    to_lattice,
+    to_pixels,
+)
+from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, Flips, Shortens, Traces
 
 SUMS, MAZES = PrefixSums(), Mazes()
 
@@ -23,8 +29,8 @@ SUMS, MAZES = PrefixSums(), Mazes()
 def test_who_offers_what() -> None:
     offers = {
         word: [kind.__name__ for kind in (Flips, Shortens, Traces) if isinstance(task, kind)]
-        for word in names.known("task")
-        for task in [names.task(word)]
+        for word in registry.known("task")
+        for task in [registry.task(word)]
     }
     assert offers == {"prefix-sums": ["Flips"], "mazes": ["Shortens", "Traces"], "chess": []}
 

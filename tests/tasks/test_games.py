@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from iterant.errors import TaskError
-from iterant.tasks.chess import Chess
-from iterant.tasks.games import game_parts, position_of
-from iterant.tasks.positions import square_name
-from iterant.tasks.reading import GAMES, Material, gather
+from iterant.tasks.chess.fen import square_name
+from iterant.tasks.chess.formats import game_parts, position_of
+from iterant.tasks.chess.task import Chess
+from iterant.tasks.inputs import GAMES, Material, gather
 
 pytest.importorskip("chess")
 

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from iterant.errors import TaskError
-from iterant.tasks.lattice import to_image, to_lattice, to_pixels
+from iterant.tasks.mazes.generate import to_image, to_lattice, to_pixels
 
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 7), st.integers(1, 7))
 

@@ -9,11 +9,11 @@ import torch
 
 from iterant.errors import MissingExtra
 from iterant.nets.readout import TwoBest
-from iterant.tasks.boards import targets
-from iterant.tasks.chess import Chess
-from iterant.tasks.legality import assumed, best_legal, legal_moves, notation
-from iterant.tasks.positions import parse_fen, square_number
-from iterant.tasks.reading import gather
+from iterant.tasks.chess.boards import targets
+from iterant.tasks.chess.fen import parse_fen, square_number
+from iterant.tasks.chess.rules import assumed, best_legal, legal_moves, notation
+from iterant.tasks.chess.task import Chess
+from iterant.tasks.inputs import gather
 
 pytest.importorskip("chess")
 TASK = Chess()
@@ -166,7 +166,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_games_that_cannot_be_played(game: str, said: str, tmp_path: object) -> None:
     from iterant.errors import IterantError
-    from iterant.tasks.reading import GAMES
+    from iterant.tasks.inputs import GAMES
 
     with pytest.raises(IterantError) as caught:
         gather(TASK, game, kind=GAMES)

@@ -15,11 +15,18 @@ import pytest
 import zstandard
 
 from iterant.errors import DataError, MissingExtra, UsageError
-from iterant.tasks.boards import unpack
-from iterant.tasks.decompression import BLOCK, LONGEST_LINE, blocks, lines
-from iterant.tasks.lichess import RowError, pack_csv, read_puzzles
-from iterant.tasks.positions import write_fen
-from iterant.tasks.puzzles import FLAGS, load_puzzles
+from iterant.tasks.chess.boards import unpack
+from iterant.tasks.chess.fen import write_fen
+from iterant.tasks.chess.lichess import (
+    BLOCK,
+    LONGEST_LINE,
+    RowError,
+    blocks,
+    lines,
+    pack_csv,
+    read_puzzles,
+)
+from iterant.tasks.chess.puzzles import FLAGS, load_puzzles
 
 HEADER = "PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags\n"
 # White plays, black answers; promotion, castling, en passant, and a move of either colour.

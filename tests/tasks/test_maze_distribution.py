@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from iterant.tasks.carving import START, WALL, carve, shortest_path
-from iterant.tasks.mazes import to_lattice
+from iterant.tasks.mazes.generate import START, WALL, carve, shortest_path
+from iterant.tasks.mazes.task import to_lattice
 
 Figures = dict[str, NDArray[np.int64]]
 Links = list[tuple[int, int]]

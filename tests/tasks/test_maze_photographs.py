@@ -11,10 +11,8 @@ from PIL import Image, ImageDraw, ImageFilter
 
 import iterant
 from iterant.errors import TaskError
-from iterant.tasks.carving import FREE, WALL
-from iterant.tasks.lattice import to_lattice
-from iterant.tasks.maze_pictures import read_picture
-from iterant.tasks.picture_colours import kinds_of
+from iterant.tasks.mazes.generate import FREE, WALL, to_lattice
+from iterant.tasks.mazes.image import kinds_of, read_picture
 
 CLOSE = np.array([[30, 28, 60], [238, 232, 214], [40, 190, 70], [214, 52, 40]], dtype=np.uint8)
 

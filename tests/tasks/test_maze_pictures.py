@@ -16,8 +16,8 @@ from PIL import Image
 import iterant
 from iterant import draw
 from iterant.errors import DataError, TaskError
-from iterant.tasks.lattice import to_lattice
-from iterant.tasks.maze_pictures import read_picture
+from iterant.tasks.mazes.generate import to_lattice
+from iterant.tasks.mazes.image import read_picture
 
 TASK = iterant.task("mazes")
 CLOSE = np.array([[30, 28, 60], [238, 232, 214], [40, 190, 70], [214, 52, 40]], dtype=np.uint8)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iterant.errors import TaskError
-from iterant.tasks.maze_views import read_maze
-from iterant.tasks.mazes import Mazes, to_lattice
+from iterant.tasks.mazes.task import Mazes, to_lattice
+from iterant.tasks.mazes.text import read_maze
 from iterant.tasks.protocol import Batch
 
 TASK = Mazes()

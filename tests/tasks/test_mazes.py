@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from iterant.errors import TaskError
-from iterant.tasks.carving import END, START, WALL, shortest_path
-from iterant.tasks.mazes import Mazes, to_image, to_lattice
+from iterant.tasks.mazes.generate import END, START, WALL, shortest_path
+from iterant.tasks.mazes.task import Mazes, to_image, to_lattice
 from iterant.tasks.protocol import Batch, Task
 
 TASK = Mazes()

@@ -12,7 +12,7 @@ import iterant
 from iterant.errors import TaskError
 from iterant.tasks import Batch, Size, Task
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.trying import check_task
+from iterant.tasks.user import check_task
 
 calls = iter(range(1_000_000))
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from iterant.errors import TaskError
-from iterant.tasks.attacks import attacked, has_legal_move, in_check
-from iterant.tasks.positions import (
+from iterant.tasks.chess.fen import (
     LETTERS,
+    attacked,
     check_position,
+    has_legal_move,
+    in_check,
     parse_fen,
     square_name,
     square_number,

@@ -15,14 +15,8 @@ import numpy as np
 import pytest
 
 from iterant.errors import DataError, UsageError
-from iterant.tasks.chess import SAMPLE
-from iterant.tasks.puzzles import (
-    Puzzles,
-    holds_puzzles,
-    load_puzzles,
-    subset,
-    write_puzzles,
-)
+from iterant.tasks.chess.puzzles import Puzzles, holds_puzzles, load_puzzles, subset, write_puzzles
+from iterant.tasks.chess.task import SAMPLE
 
 COLUMNS = ("boards", "moves", "rating", "rating_deviation", "flags", "ids")
 

@@ -10,8 +10,8 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
+from iterant.tasks.inputs import GAMES, PICTURE, Material, Reads, gather, generated
 from iterant.tasks.protocol import Batch
-from iterant.tasks.reading import GAMES, PICTURE, Material, Reads, gather, generated
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
 MAZE = "S.#\n#.#\n#.G\n"
@@ -119,7 +119,7 @@ def test_a_kind_that_a_task_does_not_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_more_bytes_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iterant.tasks.reading._LARGEST", {"text": 4, GAMES: 4, PICTURE: 4})
+    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", {"text": 4, GAMES: 4, PICTURE: 4})
     with pytest.raises(DataError, match="the most that is read"):
         gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b"10101"))
 

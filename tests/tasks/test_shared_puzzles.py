@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from iterant.tasks.boards import square_at, targets, unpack
-from iterant.tasks.chess import SAMPLE
-from iterant.tasks.lichess import pack_csv
-from iterant.tasks.positions import write_fen
-from iterant.tasks.puzzles import Puzzles, load_puzzles, subset
+from iterant.tasks.chess.boards import square_at, targets, unpack
+from iterant.tasks.chess.fen import write_fen
+from iterant.tasks.chess.lichess import pack_csv
+from iterant.tasks.chess.puzzles import Puzzles, load_puzzles, subset
+from iterant.tasks.chess.task import SAMPLE
 
 COLUMNS = ("boards", "moves", "rating", "rating_deviation", "flags", "ids")
 

@@ -10,14 +10,13 @@ import torch
 
 from iterant.errors import TaskError
 from iterant.solving.film import Film
-from iterant.solving.outcome import Solution
-from iterant.tasks.answers import Accepts, accepted, wanted
-from iterant.tasks.boards import targets
-from iterant.tasks.chess import Chess
-from iterant.tasks.positions import square_number
-from iterant.tasks.protocol import Batch
-from iterant.tasks.reading import gather
-from iterant.tasks.suites import Entry, parse_epd
+from iterant.solving.problems import Solution
+from iterant.tasks.chess.boards import targets
+from iterant.tasks.chess.fen import square_number
+from iterant.tasks.chess.formats import Entry, parse_epd
+from iterant.tasks.chess.task import Chess
+from iterant.tasks.inputs import gather
+from iterant.tasks.protocol import Accepts, Batch, accepted, wanted
 
 BOARD = "6k1/5ppp/8/8/8/8/8/K2R4 w - -"
 BLACK = "1k1r4/8/8/8/8/8/6n1/K7 b - -"

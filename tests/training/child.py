@@ -25,12 +25,12 @@ import torch
 from small_runs import KINDS
 
 from iterant.errors import IterantError, RunError
-from iterant.runs import RunFolder
-from iterant.runs.lock import holder
+from iterant.io import RunFolder
+from iterant.io.lock import holder
 from iterant.training import train
-from iterant.training.learner import Learner
+from iterant.training.interrupts import Clock, Signals
 from iterant.training.loop import Loop
-from iterant.training.stopping import Clock, Signals
+from iterant.training.trainer import Learner
 
 torch.set_num_threads(1)
 RANK = int(os.environ.get("RANK", "0"))

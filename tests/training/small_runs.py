@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
+from iterant.training.interrupts import Clock, Signals
+from iterant.training.logging import Report
 from iterant.training.loop import Loop
-from iterant.training.progress import Report
-from iterant.training.stopping import Clock, Signals
 
 PROGRESSIVE: dict[str, Any] = {
     "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch": 10, "epochs": 3,

@@ -15,14 +15,14 @@ import pytest
 import torch
 from small_runs import begin, metrics
 
-from iterant import names
-from iterant.nets.catalogue import VARIANTS
+from iterant import registry
+from iterant.nets.factory import VARIANTS
 from iterant.training import train
+from iterant.training.build import network_of, optimizer_of, rate_factor
 from iterant.training.loop import Loop
-from iterant.training.parts import network_of, optimizer_of, rate_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
-from iterant.training.watching import Figures, Watcher
+from iterant.training.validation import Figures, Watcher
 
 PROBLEMS = ("prefix-sums", "mazes", "chess")
 MAZES: dict[str, Any] = {"size": 3, "count": 50, "width": 4, "iterations": 2, "watch_every": 0}
@@ -76,7 +76,7 @@ def test_every_epoch_has_the_authors_rate_and_a_validation(
 
 def test_the_rates_of_the_authors_log() -> None:
     """They log after an epoch what the next one will have."""
-    made, task, config = recipe("paper", "mazes"), names.task("mazes"), LOG["config"]
+    made, task, config = recipe("paper", "mazes"), registry.task("mazes"), LOG["config"]
     assert (made.epochs, made.warmup, made.rate) == (
         config["epochs"], config["warmup_period"], config["lr"],
     )  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 from small_runs import begin, unbroken
 
 from iterant.errors import RunError, UsageError
-from iterant.training.start import train
+from iterant.training.run import train
 
 
 @pytest.mark.parametrize("kind", ["progressive", "pool"])

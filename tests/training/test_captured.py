@@ -16,14 +16,14 @@ from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
 from iterant.engine import State
-from iterant.nets.fused import Fused, can_fuse
-from iterant.training import captured
-from iterant.training.captured import CapturedHands
-from iterant.training.crew import Crew
-from iterant.training.hands import Hands, PlainHands, Stretch
-from iterant.training.moments import Moment
+from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.training import cuda_graphs as captured
+from iterant.training.cuda_graphs import CapturedHands
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
-from iterant.training.pool import ReplayPool
+from iterant.training.replay_pool import ReplayPool
+from iterant.training.rng import Moment
+from iterant.training.unroll import Hands, PlainHands, Stretch
 
 
 class Replayed:

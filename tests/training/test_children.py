@@ -14,7 +14,7 @@ import pytest
 from small_runs import assert_equal, begin, stopping_at
 
 from iterant.errors import RunError
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
 
 CHILD = Path(__file__).with_name("child.py")

@@ -10,14 +10,14 @@ from small_runs import begin, metrics, stopping_at, unbroken
 
 import iterant
 from iterant.errors import TaskError
+from iterant.io import RunFolder
 from iterant.nets import build
-from iterant.runs import RunFolder
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
 from iterant.training import train
 from iterant.training.loop import Loop
 from iterant.training.recipe import Recipe
-from iterant.training.watching import Figures, Watcher, by_watching
+from iterant.training.validation import Figures, Watcher, by_watching
 
 
 @pytest.fixture(name="whole")

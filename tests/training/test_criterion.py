@@ -7,9 +7,9 @@ import restated
 import torch
 
 import iterant
-from iterant.training.hands import Criterion
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
 from iterant.training.recipe import Recipe
+from iterant.training.unroll import Criterion
 
 
 @pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])

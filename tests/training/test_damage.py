@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from iterant import names
+from iterant import registry
 from iterant.errors import RecipeError
-from iterant.training.damage import JITTER, Blow, another, disc, jitter, noise, zeros
 from iterant.training.recipe import Recipe
+from iterant.training.replay_pool import JITTER, Blow, another, disc, jitter, noise, zeros
 
 
 def blow(*sides: int, count: int = 400) -> Blow:
@@ -72,5 +72,5 @@ def test_unknown_kinds_are_refused(kinds: object) -> None:
 
 
 def test_every_kind_has_a_word() -> None:
-    found = {names.find("damage", word) for word in names.known("damage")}
+    found = {registry.find("damage", word) for word in registry.known("damage")}
     assert found == {zeros, noise, another, jitter, disc}

@@ -9,9 +9,9 @@ import pytest
 from small_runs import Listener, begin, stopping_at
 
 from iterant.errors import MissingExtra
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.events import FOLDER, Events
+from iterant.training.logging import FOLDER, Events
 
 
 def scalars(run: RunFolder) -> dict[str, list[tuple[int, float]]]:

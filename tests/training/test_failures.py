@@ -15,10 +15,10 @@ from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from torch import Tensor
 
 from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
-from iterant.nets.fused import Fused
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
+from iterant.nets.fast.deep_thinking import Fused
 from iterant.training import train
-from iterant.training.learner import Learner
+from iterant.training.trainer import Learner
 
 
 def failing(out: Path, **changes: Any) -> tuple[str, Listener]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from small_runs import assert_equal, begin
 
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 
 CHILD = Path(__file__).with_name("child.py")
 TIMES = 50

@@ -9,7 +9,7 @@ from small_runs import begin, stopping_at
 
 from iterant.errors import TrainingStopped
 from iterant.training import train
-from iterant.training.stopping import Guard
+from iterant.training.interrupts import Guard
 
 
 def test_a_checkpoint_is_spoken_of_only_where_there_is_one() -> None:

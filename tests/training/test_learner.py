@@ -13,12 +13,12 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
-from iterant.training.hands import Hands
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
+from iterant.training.build import network_of
 from iterant.training.objectives import Update
-from iterant.training.parts import network_of
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
+from iterant.training.unroll import Hands
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}

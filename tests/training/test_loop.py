@@ -11,7 +11,7 @@ from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_a
 
 import iterant
 from iterant.errors import RunError
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
 
 
@@ -115,7 +115,7 @@ class TestResuming:
         listener = Listener()
         train(resume=run.path, reporter=listener)
         assert listener.notes == []
-        monkeypatch.setattr("iterant.training.start.code_version", lambda: ("0" * 40, False))
+        monkeypatch.setattr("iterant.training.run.code_version", lambda: ("0" * 40, False))
         train(resume=run.path, reporter=listener)
         assert "another version of the code" in listener.notes[0]
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant.training.moments import Moment, Order
+from iterant.training.rng import Moment, Order
 
 seeds = st.integers(0, 2**32)
 numbers = st.integers(0, 10**6)

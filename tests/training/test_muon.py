@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
-from iterant.training.muon import Muon, orthogonal
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
+from iterant.training.optim import Muon, Scaling, orthogonal
 from iterant.training.recipe import Recipe
-from iterant.training.scaling import Scaling
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
 
 CPU = torch.device("cpu")
 

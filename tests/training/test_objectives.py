@@ -16,12 +16,12 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import RecipeError
 from iterant.nets import Net, build, paper_net
-from iterant.nets.fused import Fused, can_fuse
+from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.tasks.protocol import Batch
-from iterant.training.crew import Crew
-from iterant.training.hands import PlainHands
-from iterant.training.moments import Moment
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.rng import Moment
+from iterant.training.unroll import PlainHands
 
 
 def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:

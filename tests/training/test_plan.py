@@ -10,7 +10,7 @@ from small_runs import KINDS, begin
 
 import iterant
 from iterant.errors import RecipeError
-from iterant.training.plan import plan
+from iterant.training.build import plan
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
 

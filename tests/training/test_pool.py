@@ -16,11 +16,11 @@ from watched_pool import BATCH, SLOTS, copied, hands_of, small, there, updates
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.readout import TwoBest
-from iterant.training.crew import Crew
-from iterant.training.hands import Learned
-from iterant.training.moments import Moment
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Update
-from iterant.training.pool import ReplayPool
+from iterant.training.replay_pool import ReplayPool
+from iterant.training.rng import Moment
+from iterant.training.unroll import Learned
 
 
 class TestSlots:

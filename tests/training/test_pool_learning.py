@@ -14,10 +14,10 @@ from watched_pool import BATCH, hands_of, small, there, updates
 
 import iterant
 from iterant.engine import State
-from iterant.training.crew import Crew
-from iterant.training.hands import PlainHands, Stretch
-from iterant.training.moments import Moment
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Update
+from iterant.training.rng import Moment
+from iterant.training.unroll import PlainHands, Stretch
 
 
 class TestLearning:

@@ -13,9 +13,9 @@ from torch import Tensor
 import iterant
 from iterant.errors import RecipeError, TaskError
 from iterant.tasks.protocol import Batch
-from iterant.training.moments import Moment
-from iterant.training.problems import Problems
+from iterant.training.data import Problems
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment
 
 CPU = torch.device("cpu")
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from small_runs import POOL, PROGRESSIVE, begin, unbroken
 
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
 
 CHILD = Path(__file__).with_name("child.py")

@@ -12,7 +12,7 @@ import pytest
 import iterant
 from iterant.errors import RecipeError, UnknownName
 from iterant.training import Recipe, recipe
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
 from iterant.training.recipe import fields_of, recipe_from_file
 
 OTHER: dict[str, Any] = {

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import iterant
-from iterant import names
+from iterant import registry
 from iterant.errors import TaskError
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
 from iterant.training.recipes import honest
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
@@ -143,7 +143,7 @@ def test_notes_name_every_disagreement(problem: str, net: str) -> None:
 def test_every_recipe_is_whole_and_survives_json(word: str, problem: str, net: str) -> None:
     made = recipe(word, problem, net)
     assert (made.name, made.net) == (word, net)
-    assert names.recipe(word, problem, net) == made
+    assert registry.recipe(word, problem, net) == made
     assert Recipe().changed(**json.loads(json.dumps(made.described()))) == made
 
 

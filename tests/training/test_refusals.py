@@ -12,7 +12,7 @@ from small_runs import KINDS, begin, unbroken
 
 import iterant
 from iterant.errors import RecipeError, RunError, UsageError
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 import iterant
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
 
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
 

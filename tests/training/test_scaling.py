@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 import iterant
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
-from iterant.training.parts import network_of
+from iterant.training.build import network_of
+from iterant.training.optim import Scaling
 from iterant.training.recipes import recipe
-from iterant.training.scaling import Scaling
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
 
 CPU = torch.device("cpu")
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from iterant.training.parts import rate_factor
+from iterant.training.build import rate_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
 

@@ -13,11 +13,11 @@ from small_runs import KINDS, Listener, assert_equal, begin, stopping_at
 from torch import Tensor
 
 from iterant.errors import RunError, UsageError
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train_seeds
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
-from iterant.training.seeds import parse_seeds, seed_folder
+from iterant.training.multi_seed import parse_seeds, seed_folder
+from iterant.training.rng import Moment
+from iterant.training.trainer import Learner
 
 
 def several(out: Path, seeds: list[int], kind: str = "pool", **changes: Any) -> list[RunFolder]:
@@ -145,7 +145,7 @@ def test_stopped_seeds_go_on_and_those_not_begun_begin(
 def test_a_time_limit_is_for_all_of_them_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iterant.training.stopping.Clock.over", property(lambda _: True))
+    monkeypatch.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
     assert several(tmp_path / "r", [0, 1], time_limit="9m") == []
     assert list(tmp_path.iterdir()) == []
 

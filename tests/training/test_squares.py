@@ -7,21 +7,21 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant import names
+from iterant import registry
 from iterant.engine import State
 from iterant.evaluation import judge
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
-from iterant.training.hands import Learned, PlainHands, Stretch
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment, Order
-from iterant.training.parts import network_of
-from iterant.training.problems import Problems
+from iterant.training.build import network_of
+from iterant.training.data import Problems
 from iterant.training.recipe import Recipe
+from iterant.training.rng import Moment, Order
 from iterant.training.squares import SquareHands, fits
 from iterant.training.tellings import TellingHands
 from iterant.training.tellings import fits as tells
-from iterant.training.watching import Watcher
+from iterant.training.trainer import Learner
+from iterant.training.unroll import Learned, PlainHands, Stretch
+from iterant.training.validation import Watcher
 
 MAZES: dict[str, object] = {
     "dims": 2,
@@ -186,7 +186,7 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
 def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
     """Noise, damage and pool included: a GPU computes all squares, a CPU the open ones."""
     task, device = iterant.task(word), torch.device("cpu")
-    recipe = names.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
+    recipe = registry.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
     problems = Problems.of(task, recipe, device)
     losses: list[list[float]] = []
     for everywhere in (False, True):

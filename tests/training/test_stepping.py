@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from iterant.training.stepping import spare_the_compiler, step
+from iterant.training.trainer import spare_the_compiler, step
 
 MAKERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -39,9 +39,9 @@ def test_a_step_is_the_optimisers_own(kind: str) -> None:
 
 CHILD = """
 import sys, torch, iterant
-from iterant.training.learner import Learner
-from iterant.training.moments import Moment
-from iterant.training.parts import network_of
+from iterant.training.trainer import Learner
+from iterant.training.rng import Moment
+from iterant.training.build import network_of
 from iterant.training.recipes import recipe
 made = recipe("paper", "prefix-sums").changed(width=4, batch=4)
 task = iterant.task("prefix-sums")

@@ -10,10 +10,10 @@ import pytest
 from small_runs import Listener, assert_equal, begin, unbroken
 
 from iterant.errors import RunError, UsageError
-from iterant.runs import RunFolder
+from iterant.io import RunFolder
 from iterant.training import train
+from iterant.training.interrupts import Clock, Signals, seconds
 from iterant.training.loop import Loop
-from iterant.training.stopping import Clock, Signals, seconds
 
 LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 

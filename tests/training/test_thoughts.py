@@ -11,13 +11,12 @@ from torch import nn
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
-from iterant.nets.strings import FusedStrings
-from iterant.training.crew import Crew
-from iterant.training.hands import Hands, PlainHands
-from iterant.training.moments import Moment
+from iterant.nets.fast.strings import FusedStrings
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
-from iterant.training.pool import ReplayPool
-from iterant.training.thoughts import thoughts
+from iterant.training.replay_pool import ReplayPool
+from iterant.training.rng import Moment
+from iterant.training.unroll import Hands, PlainHands, thoughts
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "alpha 0.3": lambda: Progressive(6, 0.3),

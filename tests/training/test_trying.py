@@ -14,7 +14,7 @@ from iterant.errors import RecipeError
 from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.recipe import Recipe
-from iterant.training.watching import Watcher
+from iterant.training.validation import Watcher
 
 ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 
@@ -87,7 +87,7 @@ def test_killed_as_it_begins_again_it_begins_the_second_try(
     unbroken = begin(tmp_path / "unbroken", **ASKED)
     validating(monkeypatch, 0.2, 0.95)
     with monkeypatch.context() as patch:
-        patch.setattr("iterant.runs.RunFolder.rewind_metrics", lambda *_: 1 / 0)
+        patch.setattr("iterant.io.RunFolder.rewind_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             begin(tmp_path / "killed", **ASKED)
     killed = train(resume=tmp_path / "killed", device="cpu")

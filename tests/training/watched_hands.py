@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from iterant.engine import State
-from iterant.training.hands import Learned, PlainHands, Stretch
+from iterant.training.unroll import Learned, PlainHands, Stretch
 
 
 @dataclass

@@ -10,11 +10,11 @@ from torch import Tensor
 from watched_hands import Asked, Watched
 
 import iterant
-from iterant.nets.fused import Fused, can_fuse
-from iterant.training.crew import Crew
-from iterant.training.moments import Moment
+from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.training.distributed import Crew
 from iterant.training.objectives import Update
-from iterant.training.pool import ReplayPool, Slots
+from iterant.training.replay_pool import ReplayPool, Slots
+from iterant.training.rng import Moment
 
 BATCH, SLOTS = 8, 24
 

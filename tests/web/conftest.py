@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from iterant.web import build_page, page_server
-from iterant.web.runtime import fetch_runtime
+from iterant.web.page import fetch_runtime
 from iterant.zoo import shipped
 from web.browsing import Visit
 from web.written import untrained_chess, written_mazes, written_sums

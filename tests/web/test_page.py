@@ -18,8 +18,9 @@ import pytest
 
 from iterant.cli.main import run
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
-from iterant.export.source import Source, open_source
-from iterant.web import build_page, find_page, page, page_server, runtime
+from iterant.export.hub import Source, open_source
+from iterant.web import build_page, find_page, page, page_server
+from iterant.web import page as runtime
 from iterant.zoo import loading
 from web.written import untrained_chess, written_mazes, written_sums
 

@@ -11,9 +11,9 @@ import torch
 
 import iterant
 from iterant.errors import TaskError
-from iterant.tasks.chess_answers import tell_move
-from iterant.tasks.diagrams import as_move, move_words
-from iterant.tasks.positions import parse_fen, square_number
+from iterant.tasks.chess.diagram import as_move, move_words
+from iterant.tasks.chess.fen import parse_fen, square_number
+from iterant.tasks.chess.task import tell_move
 from iterant.zoo import shipped
 from web.browsing import Visit
 

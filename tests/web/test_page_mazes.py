@@ -10,7 +10,7 @@ import torch
 
 import iterant
 from iterant.nets import Net
-from iterant.tasks.lattice import to_lattice
+from iterant.tasks.mazes.generate import to_lattice
 from iterant.zoo import shipped
 from web.browsing import Visit
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from iterant.io import save_weights
 from iterant.nets import DeepThinking, LocalRuleConfig, build, paper_net
-from iterant.runs import save_weights
 
 _LOUD = 20.0
 _OPPOSITE = (1, 0, 3, 2)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import DataError, RunError, UnknownName, UsageError
+from iterant.io import RunFolder, save_weights
 from iterant.nets import Net, PaperConfig, build, paper_net
-from iterant.runs import RunFolder, save_weights
 from iterant.zoo import loading
 
 CONFIG = PaperConfig(dims=2, channels=3, width=4, head=(4, 3), readout="argmax-open")

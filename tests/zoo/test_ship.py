@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import iterant
-from iterant.draw.pictures import save_png
+from iterant.draw.figure import save_png
 from iterant.errors import UsageError
-from iterant.runs import read_weights, write_result
+from iterant.io import read_weights, write_result
 from iterant.zoo import card
 from iterant.zoo.cards import CARD, Figure, written
 

@@ -10,19 +10,19 @@ import pytest
 import torch
 
 import iterant
-from iterant import names
+from iterant import registry
 from iterant.errors import DataError
 from iterant.evaluation import judge
 from iterant.evaluation.cost import operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.judging import like
+from iterant.evaluation.evaluator import like
+from iterant.io import read_result, save_weights
 from iterant.nets import LocalRule, Net, build, parameter_count
 from iterant.nets.active import Active
 from iterant.nets.protocol import readout_of
-from iterant.runs import read_result, save_weights
-from iterant.tasks.chess import SAMPLE
+from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
+from iterant.tasks.chess.task import SAMPLE
 from iterant.tasks.protocol import Batch, Size, Task
-from iterant.tasks.puzzles import SUBSET, load_puzzles
 from iterant.zoo import card, loading, shipped
 from iterant.zoo.cards import CARD, Figure, size_of, size_text, written
 
@@ -46,7 +46,7 @@ def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
 @pytest.mark.parametrize("name", shipped())
 def test_fresh_problems_are_solved_as_the_card_says(name: str) -> None:
     about, net = card(name), iterant.load(name)
-    task, tried = names.task(about.task), 0
+    task, tried = registry.task(about.task), 0
     assert parameter_count(net) == about.parameters
     for size, figure in about.figures.items():
         local, puzzles = isinstance(net, LocalRule), isinstance(size, tuple)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.nets.base import PaperNet
+from iterant.nets.deep_thinking import PaperNet
 from iterant.nets.fast.cuda import FusedRule
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
@@ -46,7 +46,7 @@ def fused(net: Net) -> Net:
     if not isinstance(net, PaperNet):
         return net
     # Imported here: a local rule needs none of these modules.
-    from iterant.nets.strings import fused as fused_form
+    from iterant.nets.fast.strings import fused as fused_form
 
     weight = net.projection.weight
     if weight.is_cuda and weight.dtype == torch.float64:  # cuDNN fuses nothing in float64

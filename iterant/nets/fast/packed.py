@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import LocalRule
-from iterant.nets.messages import OWN_WIDTH, Shares
+from iterant.nets.local_rule import OWN_WIDTH, LocalRule, Shares
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,297 @@
+"""A network of the paper with the same weights, computed faster: fewer and larger kernels.
+
+    >>> fast = Fused(net)
+    >>> loss(last(think(fast, x, steps=30)).logits, y).backward()
+    >>> fast.flush()                       # the kernels' gradients arrive here
+
+Two things make training fast. Convolution, addition and ReLU are one kernel (cuDNN's, where there
+is one). And the gradients of the kernels, which the backward chain does not wait for, are computed
+on a second CUDA stream beside it and summed in float32. A test compares with the plain network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeGuard
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet
+from iterant.nets.layers import ResidualBlock
+
+
+class Layer:
+    """One convolution: a weight, or some input channels of it, in the layout of the images."""
+
+    def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
+        """The input channels ``first`` to ``last`` of a weight."""
+        self.weight, self.first = weight, first
+        self.last = weight.shape[1] if last is None else last
+        self.pinned: Tensor | None = None
+
+    @property
+    def kernel(self) -> Tensor:
+        """The kernel: pinned, or laid out anew."""
+        return self.laid_out() if self.pinned is None else self.pinned
+
+    def gradient(self) -> Tensor:
+        """Where the gradients of these channels belong, made if there is none."""
+        if self.weight.grad is None:
+            self.weight.grad = torch.zeros_like(self.weight)
+        return self.weight.grad[:, self.first : self.last]
+
+    def laid_out(self) -> Tensor:
+        """The weight as the images need it: strings are images one pixel high."""
+        part = self.weight.detach()[:, self.first : self.last]
+        images = part.unsqueeze(2) if part.dim() == 3 else part
+        return images.contiguous(memory_format=torch.channels_last)
+
+
+class Tape:
+    """The gradients of the kernels, computed as iterations leave (input, gradient of the output).
+
+    On CUDA that happens on a second stream beside the backward chain, which does not wait for it.
+    Sums are float32, so that in bfloat16 nothing is lost by adding up thirty iterations.
+    """
+
+    def __init__(self) -> None:
+        """Nothing on it."""
+        self._sums: dict[Layer, Tensor] = {}
+        self._stream: torch.cuda.Stream | None = None
+        self._kept: list[Tensor] = []
+
+    def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
+        """Leave a pair: its part of the weight's gradient is computed and added."""
+        self.beside(lambda: self._add(layer, x, gradient), [x, gradient])
+
+    def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
+        """Do work that reads these beside whatever comes next."""
+        if not reads[0].is_cuda:
+            work()
+            return
+        if self._stream is None:
+            make: Any = torch.cuda.Stream
+            self._stream = make(reads[0].device)
+        self._stream.wait_stream(torch.cuda.current_stream())
+        self._kept += reads
+        with torch.cuda.stream(self._stream):
+            work()
+
+    @torch.no_grad()
+    def flush(self) -> None:
+        """Wait for the second stream, and add the sums to the gradients."""
+        if self._stream is not None:
+            torch.cuda.current_stream().wait_stream(self._stream)
+        if self._sums:  # a network without repetition has hundreds: all in a few kernels
+            gradients = [layer.gradient() for layer in self._sums]
+            torch._foreach_add_(gradients, list(self._sums.values()))
+        self._sums.clear()
+        self._kept.clear()  # only now: the second stream was reading their memory
+
+    @torch.no_grad()
+    def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
+        made = _backward(gradient, x, layer.kernel, [False, True, False])[1]
+        self.add(layer, made.squeeze(2) if layer.weight.dim() == 3 else made)
+
+    def add(self, layer: Layer, part: Tensor) -> None:
+        """Add a part of the gradient of a layer's weight."""
+        if layer not in self._sums:
+            self._sums[layer] = part
+        elif self._sums[layer].dtype == torch.float64:
+            self._sums[layer] += part
+        else:
+            self._sums[layer] = self._sums[layer].float().add_(part)
+
+
+class Fused:
+    """The network's four methods over its own weights, for training."""
+
+    def __init__(self, net: PaperNet) -> None:
+        """Wrap a network; it goes on holding the weights."""
+        if net.config.group_norm:
+            raise TypeError("group norm has no fused form")
+        self.net, self.readout = net, net.readout
+        self.tape = Tape()
+        # The tape takes the weights' gradients; this tells autograd that there is one to take.
+        self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
+        self._flat = net.config.dims == 1
+        self._projection = Layer(net.projection.weight)
+        width = net.config.width
+        self._recall = (
+            None
+            if net.recall is None
+            else (Layer(net.recall.weight, 0, width), Layer(net.recall.weight, width))
+        )
+        self.depth = net.depth if isinstance(net, FeedForward) else None
+        blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
+        self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
+        convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
+        self._head = [Layer(layer.weight) for layer in convs]
+
+    def check(self, inputs: Tensor) -> None:
+        """As the network itself."""
+        self.net.check(inputs)
+
+    def read(self, inputs: Tensor) -> Tensor | None:
+        """The recall term, once a problem."""
+        return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
+
+    def start(self, inputs: Tensor) -> Tensor:
+        """The projection of the problem into features."""
+        return self._strings(self._conv(inputs, self._projection, relu=True))
+
+    def answer(self, features: Tensor) -> Tensor:
+        """Logits (B, classes, *S)."""
+        images = features
+        for layer in self._head:
+            images = self._conv(images, layer, relu=layer is not self._head[-1])
+        return self._strings(images)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        """One iteration in as few kernels as there are."""
+        images = _images(features)
+        if self._recall is not None and memory is not None:
+            relu = self.net.config.recall_relu
+            images = _apply(_Conv, images, self._token, self._recall[0], self.tape, memory, relu)
+        for first, second in self._blocks_of(index):
+            images = _apply(_Block, images, self._token, first, second, self.tape)
+        return self.net.bounding(self._strings(images))
+
+    def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
+        """Those of one iteration: all there are, or its own where nothing is repeated."""
+        if self.depth is None:
+            return self._blocks
+        each = len(self._blocks) // self.depth
+        return self._blocks[index * each : (index + 1) * each]
+
+    def flush(self) -> None:
+        """Bring the gradients of the kernels up to date: once after each backward."""
+        self.tape.flush()
+
+    def pin(self) -> None:
+        """Lay the kernels out now and keep them: whoever changes the weights calls `refresh`."""
+        for layer in self._layers():
+            layer.pinned = layer.laid_out()
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Bring pinned kernels up to date with the weights, in place."""
+        for layer in self._layers():
+            new = layer.laid_out()
+            if layer.pinned is not None and layer.pinned.data_ptr() != new.data_ptr():
+                layer.pinned.copy_(new)
+
+    def _layers(self) -> list[Layer]:
+        blocks = [layer for pair in self._blocks for layer in pair]
+        return [self._projection, *(self._recall or ()), *blocks, *self._head]
+
+    def _conv(self, tensor: Tensor, layer: Layer, *, relu: bool) -> Tensor:
+        return _apply(_Conv, _images(tensor), self._token, layer, self.tape, None, relu)
+
+    def _strings(self, images: Tensor) -> Tensor:
+        return images.squeeze(2) if self._flat else images
+
+
+def can_fuse(net: object) -> TypeGuard[DeepThinking | FeedForward]:
+    """Whether `Fused` computes the same: a subclass may think differently and is left as it is."""
+    if type(net) is DeepThinking or type(net) is FeedForward:
+        return not net.config.group_norm
+    return False
+
+
+def _images(tensor: Tensor) -> Tensor:
+    """Strings as images one pixel high, so that one set of kernels serves both."""
+    images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
+    return images.contiguous(memory_format=torch.channels_last)
+
+
+def _apply(function: type[Function], x: Tensor, *rest: object) -> Tensor:
+    run: Any = function.apply  # torch leaves it untyped
+    made: Tensor = run(x, *rest)
+    return made
+
+
+def _padding(kernel: Tensor) -> list[int]:
+    return [side // 2 for side in kernel.shape[2:]]
+
+
+def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
+    """relu?(conv(x) + added?) in one kernel where cuDNN has it."""
+    padding = _padding(kernel)
+    if x.is_cuda and relu and added is None:
+        return torch.cudnn_convolution_relu(x, kernel, None, [1, 1], padding, [1, 1], 1)
+    if x.is_cuda and relu and added is not None:
+        return torch.cudnn_convolution_add_relu(
+            x, kernel, added, 1.0, None, [1, 1], padding, [1, 1], 1
+        )
+    y = torch.conv2d(x, kernel, padding=padding)
+    y = y if added is None else y.add_(added)
+    return y.relu_() if relu else y
+
+
+def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) -> list[Tensor]:
+    made: list[Tensor] = torch.ops.aten.convolution_backward(
+        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1, which
+    )
+    return made
+
+
+def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
+    return _backward(gradient, x, kernel, [True, False, False])[0]
+
+
+class _Conv(Function):
+    """relu?(conv(x) + added?), the kernel's gradient left on the tape."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        token: Tensor,
+        layer: Layer,
+        tape: Tape,
+        added: Tensor | None,
+        relu: bool,
+    ) -> Tensor:
+        kernel = layer.kernel
+        y = _convolve(x, kernel, added, relu)
+        ctx.save_for_backward(x, kernel, y if relu else None)
+        ctx.tape, ctx.layer, ctx.adds = tape, layer, added is not None
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        x, kernel, y = ctx.saved_tensors
+        g = gradients[0] if y is None else torch.ops.aten.threshold_backward(gradients[0], y, 0)
+        g = g.contiguous(memory_format=torch.channels_last)
+        ctx.tape.put(ctx.layer, x, g)
+        back = _input_gradient(g, x, kernel) if ctx.needs_input_grad[0] else None
+        return back, None, None, None, g if ctx.adds else None, None
+
+
+class _Block(Function):
+    """relu(x + conv2(relu(conv1(x)))), the kernels' gradients left on the tape."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, token: Tensor, first: Layer, second: Layer, tape: Tape
+    ) -> Tensor:
+        kernel1, kernel2 = first.kernel, second.kernel
+        inner = _convolve(x, kernel1, None, relu=True)
+        y = _convolve(inner, kernel2, x, relu=True)
+        ctx.save_for_backward(x, kernel1, kernel2, inner, y)
+        ctx.tape, ctx.layers = tape, (first, second)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        x, kernel1, kernel2, inner, y = ctx.saved_tensors
+        outer = torch.ops.aten.threshold_backward(gradients[0], y, 0)
+        middle = _input_gradient(outer, inner, kernel2)
+        middle = torch.ops.aten.threshold_backward(middle, inner, 0)
+        ctx.tape.put(ctx.layers[1], inner, outer)
+        ctx.tape.put(ctx.layers[0], x, middle)
+        back = _input_gradient(middle, x, kernel1).add_(outer)
+        return back, None, None, None, None

@@ -1,0 +1,1 @@
+"""One-dimensional convolutions for Hopper GPUs."""

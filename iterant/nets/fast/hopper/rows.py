@@ -1,0 +1,148 @@
+"""Strings as rows of a matrix: the layout in which their convolutions are matrix products.
+
+    >>> rows = Rows(strings=100, length=32)
+    >>> y = rows.unpack(rows.convolve(rows.pack(x, 400), kernel))
+
+A position is a row of channels; a row of zeros stands before the first string and after every
+string, so that a position's neighbours are the rows beside it. The rest up to a whole number of
+tiles is zero too. Convolutions keep all of these zero.
+
+On a Hopper GPU with Triton the products are kernels of `kernels.py`; elsewhere they
+are plain torch, which says what the kernels compute.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_TILE = 128
+_ALIGNED = 8
+"""Channels come in multiples of this, as the copy engine of the GPU wants them."""
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+@functools.cache
+def _kernels() -> Any:
+    """The Triton kernels, or None where there is no Triton."""
+    try:
+        return importlib.import_module("iterant.nets.fast.hopper.kernels")
+    except ImportError:
+        return None
+
+
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether the products of such tensors are kernels of ours: Hopper, half precision, Triton."""
+    return (
+        tensor.is_cuda
+        and tensor.dtype in _HALVES
+        and torch.cuda.get_device_capability(tensor.device)[0] == 9
+        and _kernels() is not None
+    )
+
+
+def aligned(channels: int) -> int:
+    """So many channels, and as many zeros as the layout wants."""
+    return -(-channels // _ALIGNED) * _ALIGNED
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The layout of a batch of strings of one length."""
+
+    strings: int
+    length: int
+
+    @classmethod
+    def of(cls, strings: Tensor) -> Rows:
+        """The layout of a batch (B, C, L)."""
+        return cls(strings.shape[0], strings.shape[2])
+
+    @property
+    def period(self) -> int:
+        """Rows from one string's beginning to the next's."""
+        return self.length + 1
+
+    @property
+    def count(self) -> int:
+        """How many rows there are: a whole number of tiles."""
+        return -(-(self.strings * self.period + 1) // _TILE) * _TILE
+
+    def pack(self, strings: Tensor, channels: int) -> Tensor:
+        """(B, C, L) as rows (R, channels); strings that were unpacked are found where they are."""
+        base = strings._base
+        if (
+            base is not None
+            and base.shape == (self.count, channels)
+            and strings.storage_offset() == base.storage_offset() + channels
+            and strings.stride() == (self.period * channels, 1, channels)
+            and strings.shape[1] == channels
+        ):
+            return base
+        rows = strings.new_zeros(self.count, channels)
+        self.unpack(rows, strings.shape[1]).copy_(strings)
+        return rows
+
+    def unpack(self, rows: Tensor, channels: int | None = None) -> Tensor:
+        """Rows as strings (B, C, L): the same memory."""
+        width = rows.shape[1]
+        return rows.as_strided(
+            (self.strings, width if channels is None else channels, self.length),
+            (self.period * width, 1, width),
+            rows.storage_offset() + width,
+        )
+
+    def convolve(
+        self,
+        x: Tensor,
+        kernel: Tensor,
+        out: Tensor,
+        *,
+        added: Tensor | None = None,
+        sign: Tensor | None = None,
+        relu: bool = False,
+    ) -> Tensor:
+        """conv(x) + added?, by ReLU or zero where ``sign`` is not positive, written to ``out``.
+
+        x (R, C), kernel (N', 3 C) with N' <= N, all others (R, N).
+        """
+        if has_kernels(x):
+            _kernels().convolve(
+                x, kernel, out, strings=self.strings, period=self.period,
+                added=added, sign=sign, relu=relu,
+            )  # fmt: skip
+            return out
+        made = out.new_zeros(out.shape)
+        made[1:-1, : len(kernel)] = _unfolded(x) @ kernel.T
+        made = made if added is None else made + added
+        made = made.relu() if relu else made
+        made = made if sign is None else torch.where(sign > 0, made, 0)
+        out.zero_()
+        self.unpack(out).copy_(self.unpack(made))
+        return out
+
+
+def kernel_gradients(x: Tensor, gradient: Tensor) -> Tensor:
+    """The gradients (layers, N, 3 C) of the kernels of some layers, in float32 at least.
+
+    x (layers, R, C) are the layers' inputs, gradient (layers, R, N) those of their outputs; many
+    batches may follow each other in the rows.
+    """
+    if has_kernels(x):
+        shape = (len(x), gradient.shape[2], 3 * x.shape[2])
+        out = torch.empty(shape, dtype=torch.float32, device=x.device)
+        _kernels().kernel_gradients(x, gradient, out)
+        return out
+    made = [g[1:-1].T @ _unfolded(part) for part, g in zip(x, gradient, strict=True)]
+    return torch.stack(made)
+
+
+def _unfolded(rows: Tensor) -> Tensor:
+    """(R - 2, 3 C): every row between its neighbours, the same memory."""
+    count, channels = rows.shape
+    return rows.as_strided((count - 2, 3 * channels), (channels, 1), rows.storage_offset())

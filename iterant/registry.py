@@ -1,0 +1,176 @@
+"""The one place where words become objects.
+
+    >>> task("mazes").spec.train_size
+    9
+
+Words are looked up late: this module imports nothing of iterant but the errors, and loads the
+module behind a word only when it is asked for. A word of the form ``module:object`` names a
+user's own class, so that nothing here must be edited to take part.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from iterant.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from iterant.nets.protocol import Net
+    from iterant.tasks.protocol import Task
+    from iterant.training.recipe import Recipe
+
+
+_WHERE: dict[str, dict[str, str]] = {
+    "task": {
+        "prefix-sums": "iterant.tasks.prefix_sums:PrefixSums",
+        "mazes": "iterant.tasks.mazes.task:Mazes",
+        "chess": "iterant.tasks.chess.task:Chess",
+    },
+    "net": {
+        "deep-thinking": "iterant.nets.deep_thinking:DeepThinking",
+        "feed-forward": "iterant.nets.deep_thinking:FeedForward",
+        "local-rule": "iterant.nets.local_rule:LocalRule",
+    },
+    "readout": {
+        "argmax": "iterant.nets.readout:Argmax",
+        "argmax-open": "iterant.nets.readout:ArgmaxOpen",
+        "two-best": "iterant.nets.readout:TwoBest",
+    },
+    "objective": {
+        "progressive": "iterant.training.build:progressive",
+        "progressive-n0": "iterant.training.build:progressive_n0",
+        "run-time-weighted": "iterant.training.build:run_time_weighted",
+        "pool": "iterant.training.build:pool",
+    },
+    "damage": {
+        "zeros": "iterant.training.replay_pool:zeros",
+        "noise": "iterant.training.replay_pool:noise",
+        "another": "iterant.training.replay_pool:another",
+        "jitter": "iterant.training.replay_pool:jitter",
+        "disc": "iterant.training.replay_pool:disc",
+    },
+    "optimizer": {
+        "adam": "iterant.training.build:adam",
+        "adamw": "iterant.training.build:adamw",
+        "sgd": "iterant.training.build:sgd",
+        "muon": "iterant.training.build:muon",
+    },
+    "schedule": {
+        "steps": "iterant.training.build:steps",
+        "cosine": "iterant.training.build:cosine",
+        "constant": "iterant.training.build:constant",
+        "hold": "iterant.training.build:hold",
+    },
+    "choose": {
+        "validation": "iterant.training.validation:by_validation",
+        "watch": "iterant.training.validation:by_watching",
+    },
+    "recipe": {"recipe": "iterant.training.recipes:recipe"},
+    "picture": {
+        "description": "iterant.draw.figure:png",
+        "curve": "iterant.draw.plots:curve_png",
+    },
+    "trained": {
+        "load": "iterant.zoo.loading:load",
+        "folder": "iterant.zoo.loading:folder_of",
+    },
+    "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
+}
+
+
+def known(kind: str) -> tuple[str, ...]:
+    """The words of one kind, in the order they are shown: ``known("task")``."""
+    return tuple(_WHERE[kind])
+
+
+def locations(kind: str) -> tuple[str, ...]:
+    """Where the words of one kind live, as ``module:object``."""
+    return tuple(_WHERE[kind].values())
+
+
+def find(kind: str, word: str) -> Any:
+    """The class (or function) behind a word, or behind ``module:object``."""
+    place = _WHERE[kind].get(word, word)
+    module, _, attribute = place.partition(":")
+    if not attribute:
+        raise UnknownName(unknown(kind, word, known(kind)))
+    try:
+        found = importlib.import_module(module)
+    except (ImportError, ValueError) as error:  # ValueError: no name at all
+        file = module.removesuffix(".py").strip("./").replace("/", ".")
+        wanted = f"one of {', '.join(known(kind))}, or module:Class, installed or in this folder"
+        if file != module:
+            wanted = f"{file}:{attribute}, without the path and .py"
+        raise UnknownName(
+            f"{kind} {word!r} cannot be imported ({error}); wanted {wanted}"
+        ) from error
+    try:
+        return getattr(found, attribute)
+    except AttributeError as error:
+        own = {*dir(found), *getattr(found, "__all__", ())}
+        near = difflib.get_close_matches(attribute, own, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "check the name of the class"
+        raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
+
+
+def word_of(kind: str, made: type) -> str:
+    """The word that finds a class again, in this process or from its file: what runs keep."""
+    module, name = made.__module__, made.__qualname__
+    main = sys.modules.get("__main__")
+    if module == "__main__" and isinstance(getattr(main, "__file__", None), str):
+        # A script is no module of that name for anybody else; its file is.
+        module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
+    place = f"{module}:{name}"
+    return next((word for word, where in _WHERE[kind].items() if where == place), place)
+
+
+def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
+    """The sentence for a word that names nothing, with the nearest one that does."""
+    near = difflib.get_close_matches(word, words, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
+    return f"unknown {kind} {word!r}; {hint}"
+
+
+def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
+    """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
+    made: Recipe = find("recipe", "recipe")(word, problem, net)
+    return made
+
+
+def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Path]:
+    """A trained network by its name or path, and the folder it lies in: ``trained("runs/m0")``."""
+    net: Net = find("trained", "load")(word, device)
+    folder: Path = find("trained", "folder")(word)
+    return net, folder
+
+
+def task(word: str, **options: Any) -> Task:
+    """The task of that name, or a class of your own as ``module:Class``.
+
+        >>> task("mazes").spec.train_size
+        9
+        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
+        (48, 64)
+
+    Options are the task's own: ``task("chess", data="puzzles/")``.
+    """
+    made = find("task", word)
+    try:
+        ready: Task = made(**options)
+    except TypeError as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
+    protocol = find("task", "iterant.tasks.protocol:Task")
+    wanted = [name for name in vars(protocol) if not name.startswith("_")]
+    missing = ", ".join(name for name in wanted if not hasattr(ready, name))
+    if missing:
+        raise UsageError(f"{word!r} is no task: it lacks {missing}; add that or choose another")
+    if word not in known("task"):
+        find("task", "iterant.tasks.user:check_task")(ready, word)
+    return ready

@@ -1,0 +1,303 @@
+"""The folder of a sweep: what is planned, the run folders, and what became of each run.
+
+    >>> folder = SweepFolder.prepared("runs/widths", plan)     # made, or extended by new runs
+    >>> folder.run_path("mazes-quick-width32-s0")              # a run folder like any other
+
+    sweep.json            the plan, sealed; a sweep only ever grows
+    runs/NAME/            the run folder that training writes
+    work/NAME/lock        held by the process that is at work on the run
+    work/NAME/log         what it printed, all attempts one after the other
+    work/NAME/record.json how often it failed and why
+    work/NAME/outcome.json  what the finished run scored in its tests; with it, the run is done
+    slurm/                what submitit writes: see `iterant.runner.slurm`
+    lock                  held by the one process that starts runs
+
+Every file is whole or not there, as in run folders, and one that is damaged costs no more than
+its own work: the run is looked at again.
+
+Where a sweep stands: done, running, waiting, failed with the last line of the error, left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from iterant.errors import RunError
+from iterant.io import Lock, RunFolder, read_json, write_json
+from iterant.io.files import PathLike, make_folder, shown
+from iterant.io.lock import holder
+from iterant.io.run_folder import CONFIG
+from iterant.runner.plan import Plan, PlannedRun
+
+PLAN, RUNS, WORK, SLURM = "sweep.json", "runs", "work", "slurm"
+LOG, RECORD, OUTCOME = "log", "record.json", "outcome.json"
+
+FORMAT = 1
+
+ATTEMPTS = 2
+"""How often a run may fail before it is left alone and reported."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What went wrong with a run so far."""
+
+    failures: int = 0
+    error: str | None = None
+    """The last line of the last failure"""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it failed as often as it may."""
+        return self.failures >= ATTEMPTS
+
+
+class SweepFolder:
+    """A sweep on disk; made by `prepared`, found again by `open`."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        """For `prepared` and `open` to call."""
+        self.path = path
+        self.plan = plan
+        self.planned = {run.name: run for run in plan.runs}
+
+    @classmethod
+    def open(cls, path: PathLike) -> SweepFolder:
+        """The sweep in a folder, or one line that says what is missing or damaged."""
+        folder = Path(path)
+        if not (folder / PLAN).exists():
+            raise RunError(
+                f"{shown(folder)} holds no sweep ({PLAN} is missing); "
+                "give the folder that iterant sweep named"
+            )
+        told = read_json(folder / PLAN, sealed=True)
+        if told.get("format") != FORMAT:
+            raise RunError(
+                f"{shown(folder / PLAN)} has format {told.get('format')!r}, and this version of "
+                f"iterant reads {FORMAT}; use the version that wrote it"
+            )
+        try:
+            return cls(folder, Plan.of(told))
+        except (KeyError, TypeError):
+            raise RunError(f"{shown(folder / PLAN)} is of another version of iterant") from None
+
+    @classmethod
+    def prepared(cls, path: PathLike, plan: Plan) -> SweepFolder:
+        """The folder with the plan in it; who calls this holds its lock.
+
+        Runs that are there stay, whether or not they are in the plan of now; one that is planned
+        with other settings than it was begun with is refused.
+        """
+        folder = make_folder(path)
+        if (folder / PLAN).exists():
+            plan = _extended(cls.open(folder).plan, plan)
+        else:
+            refuse_foreign(folder)
+        make_folder(folder / RUNS)
+        make_folder(folder / WORK)
+        write_json(folder / PLAN, {"format": FORMAT, **plan.described()}, sealed=True)
+        return cls.open(folder)
+
+    def lock(self) -> Lock:
+        """The right to start runs of this sweep."""
+        return Lock(self.path, tidy=(self.path,))
+
+    def run(self, name: str) -> PlannedRun:
+        """The planned run of that name."""
+        if name not in self.planned:
+            raise RunError(f"{shown(self.path)} has no run {name!r}; see: iterant sweep status")
+        return self.planned[name]
+
+    def run_path(self, name: str) -> Path:
+        """Where training writes."""
+        return self.path / RUNS / name
+
+    def work_path(self, name: str) -> Path:
+        """Where the process at work on a run leaves word."""
+        return self.path / WORK / name
+
+    def work_lock(self, name: str) -> Lock:
+        """The right to work on a run."""
+        place = make_folder(self.work_path(name))
+        return Lock(place, tidy=(place,))
+
+    def worker(self, name: str) -> str | None:
+        """Who is at work on a run, in words."""
+        return holder(self.work_path(name))
+
+    def begun(self, name: str) -> bool:
+        """Whether training has made its folder."""
+        return (self.run_path(name) / CONFIG).exists()
+
+    def record(self, name: str) -> Record:
+        """What went wrong so far; a damaged record is no record."""
+        try:
+            return Record(**read_json(self.work_path(name) / RECORD, sealed=True))
+        except (RunError, TypeError):
+            return Record()
+
+    def write_record(self, name: str, record: Record) -> None:
+        """Remember what went wrong."""
+        write_json(make_folder(self.work_path(name)) / RECORD, asdict(record), sealed=True)
+
+    def outcome(self, name: str) -> dict[str, Any] | None:
+        """What the run scored, None where it is not finished or not all its tests were taken."""
+        found = self.partial_outcome(name)
+        wanted = {test.key for test in self.plan.tests_of(self.run(name))}
+        return found if found is not None and wanted <= found["tests"].keys() else None
+
+    def partial_outcome(self, name: str) -> dict[str, Any] | None:
+        """What was written of it, be it with fewer tests than are wanted now."""
+        try:
+            found = read_json(self.work_path(name) / OUTCOME, sealed=True)
+        except RunError:
+            return None
+        return found if isinstance(found.get("tests"), dict) else None
+
+    def write_outcome(self, name: str, outcome: Mapping[str, Any]) -> None:
+        """Write what the run scored: from now on it is done."""
+        write_json(self.work_path(name) / OUTCOME, dict(outcome), sealed=True, gaps=True)
+
+
+def _extended(old: Plan, new: Plan) -> Plan:
+    """Both plans' runs, the tests of the new one."""
+    before = {run.name: run for run in old.runs}
+    for run in new.runs:
+        if run.name in before and _settings(before[run.name]) != _settings(run):
+            theirs, ours = _settings(before[run.name]), _settings(run)
+            which = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
+            raise RunError(
+                f"run {run.name} was begun with {which} = {theirs.get(which)!r}, and is now asked "
+                f"for with {ours.get(which)!r}; choose another --out, or put it into the grid"
+            )
+    runs = {**before, **{run.name: run for run in new.runs}}
+    return Plan(new.name, tuple(runs.values()), new.tests, new.data)
+
+
+def _settings(run: PlannedRun) -> dict[str, Any]:
+    """What decides a run, in the form in which JSON gives it back."""
+    told = {"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items()}
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that holds something else than a sweep."""
+    ours = {PLAN, RUNS, WORK, SLURM, "lock"}
+    found = sorted(entry.name for entry in folder.iterdir() if entry.name not in ours)
+    foreign = [name for name in found if not name.startswith(".")]
+    if foreign:
+        raise RunError(
+            f"{shown(folder)} is not empty (it has {foreign[0]!r}) and is no sweep; "
+            "choose another --out"
+        )
+
+
+STATES = ("done", "running", "waiting", "failed", "left")
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Where one run of a sweep stands."""
+
+    name: str
+    state: str
+    """One of `STATES`; waiting: in a cluster's queue"""
+    error: str | None = None
+    """The last line of its last failure, also of one that was retried"""
+    step: int = 0
+    steps: int | None = None
+    seconds: float | None = None
+    """What it took, once done"""
+    seconds_left: float | None = None
+    """What a begun run still needs at its last pace"""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Where a sweep stands."""
+
+    name: str
+    runs: tuple[RunState, ...]
+    seconds_left: float | None
+    """Until the last run is done, as long as so many go side by side; None: nobody knows yet"""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        return {state: len(self.of(state)) for state in STATES}
+
+    def of(self, state: str) -> tuple[RunState, ...]:
+        """The runs in a state."""
+        return tuple(run for run in self.runs if run.state == state)
+
+    @property
+    def ended(self) -> bool:
+        """Whether every run is done or has failed for good."""
+        return all(run.state in ("done", "failed") for run in self.runs)
+
+    def described(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {"name": self.name, "counts": self.counts, "seconds left": self.seconds_left,
+                "runs": [asdict(run) for run in self.runs]}  # fmt: skip
+
+
+def survey(
+    folder: SweepFolder, queued: Mapping[str, str] | None = None, at_once: int | None = None
+) -> Survey:
+    """Look at every run; ``queued``: what a cluster says of the runs in its queue."""
+    runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
+    return Survey(folder.plan.name, runs, _time_left(runs, at_once))
+
+
+def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
+    """The state of one run; what cannot be read is told, not raised."""
+    outcome, record = folder.outcome(name), folder.record(name)
+    if outcome is not None:
+        steps = outcome.get("steps") or 0
+        return RunState(name, "done", record.error, steps, steps, outcome.get("seconds"))
+    step, steps, left, unreadable = _progress(folder, name)
+    if folder.worker(name) is not None or queued == "RUNNING":
+        state = "running"
+    elif queued is not None:
+        state = "waiting"
+    else:
+        state = "failed" if record.given_up else "left"
+    return RunState(name, state, record.error or unreadable, step, steps, None, left)
+
+
+def _progress(folder: SweepFolder, name: str) -> tuple[int, int | None, float | None, str | None]:
+    """Updates done, of how many, seconds left at the last pace, and what hinders reading it."""
+    if not folder.begun(name):
+        return 0, None, None, None
+    try:
+        run = RunFolder.open(folder.run_path(name))
+        status = run.status
+        paces = [
+            line["updates_per_second"] for line in run.metrics() if line.get("kind") == "train"
+        ]
+        reached = max([status.step, *(line["step"] for line in run.metrics()[-1:])])
+    except (RunError, KeyError, TypeError) as error:
+        return 0, None, None, str(error)
+    pace = paces[-1] if paces else None
+    left = (status.steps - reached) / pace if status.steps and pace else None
+    return reached, status.steps, left, None
+
+
+def _time_left(runs: tuple[RunState, ...], at_once: int | None) -> float | None:
+    """Work that is left, shared by as many as run now."""
+    open_runs = [run for run in runs if run.state in ("running", "waiting", "left")]
+    if not open_runs:
+        return 0.0
+    known = [run.seconds for run in runs if run.seconds is not None]
+    if not known:
+        known = [run.seconds_left * run.steps / max(run.steps - run.step, 1)
+                 for run in open_runs if run.seconds_left is not None and run.steps]  # fmt: skip
+    if not known:
+        return None
+    typical = sum(known) / len(known)
+    needs = [typical if run.seconds_left is None else run.seconds_left for run in open_runs]
+    running = sum(run.state == "running" for run in runs)
+    return max(max(needs), sum(needs) / (at_once or max(1, running)))

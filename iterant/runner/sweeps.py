@@ -1,0 +1,333 @@
+"""Sweeping: plan, carry out here or on a cluster, watch, collect.
+
+    >>> done = sweep("widths.toml", at_once=2)                      # here
+    >>> done = sweep("widths.toml", on="slurm", cluster=Cluster(partition="gpu", gpus_per_node=1))
+    >>> done.counts
+    {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
+
+The same call begins a sweep, goes on with one that was stopped, tries failed runs again, and
+extends one by seeds, values or tests that were added: what is done is never done twice.
+
+What a sweep showed: one result file with every run, and a picture of the curves.
+
+Seeds of a point are averaged, and an average says over how many of how many: a run that failed is
+named beside it with its error, never left out in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from iterant import registry
+from iterant.draw.plots import save_curves
+from iterant.errors import RunError, UsageError
+from iterant.evaluation import Curve
+from iterant.formatting import counted
+from iterant.io import write_result
+from iterant.io.files import PathLike, check_folder, make_folder
+from iterant.io.lock import held_by, holder
+from iterant.runner import slurm
+from iterant.runner.folder import Record, Survey, SweepFolder, refuse_foreign, survey
+from iterant.runner.local import room, run_here
+from iterant.runner.plan import Exam, Plan, PlannedRun, read_plan
+from iterant.runner.slurm import Cluster
+from iterant.runner.worker import Means
+from iterant.training.interrupts import Signals, seconds
+
+_MOST_CURVES = 12
+"""Curves that one picture can hold."""
+
+
+def collect(
+    folder: SweepFolder, results: PathLike = "results", *, command: str | None = None
+) -> list[Path]:
+    """Write the result and its pictures, and give their paths back."""
+    seen = survey(folder)
+    place = make_folder(results)
+    seeds = sorted({run.seed for run in folder.plan.runs})
+    written = [
+        write_result(folder.plan.name, figures(folder, seen), seed=seeds, folder=place,
+                     command=command)
+    ]  # fmt: skip
+    for test in folder.plan.tests:
+        curves, regimes = _curves(folder, test)
+        if curves:
+            path = place / f"{folder.plan.name}-{_slug(test)}.png"
+            regime = regimes.pop() if len(regimes) == 1 else None
+            written.append(save_curves(curves, path, regime=regime, title=test.key))
+    return written
+
+
+def figures(folder: SweepFolder, seen: Survey) -> dict[str, Any]:
+    """Everything that was measured: the counts, the points, and each run."""
+    counts = seen.counts
+    states = {run.name: run for run in seen.runs}
+    runs: dict[str, Any] = {}
+    for name, planned in folder.planned.items():
+        outcome = folder.outcome(name)
+        state = states[name]
+        runs[name] = {
+            "task": planned.task, "recipe": planned.recipe, "seed": planned.seed,
+            "changes": planned.changes, "state": state.state,
+            **({"error": state.error} if state.error else {}),
+            **({key: outcome.get(key) for key in ("seconds", "steps", "best", "tests")}
+               if outcome else {}),
+        }  # fmt: skip
+    return {
+        "complete": counts["done"] == len(seen.runs),
+        "counts": counts,
+        "points": {point: _point(some, runs) for point, some in points_of(folder).items()},
+        "runs": runs,
+    }
+
+
+def points_of(folder: SweepFolder) -> dict[str, list[PlannedRun]]:
+    """The runs of each point, in the order of the plan."""
+    found: dict[str, list[PlannedRun]] = {}
+    for run in folder.plan.runs:
+        found.setdefault(run.point, []).append(run)
+    return found
+
+
+def _point(planned: Sequence[PlannedRun], runs: Mapping[str, Any]) -> dict[str, Any]:
+    done = [runs[run.name] for run in planned if runs[run.name]["state"] == "done"]
+    missing = {
+        run.name: runs[run.name].get("error") or runs[run.name]["state"]
+        for run in planned
+        if runs[run.name]["state"] != "done"
+    }
+    tests = dict.fromkeys(key for run in done for key in run["tests"])
+    return {
+        "settings": planned[0].varied,
+        "seeds": f"{len(done)} of {len(planned)}",
+        "missing": missing,
+        "best on validation": _spread([run["best"].get("validation") for run in done]),
+        "tests": {
+            key: {
+                what: _spread([run["tests"][key][what]["accuracy"] for run in done
+                               if key in run["tests"]])
+                for what in ("peak", "end")
+            }
+            for key in tests
+        },
+    }  # fmt: skip
+
+
+def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
+    """Mean and spread over the runs that have the figure."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {
+        "runs": len(known),
+        "mean": statistics.fmean(known),
+        "deviation": statistics.stdev(known) if len(known) > 1 else None,
+        "lowest": min(known),
+        "highest": max(known),
+    }
+
+
+def _curves(folder: SweepFolder, test: Exam) -> tuple[dict[str, Curve], set[int]]:
+    """The curve of each point, its seeds' problems taken together."""
+    curves: dict[str, Curve] = {}
+    regimes: set[int] = set()
+    for planned in points_of(folder).values():
+        outcomes = [folder.outcome(run.name) for run in planned]
+        done = [outcome for outcome in outcomes if outcome and test.key in outcome["tests"]]
+        taken = [outcome["tests"][test.key] for outcome in done]
+        if not taken or len(curves) == _MOST_CURVES:
+            continue
+        lengths = {len(one["solved"]) for one in taken}
+        if len(lengths) > 1:
+            continue
+        settings = ", ".join(f"{key} {value}" for key, value in planned[0].varied.items())
+        title = ", ".join(filter(None, [planned[0].task, planned[0].recipe, settings]))
+        curves[f"{title} ({len(taken)} of {len(planned)} seeds)"] = Curve(
+            steps=tuple(taken[0].get("steps") or range(1, lengths.pop() + 1)),
+            solved=torch.tensor([one["solved"] for one in taken]).sum(0),
+            count=sum(one["problems"] for one in taken),
+            change=float("nan"),
+        )
+        regimes |= {outcome["iterations"] for outcome in done}
+    return curves, regimes
+
+
+def _slug(test: Exam) -> str:
+    """A test as part of a file's name; those that differ in more than size have it all."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
+
+
+PLACES = ("local", "slurm")
+
+Say = Callable[[str], None]
+
+
+def sweep(
+    plan: Plan | PathLike,
+    *,
+    out: PathLike | None = None,
+    seeds: str | Sequence[int] | None = None,
+    on: str = "local",
+    means: Means | None = None,
+    cluster: Cluster | None = None,
+    at_once: int | None = None,
+    time_limit: str | float | None = None,
+    watch: bool = True,
+    look_seconds: float = 5.0,
+    results: PathLike | None = "results",
+    say: Say = lambda _: None,
+) -> Survey:
+    """Carry out a plan, or a file that tells one, and return where it stands then.
+
+    ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
+    their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
+    for the result, once all runs ended; None: write none.
+    """
+    if on not in PLACES:
+        raise UsageError(registry.unknown("place", on, PLACES))
+    if at_once is not None and at_once < 1:
+        raise UsageError(f"at least one run must go at once, got {at_once}")
+    if not isinstance(plan, Plan):
+        plan = read_plan(plan, seeds)
+    elif seeds is not None:
+        raise UsageError("seeds are for a plan in a file; give them to planned() instead")
+    means, limit = means or Means(), None if time_limit is None else seconds(time_limit)
+    if means.nodes > 1 and on == "local":
+        raise UsageError("here is one node; give --nodes with --on slurm")
+    if results is not None:
+        check_folder(results)
+    folder = make_folder(Path("runs") / plan.name if out is None else out)
+    refuse_foreign(folder)
+    with SweepFolder(folder, plan).lock():
+        made = SweepFolder.prepared(folder, plan)
+        left = _left(made, on)
+        say(f"{len(left)} of {counted(len(made.planned), 'run')} to do in {folder}")
+        if on == "local":
+            _here(made, left, means, at_once, limit, say)
+            seen = survey(made)
+        else:
+            if left:
+                slurm.submit(made, left, means, cluster or Cluster())
+            say(f"{counted(len(left), 'job')} submitted")
+            seen = _watched(made, means, cluster or Cluster(), look_seconds if watch else None, say)
+    if seen.ended and results is not None:
+        for path in collect(made, results):
+            say(f"written to {path}")
+    return seen
+
+
+def _left(folder: SweepFolder, on: str) -> list[str]:
+    """The runs to carry out; failed ones get their attempts back, because somebody asked again."""
+    seen = survey(folder, slurm.queued(folder) if on == "slurm" else None)
+    for run in seen.of("failed"):
+        folder.write_record(run.name, Record(0, run.error))
+    return [run.name for run in seen.runs if run.state in ("left", "failed")]
+
+
+def _here(
+    folder: SweepFolder,
+    left: Sequence[str],
+    means: Means,
+    at_once: int | None,
+    limit: float | None,
+    say: Say,
+) -> None:
+    side_by_side = at_once or room(means)
+
+    def ended(name: str, how: str) -> None:
+        seen = survey(folder, at_once=side_by_side)
+        error = folder.record(name).error if how == "failed" else None
+        say(f"{name}: {how}{f': {error}' if error else ''} ({summary(seen)})")
+
+    if left:
+        run_here(folder, left, means, at_once=side_by_side, limit=limit, ended=ended)
+
+
+def _watched(
+    folder: SweepFolder, means: Means, cluster: Cluster, look_seconds: float | None, say: Say
+) -> Survey:
+    """Look now and then until no job is left; one that vanished is submitted once more."""
+    again: set[str] = set()
+    missed: set[str] = set()
+    told: dict[str, int] = {}
+    with Signals() as signals:
+        while True:
+            # The queue first: what has left it has written what it will write.
+            seen = survey(folder, slurm.queued(folder))
+            if seen.counts != told:
+                told = seen.counts
+                say(summary(seen))
+            open_runs = seen.of("running") + seen.of("waiting")
+            vanished = {run.name for run in seen.of("left")} - again
+            if look_seconds is None or (not open_runs and not vanished):
+                return seen
+            if signals.raised is not None:
+                say("no longer watching; the jobs go on (stop them with: iterant sweep stop "
+                    f"{folder.path})")  # fmt: skip
+                return seen
+            lost = sorted(vanished & missed)
+            if lost:
+                say(f"submitted once more: {', '.join(lost)}")
+                slurm.submit(folder, lost, means, cluster)
+                again |= set(lost)
+            missed = vanished
+            _sleep(look_seconds, signals)
+
+
+def _sleep(length: float, signals: Signals) -> None:
+    end = time.monotonic() + length
+    while time.monotonic() < end and signals.raised is None:
+        time.sleep(0.1)
+
+
+def summary(seen: Survey) -> str:
+    """A line: ``4 of 10 done, 2 running, 1 failed, 3 left, about 5 min to go``."""
+    counts = seen.counts
+    parts = [f"{counts['done']} of {len(seen.runs)} done"]
+    parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "failed", "left")
+              if counts[state]]  # fmt: skip
+    if seen.seconds_left:
+        parts.append(f"about {duration(seen.seconds_left)} to go")
+    return ", ".join(parts)
+
+
+def duration(length: float) -> str:
+    """A time as people say it: ``40 s``, ``5 min``, ``2.5 h``."""
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if length >= 1.5 * size:
+            return (
+                f"{length / size:.2g} {unit}"
+                if length < 10 * size
+                else f"{length / size:.0f} {unit}"
+            )
+    return f"{length:.0f} s"
+
+
+def stop(path: PathLike) -> str:
+    """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled.
+
+    >>> stop("runs/widths")
+    """
+    folder = SweepFolder.open(path)
+    said = []
+    who = held_by(folder.path)
+    if who is not None:
+        if who.get("host") != socket.gethostname():
+            words = holder(folder.path) or "another process"
+            raise RunError(f"{folder.path} is run by {words}; stop it there")
+        os.kill(int(who["pid"]), signal.SIGTERM)
+        said.append(f"process {who['pid']} was told to save and leave")
+    cancelled = slurm.cancel(folder)
+    if cancelled:
+        said.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
+    return "; ".join(said) or "nothing was running"

@@ -1,0 +1,234 @@
+"""Think until each sample is done, and read out the answers.
+
+>>> answer = solve(net, batch.inputs, max_steps=1000)
+>>> task.solved(answer.prediction, batch)
+
+`solve` is what people want; `shrinking` underneath it shows every iteration of the batch that
+grows smaller, for whoever keeps accounts.
+
+Whether a network is one for the problems of a task, said in one line before any thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+import torch
+from torch import Tensor
+
+from iterant.engine import Thought, begin, check_inputs, think
+from iterant.errors import NetError, UsageError
+from iterant.formatting import counted
+from iterant.halting import SETTLED, Fixed, Foreseen, Resting, Rule, Watch, reason_of
+from iterant.nets.fast import accelerate, threads
+from iterant.nets.protocol import Needs, Net, check_net, depth_of, keep_samples, needs_of
+from iterant.tasks.protocol import Task
+
+
+def check_fits(net: Net, task: Task) -> None:
+    """Raise NetError where a network reads or answers something else than the task's problems."""
+    check_net(net)
+    if isinstance(task, str | type):
+        word = task if isinstance(task, str) else task.__name__
+        made = f"iterant.task({word!r})" if isinstance(task, str) else f"{word}()"
+        raise UsageError(f"wanted a task, got {word!r} in its place; give {made}")
+    spec, needs = task.spec, needs_of(net)
+    offered = Needs(spec.dims, spec.channels, spec.classes)
+    if needs is not None and needs != offered:
+        raise NetError(
+            f"this network is for {needs.beside(offered)}, and {spec.name} has "
+            f"{offered.beside(needs)}; take a network that was trained on {spec.name}"
+        )
+
+
+BUDGET, LAST_LAYER = "budget", "last layer"
+"""Reasons to stop that are not a rule's: no iterations left, no layers left."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a network answered, a row a sample.
+
+    >>> answer = iterant.solve(net, x)
+    >>> answer.settled, answer.prediction.shape == batch.targets.shape
+    (tensor([True, True]), True)
+    """
+
+    prediction: Tensor
+    """(B, *S) int64, by the network's readout"""
+    steps: Tensor
+    """(B,) int64: iterations each sample took before it stopped"""
+    answered_at: Tensor
+    """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
+    stopped_by: tuple[str, ...]
+    """Why each sample stopped: "settled", "stable answer", "fixed iterations" or another rule's
+    reason where the rule was met; else "budget", or "last layer" for networks of fixed depth"""
+
+    @property
+    def settled(self) -> Tensor:
+        """(B,) bool: whether the state is at rest or in a cycle that keeps its answer.
+
+        More iterations then give the same answer; see `iterant.halting.Resting`.
+        """
+        settled = [reason == SETTLED for reason in self.stopped_by]
+        return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
+
+    def __repr__(self) -> str:
+        """How long the problems took, and how many came to an end, in one line."""
+        return f"Answer({counted(len(self.steps), 'answer')} of {self._outcome()})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same."""
+        return f"<b>{counted(len(self.steps), 'answer')}</b> of {self._outcome()}"
+
+    def _outcome(self) -> str:
+        least, most = int(self.steps.min()), int(self.steps.max())
+        took = f"{'' if least == most else f'{least} to '}{counted(most, 'iteration')}"
+        shape = " × ".join(map(str, self.prediction.shape[1:]))
+        return f"{shape}: {int(self.settled.sum())} settled, after {took}"
+
+
+class Gathering:
+    """Answers as they come in, one row a sample of the whole batch."""
+
+    def __init__(self, count: int, device: torch.device) -> None:
+        """Nothing yet for so many samples."""
+        self.prediction: Tensor | None = None
+        self.steps = torch.zeros(count, dtype=torch.int64, device=device)
+        self.answered_at = torch.zeros_like(self.steps)
+        self.met = torch.zeros(count, dtype=torch.bool, device=device)
+
+    def put(self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, met: Tensor) -> None:
+        """The answers of some samples that stop after ``step`` iterations; ``met``: by the rule."""
+        prediction, answered_at = answer
+        if self.prediction is None:
+            shape = (len(self.steps), *prediction.shape[1:])
+            self.prediction = prediction.new_zeros(shape)
+        self.prediction[rows] = prediction
+        self.answered_at[rows] = answered_at
+        self.steps[rows] = step
+        self.met[rows] = met
+
+    def answer(self, net: Net, rule: Rule) -> Answer:
+        """All of them, with why each stopped."""
+        if self.prediction is None:
+            raise NetError("nothing was answered: the network took no iteration")
+        depth, reason = depth_of(net), reason_of(rule)
+        stopped_by = tuple(
+            reason if met else LAST_LAYER if step == depth else BUDGET
+            for met, step in zip(self.met.tolist(), self.steps.tolist(), strict=True)
+        )
+        return Answer(self.prediction, self.steps, self.answered_at, stopped_by)
+
+
+@torch.no_grad()
+def solve(
+    net: Net,
+    inputs: Tensor,
+    *,
+    max_steps: int = 1000,
+    rule: Rule | None = None,
+    onlooker: Onlooker | None = None,
+) -> Answer:
+    """Think about every problem until the rule is met or ``max_steps`` iterations are done.
+
+        >>> answer = solve(net, batch.inputs)
+        >>> task.solved(answer.prediction, batch)
+        tensor([True, True])
+        >>> answer.steps.shape, answer.settled
+        (torch.Size([2]), tensor([True, True]))
+
+    Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
+    default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
+    or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
+    Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
+    An onlooker is shown every iteration.
+    """
+    check_inputs(net, inputs)
+    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
+        raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
+    depth = depth_of(net)
+    budget = int(max_steps) if depth is None else min(int(max_steps), depth)
+    default = rule is None
+    if rule is None:
+        rule = Resting() if depth is None else Fixed()
+    gathered = Gathering(len(inputs), inputs.device)
+    # The default rule copies the features that it keeps; of others that is not known.
+    fast = accelerate(net, inputs, reuse=default)
+    with threads(fast):
+        for glance in shrinking(fast, inputs, rule, budget):
+            if onlooker is not None:
+                onlooker(glance)
+            leaving = glance.leaving
+            if glance.any_leaving:
+                prediction, answered_at = glance.answer()
+                gathered.put(
+                    glance.rows[leaving],
+                    (prediction[leaving], answered_at[leaving]),
+                    glance.thought.step,
+                    glance.done[leaving],
+                )
+    return gathered.answer(net, rule)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One iteration of the samples that still think."""
+
+    thought: Thought
+    before: Tensor
+    """(b, W, *S): the features that the iteration began with"""
+    rows: Tensor
+    """(b,) int64: which samples of the whole batch these are"""
+    done: Tensor
+    """(b,) bool: for which the rule is met now"""
+    leaving: Tensor
+    """(b,) bool: those, or all when the budget is spent"""
+    any_leaving: bool
+    """Whether there are any: asked once, because a GPU has to be waited for"""
+    watch: Watch
+
+    def answer(self) -> tuple[Tensor, Tensor]:
+        """Prediction (b, *S) and the step (b,) that it comes from, were all to stop now."""
+        return self.watch.answer(self.thought)
+
+
+Onlooker = Callable[[Glance], None]
+"""Somebody who is shown every iteration of the samples that still think."""
+
+
+def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Glance]:
+    """Every iteration up to the budget; samples for which the rule is met leave the batch.
+
+    >>> cost = sum(len(glance.rows) for glance in shrinking(net, x, StableAnswer(), 1000))
+    """
+    if not callable(getattr(rule, "watch", None)):
+        raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
+    watch, state, here = rule.watch(), begin(net, inputs), inputs
+    foreseen = watch if isinstance(watch, Foreseen) else None
+    rows = torch.arange(len(inputs), device=inputs.device)
+    while len(rows):
+        before = state.features
+        for thought in think(net, here, steps=budget - state.step, state=state):
+            done = watch.see(thought)
+            over = thought.step >= budget
+            leaving = torch.ones_like(done) if over else done
+            any_leaving = over or (
+                (foreseen is None or not foreseen.none_done(thought.step)) and bool(done.any())
+            )
+            if any_leaving:  # a rule may decide on the CPU
+                done, leaving = done.to(rows.device), leaving.to(rows.device)
+            yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
+            if over:
+                return
+            if any_leaving:
+                break
+            before = thought.features
+        else:
+            raise NetError("the network took no iteration")
+        staying = ~done
+        watch.keep(staying)
+        rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
+        keep_samples(net, staying, here, state.features)

@@ -1,0 +1,1 @@
+"""Chess puzzles: the task, boards and planes, notations, rules and puzzle files."""

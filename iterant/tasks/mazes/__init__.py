@@ -1,0 +1,1 @@
+"""Mazes: the task, generation, edits, and mazes as text and pictures."""

@@ -1,0 +1,289 @@
+"""One update after another: gradients by the objective, then optimiser and averaged weights.
+
+    >>> learner = Learner(net, recipe, device)
+    >>> loss = learner.update(inputs, targets, moment, factor)
+
+The network's own parameters are float32 and are what the optimiser moves. In bfloat16 a copy of
+the network computes, and hands its gradients over.
+
+Optimisers without torch's compiler, whose import takes seconds and which nothing here uses.
+
+torch imports its compiler at the first optimiser, to tell it not to compile what optimisers do.
+It asks each of their methods first whether somebody has told it already, so we do.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from iterant import registry
+from iterant.errors import NetError, RecipeError
+from iterant.formatting import counted
+from iterant.nets.fast.towers import fastest
+from iterant.nets.protocol import Net, depth_of
+from iterant.training.build import objective_of, optimizer_of
+from iterant.training.cuda_graphs import CapturedHands, Repeated
+from iterant.training.distributed import Crew
+from iterant.training.objectives import Update
+from iterant.training.optim import Scaling
+from iterant.training.recipe import Recipe
+from iterant.training.replay_pool import ReplayPool
+from iterant.training.rng import Moment
+from iterant.training.squares import SquareHands, fits
+from iterant.training.tellings import TellingHands
+from iterant.training.tellings import fits as tells
+from iterant.training.unroll import Hands, PlainHands
+
+_TOLD = "__dynamo_disable"
+_METHODS = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+
+
+def spare_the_compiler() -> None:
+    """Let optimisers be made, saved and restored without it; in vain where torch has changed."""
+    for name in _METHODS:
+        method = inspect.unwrap(getattr(torch.optim.Optimizer, name))
+        if getattr(method, _TOLD, None) is None:
+            setattr(method, _TOLD, method)
+
+
+@torch.no_grad()
+def step(optimizer: torch.optim.Optimizer) -> None:
+    """The optimiser's own step, without what torch wraps around it (hooks, profiling, compiler)."""
+    inner: Any = inspect.unwrap(type(optimizer).step)
+    inner(optimizer)
+
+
+_WARM = 10
+"""The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
+
+
+class Learner:
+    """A network in training: its parameters, optimiser, average and pool."""
+
+    def __init__(
+        self,
+        net: Net,
+        recipe: Recipe,
+        device: torch.device,
+        crew: Crew | None = None,
+        *,
+        capture: bool = True,
+    ) -> None:
+        """Take a network into training; ``capture``: use CUDA graphs where there is a GPU."""
+        if not isinstance(net, nn.Module):
+            raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
+        self.recipe, self.device, self.crew = recipe, device, crew or Crew()
+        self.objective = objective_of(recipe)
+        if (depth := depth_of(net)) is not None and isinstance(self.objective, ReplayPool):
+            raise RecipeError(
+                f"a network of fixed depth ({counted(depth, 'iteration')}) cannot be trained "
+                "from a pool of states; use --objective progressive"
+            )
+        self.module: nn.Module = net.to(device)
+        self.dtype: torch.dtype = registry.find("precision", recipe.precision)
+        self.working = self._working()
+        self.net = _as_net(self.working)
+        self.fast = fastest(self.working)
+        spare_the_compiler()
+        self.optimizer = optimizer_of(recipe, self.module)
+        self.scaling = Scaling(device) if self.dtype == torch.float16 else None
+        scale = None if self.scaling is None else self.scaling.scale
+        if self.scaling is not None:
+            self.scaling.attach(self.optimizer)
+        self.hands = self._hands(scale, captured=device.type == "cuda" and capture)
+        if self.fast is not None:
+            self.fast.pin()
+        self.updates = 0
+        self.average = (
+            None
+            if recipe.average is None
+            else {name: weight.detach().clone() for name, weight in self.module.named_parameters()}
+        )
+        self._forget = torch.ones((), device=device)
+        for weight in [*self.module.parameters(), *self.working.parameters()]:
+            if weight.requires_grad and weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+        self._move: Callable[[], None] = self._moved
+        if device.type == "cuda" and capture and type(self.crew) is Crew:
+            self._capture_moves()
+
+    def _hands(self, scale: Tensor | None, *, captured: bool) -> Hands:
+        """What learns: by graphs, or on a CPU only where it counts, if that is the same."""
+        net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
+        if captured:
+            return CapturedHands(net, self.working, smoothing, scale, places)
+        if self.device.type != "cpu" or places or not fits(self.net):
+            return PlainHands(net, smoothing, scale, places)
+        kind = TellingHands if tells(self.net) else SquareHands
+        return kind(net, smoothing, scale)
+
+    def _capture_moves(self) -> None:
+        """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""
+        if "capturable" in self.optimizer.defaults:
+            for group in self.optimizer.param_groups:
+                group["capturable"] = True
+                group["lr"] = torch.zeros((), device=self.device)
+            self._move = Repeated(self._moved)
+
+    def _working(self) -> nn.Module:
+        """The network that computes: the trained one itself, or its copy in lower precision."""
+        if self.device.type == "cuda":
+            # Shapes never change within a run, so cuDNN may try its kernels once and keep the best.
+            torch.backends.cudnn.benchmark = True
+            self.module = _channels_last(self.module)
+        if self.dtype == torch.float32:
+            return self.module
+        return copy.deepcopy(self.module).to(self.dtype)
+
+    def update(self, inputs: Tensor, targets: Tensor, moment: Moment, factor: float) -> Tensor:
+        """One update; returns the loss as a number on the device (reading it waits for it)."""
+        torch._foreach_zero_(_gradients(self.working))
+        loss = self.objective.run(
+            self.hands, Update(inputs.to(self.dtype), targets, moment, self.crew)
+        )
+        if self.scaling is not None:
+            self.scaling.see(loss)
+        for group in self.optimizer.param_groups:
+            rate = self.recipe.rate * group["share"] * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        self.updates += 1
+        if self.recipe.average is not None:
+            decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
+            self._forget.fill_(1 - decay)
+        self._move()
+        return loss
+
+    def _moved(self) -> None:
+        """Move the weights by their gradients, and everything that follows them."""
+        gradients = _gradients(self.module)
+        if self.working is not self.module:
+            torch._foreach_copy_(gradients, _gradients(self.working))
+        self.crew.average(gradients)
+        if self.scaling is not None:
+            self.scaling.unscale(gradients)
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
+        step(self.optimizer)
+        self._follow()
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Bring the working copy, its laid-out kernels and the average up to date."""
+        weights: list[Tensor] = list(self.module.parameters())
+        if self.working is not self.module:
+            torch._foreach_copy_(list(self.working.parameters()), weights)
+        if self.fast is not None:
+            self.fast.refresh()
+        if self.average is not None:
+            for mean, weight in zip(self.average.values(), weights, strict=True):
+                mean.lerp_(weight, self._forget)
+
+    @contextmanager
+    def averaged(self) -> Iterator[Net]:
+        """The network to be judged: with averaged weights where the recipe averages them."""
+        if self.average is None:
+            yield self.net
+            return
+        working = dict(self.working.named_parameters())
+        kept = [working[name].detach().clone() for name in self.average]
+        with torch.no_grad():
+            torch._foreach_copy_(
+                [working[name] for name in self.average], list(self.average.values())
+            )
+        try:
+            yield self.net
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_([working[name] for name in self.average], kept)
+
+    def judged(self) -> dict[str, Tensor]:
+        """The weights to be judged and shipped, named as in a checkpoint."""
+        weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no average
+        return {f"net.{name}": weight for name, weight in weights.items()}
+
+    def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
+        """Everything that the next update depends on, named for a checkpoint."""
+        made = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            for key, value in state.items():
+                if value is not None:
+                    made[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
+        for name, weight in (self.average or {}).items():
+            made[f"average.{name}"] = weight
+        if self.scaling is not None:
+            made |= {f"scaling.{name}": value for name, value in self.scaling.tensors().items()}
+        if pool and isinstance(self.objective, ReplayPool):
+            made |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
+        return made
+
+    @torch.no_grad()
+    def restore(self, tensors: dict[str, Tensor], updates: int) -> None:
+        """Take over what `tensors` gave, after so many updates."""
+        parts: dict[str, dict[str, Tensor]] = {
+            "net": {},
+            "optimizer": {},
+            "average": {},
+            "pool": {},
+            "scaling": {},
+        }
+        for name, value in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = value
+        self.module.load_state_dict(parts["net"])
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in parts["optimizer"].items():
+            index, _, key = name.partition(".")
+            state.setdefault(int(index), {})[key] = value
+        groups = self.optimizer.state_dict()["param_groups"]  # rates are set at every update
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        _lay_out_like_weights(self.optimizer)
+        for name, weight in (self.average or {}).items():
+            weight.copy_(parts["average"][name])
+        if self.scaling is not None:
+            self.scaling.restore(parts["scaling"])
+        if isinstance(self.objective, ReplayPool):
+            held = {name: value.to(self.device) for name, value in parts["pool"].items()}
+            self.objective.restore(held)
+        if self.working is not self.module:
+            torch._foreach_copy_(list(self.working.parameters()), list(self.module.parameters()))
+        if self.fast is not None:
+            self.fast.refresh()
+        self.updates = updates
+
+
+def _gradients(module: nn.Module) -> list[Tensor]:
+    return [weight.grad for weight in module.parameters() if weight.grad is not None]
+
+
+def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
+    """Give restored moments their weights' strides: files keep none, fused optimisers insist."""
+    for weight, state in optimizer.state.items():
+        for key, value in state.items():
+            if isinstance(value, Tensor) and value.shape == weight.shape:
+                state[key] = torch.empty_like(weight).copy_(value)
+
+
+def _channels_last(module: nn.Module) -> nn.Module:
+    """Kernels in the layout that the GPU's matrix units read: channels lie beside each other."""
+    for weight in module.parameters():
+        if weight.dim() == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+        if weight.dim() == 3:
+            weight.data = weight.data.transpose(1, 2).contiguous().transpose(1, 2)
+    return module
+
+
+def _as_net(module: nn.Module) -> Net:
+    if not isinstance(module, Net):
+        raise NetError(f"{type(module).__name__} lacks one of: read, start, step, answer")
+    return module

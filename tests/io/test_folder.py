@@ -1,0 +1,218 @@
+"""A run folder tells the truth, whatever happened to its writer."""
+
+import math
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from iterant.errors import RunError, UsageError
+from iterant.io.lock import FILE
+from iterant.io.run_folder import CHECKPOINTS, CONFIG, ENVIRONMENT, METRICS, STATUS, RunFolder
+
+CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
+
+START = multiprocessing.get_context("forkserver")
+START.set_forkserver_preload(["torch", "iterant.io"])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "m0", CONFIGURATION)
+
+
+def test_a_new_run_is_opened_as_it_was_created(run: RunFolder) -> None:
+    again = RunFolder.open(run.path)
+    assert again.config == run.config == {"format": 1, **CONFIGURATION}
+    assert again.metrics() == []
+    assert again.checkpoints() == []
+    assert again.status.state == again.state == "created"
+    assert again.environment["versions"]["torch"] == torch.__version__
+    names = {CONFIG, ENVIRONMENT, STATUS, METRICS, CHECKPOINTS, FILE}
+    assert {path.name for path in run.path.iterdir()} == names
+
+
+def test_a_taken_folder_is_refused_with_the_way_out(run: RunFolder, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"holds a run already.*--resume"):
+        RunFolder.create(run.path, CONFIGURATION)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(RunError, match=r"not empty \(it has 'thesis.tex'\).*another --out"):
+        RunFolder.create(tmp_path / "full", CONFIGURATION)
+    with pytest.raises(RunError, match="a file stands where a folder is wanted"):
+        RunFolder.create(tmp_path / "full" / "thesis.tex", CONFIGURATION)
+    with pytest.raises(RunError, match="a file stands where a folder is wanted"):
+        RunFolder.create(tmp_path / "full" / "thesis.tex" / "m0", CONFIGURATION)
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+
+
+def test_a_config_that_json_cannot_hold_leaves_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"recipe\.rate"):
+        RunFolder.create(tmp_path / "m0", {"recipe": {"rate": math.nan}})
+    RunFolder.create(tmp_path / "m0", CONFIGURATION)
+
+
+def test_folders_that_are_no_run_are_told_apart(run: RunFolder, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="does not exist"):
+        RunFolder.open(tmp_path / "m1")
+    with pytest.raises(RunError, match="is not a folder"):
+        RunFolder.open(run.path / CONFIG)
+    with pytest.raises(RunError, match=f"holds no run .{CONFIG} is missing"):
+        RunFolder.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", [CONFIG, ENVIRONMENT, STATUS, METRICS])
+def test_the_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
+    path = run.path / name
+    data = path.read_bytes()
+    path.write_bytes(b"\x00" + data[1:] if data else b"\x00\n")
+    with pytest.raises(RunError, match=name):
+        RunFolder.open(run.path).metrics()
+    path.unlink()
+    with pytest.raises(RunError, match=f"{name} is missing"):
+        RunFolder.open(run.path)
+
+
+def test_an_edited_config_is_noticed(run: RunFolder) -> None:
+    text = (run.path / CONFIG).read_text()
+    (run.path / CONFIG).write_text(text.replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(RunError, match="does not match its own checksum"):
+        RunFolder.open(run.path)
+
+
+def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="has format 2"):
+        RunFolder.create(tmp_path / "m0", {"format": 2})
+
+
+def test_the_status_keeps_what_is_not_given(run: RunFolder) -> None:
+    run.set_status("running", step=5, steps=10, best={"accuracy": 0.5, "loss": math.inf})
+    run.set_status("failed", reason="NaN at step 6", step=6)
+    status = RunFolder.open(run.path).status
+    assert (status.state, status.reason, status.step, status.steps) == (
+        "failed",
+        "NaN at step 6",
+        6,
+        10,
+    )
+    assert status.best == {"accuracy": 0.5, "loss": None}
+    run.set_status("finished")
+    assert run.status.reason is None
+    with pytest.raises(UsageError, match="unknown state 'done'"):
+        run.set_status("done")
+
+
+def test_a_running_run_without_a_writer_is_interrupted(run: RunFolder) -> None:
+    with run.lock():
+        run.set_status("running")
+        assert RunFolder.open(run.path).state == "running"
+    assert run.state == "interrupted"
+    run.set_status("finished")
+    assert run.state == "finished"
+
+
+def test_metrics_are_rewound_to_a_step(run: RunFolder) -> None:
+    for step in range(1, 8):
+        run.log({"step": step, "loss": math.nan if step == 3 else 1 / step})
+        run.log({"event": f"after {step}"})
+    with (run.path / METRICS).open("ab") as file:
+        file.write(b'{"step": 8, "lo')
+    before = run.metrics()
+    assert run.rewind_metrics(4) == 3
+    assert run.metrics() == [r for r in before if "event" in r or r["step"] <= 4]
+    assert run.metrics()[4] == {"step": 3, "loss": None}
+    assert run.rewind_metrics(4) == 0
+    run.log({"step": 5})
+    assert run.metrics()[-1] == {"step": 5}
+
+
+def test_checkpoints_are_found_by_name(run: RunFolder) -> None:
+    assert not run.has("last")
+    with pytest.raises(RunError, match="checkpoint 'last'"):
+        run.load("last")
+    run.save("best", {"net.a": torch.ones(2)}, {"step": 1})
+    shard = run.save("last", {"net.a": torch.zeros(2), "pool.b": torch.ones(1)}, {"step": 2})[1]
+    assert run.has("last")
+    assert run.checkpoints() == ["best", "last"]
+    assert list(run.load("last", "pool.")[0]) == ["pool.b"]
+    assert run.load("best")[1] == {"step": 1}
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(RunError, match=r"last-.*cut short.*also has: best") as caught:
+        run.load("last")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match="cannot name a checkpoint"):
+        run.save("../best", {})
+
+
+def train(path: str, pipe: Connection) -> None:
+    """Resume, then log and save as fast as it goes; tell each step that is safe."""
+    run = RunFolder.open(path)
+    with run.lock():
+        step = run.load("last")[1]["step"] if run.has("last") else 0
+        run.rewind_metrics(step)
+        run.set_status("running")
+        while True:
+            step += 1
+            run.log({"step": step, "padding": "x" * (step % 50)})
+            tensors = {"net.a": torch.full((6000,), float(step)), "n": torch.tensor(step)}
+            run.save("last", tensors, {"step": step}, shard_mb=0.01)
+            run.set_status("running", step=step)
+            pipe.send(step)
+
+
+def kills(target: Callable[[str, Connection], None], path: Path, count: int) -> Iterator[int]:
+    """Kill a child at random moments, again and again; yield the last step it told each time."""
+    delays = np.random.default_rng(0).uniform(0, 0.04, size=count)
+    for delay in delays:
+        ours, theirs = START.Pipe(duplex=False)
+        child = START.Process(target=target, args=(str(path), theirs), daemon=True)
+        child.start()
+        theirs.close()
+        told = int(ours.recv())
+        time.sleep(delay)
+        child.kill()
+        child.join()
+        try:
+            while True:
+                told = int(ours.recv())
+        except EOFError:
+            pass
+        yield told
+
+
+def test_a_writer_killed_at_any_moment_loses_nothing_it_saved(run: RunFolder) -> None:
+    for told in kills(train, run.path, 20):
+        again = RunFolder.open(run.path)
+        assert again.state == "interrupted"
+        tensors, metadata = again.load("last")
+        step = metadata["step"]
+        assert told <= step <= told + 1
+        assert (tensors["net.a"] == step).all()
+        assert tensors["n"] == step
+        assert again.status.step in (step - 1, step)
+        assert [record["step"] for record in again.metrics()][:step] == list(range(1, step + 1))
+    with run.lock():
+        run.save("last", {"net.a": torch.ones(1)})
+    assert len(list((run.path / CHECKPOINTS).iterdir())) == 2, "leftovers were not removed"
+    assert not list(run.path.glob(".*"))
+
+
+def create_many(path: str, pipe: Connection) -> None:
+    for number in range(1_000_000):
+        RunFolder.create(Path(path) / f"{time.monotonic_ns()}", CONFIGURATION)
+        if number == 0:
+            pipe.send(number)
+
+
+def test_a_creation_killed_at_any_moment_is_whole_or_can_be_done_again(tmp_path: Path) -> None:
+    for _ in kills(create_many, tmp_path, 8):
+        for path in tmp_path.iterdir():
+            if (path / CONFIG).exists():
+                assert RunFolder.open(path).state == "created"
+            else:
+                assert RunFolder.create(path, CONFIGURATION).state == "created"

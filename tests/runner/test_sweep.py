@@ -1,0 +1,196 @@
+"""Sweeps on this machine: what each run does, what is told, refused and collected."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickletools
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+from small_sweeps import FIELDS, small_plan, toml
+
+from iterant.errors import RunError, UsageError
+from iterant.io import RunFolder, read_result, write_json
+from iterant.runner import Means, SweepFolder, collect, stop, survey, sweep
+from iterant.runner.slurm import Cluster, Errand
+from iterant.runner.sweeps import duration
+from iterant.runner.worker import carry_out
+from iterant.training import train
+
+
+def done_by(folder: SweepFolder) -> SweepFolder:
+    for name in folder.planned:
+        assert carry_out(folder.path, name, device="cpu")
+    return folder
+
+
+@pytest.fixture(scope="module", name="finished")
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
+    """A sweep of two runs, carried out in this process."""
+    return done_by(SweepFolder.prepared(tmp_path_factory.mktemp("done"), small_plan()))
+
+
+class TestOneRun:
+    def test_a_run_of_a_sweep_is_that_run(self, finished: SweepFolder, tmp_path: Path) -> None:
+        name = "prefix-sums-quick-s1"
+        alone = train("prefix-sums", seed=1, out=tmp_path / "alone", device="cpu", **FIELDS)
+        ours = RunFolder.open(finished.run_path(name)).load("last")[0]
+        for key, value in alone.load("last")[0].items():
+            assert value.equal(ours[key]), key
+        outcome = finished.outcome(name)
+        assert outcome is not None
+        assert [test["size"] for test in outcome["tests"].values()] == [8, 16]
+        assert survey(finished).counts["done"] == 2
+
+    def test_only_tests_that_are_new_are_taken(self, tmp_path: Path) -> None:
+        folder = done_by(SweepFolder.prepared(tmp_path, small_plan(seeds=[0])))
+        (name,) = folder.planned
+        more = [{"size": [8, 24], "count": 10, "max_steps": 5}]
+        folder = SweepFolder.prepared(tmp_path, small_plan(seeds=[0], tests=more))
+        assert survey(folder).counts["left"] == 1
+        said: list[str] = []
+        assert carry_out(tmp_path, name, device="cpu", say=said.append)
+        assert said == ["test: size 24, 10 problems of seed 1, 5 iterations"]
+        assert survey(folder).counts["done"] == 1
+
+    def test_a_damaged_outcome_is_made_again(self, tmp_path: Path) -> None:
+        folder = done_by(SweepFolder.prepared(tmp_path, small_plan(seeds=[0])))
+        (name,) = folder.planned
+        path, before = folder.work_path(name) / "outcome.json", folder.outcome(name)
+        path.write_bytes(path.read_bytes()[:-40])
+        assert survey(folder).counts["left"] == 1
+        assert carry_out(tmp_path, name, device="cpu")
+        after = folder.outcome(name)
+        assert before is not None
+        assert after is not None
+        assert [test["solved"] for test in before["tests"].values()] == [
+            test["solved"] for test in after["tests"].values()
+        ]
+
+    def test_a_second_worker_is_refused(self, finished: SweepFolder) -> None:
+        name = next(iter(finished.planned))
+        with finished.work_lock(name), pytest.raises(RunError, match=f"process {os.getpid()} on"):
+            carry_out(finished.path, name, device="cpu")
+        assert finished.worker(name) is None
+
+    def test_an_unknown_run_is_refused(self, finished: SweepFolder) -> None:
+        with pytest.raises(RunError, match="has no run 'nobody'"):
+            carry_out(finished.path, "nobody")
+
+
+def test_a_second_sweep_in_the_folder_is_refused(finished: SweepFolder) -> None:
+    with finished.lock(), pytest.raises(RunError, match=f"process {os.getpid()} on"):
+        sweep(small_plan(), out=finished.path)
+
+
+def test_averages_say_over_how_many_and_who_is_missing(tmp_path: Path) -> None:
+    folder = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
+    names = list(folder.planned)
+    for name in names[:2]:
+        carry_out(folder.path, name, device="cpu")
+    for _ in range(2):
+        record = folder.record(names[2])
+        folder.write_record(names[2], type(record)(record.failures + 1, "out of luck"))
+    result, *pictures = collect(folder, tmp_path / "results", command="iterant sweep s.toml")
+    assert len(pictures) == 2
+    found = read_result(result)
+    assert found["seed"] == [0, 1, 2]
+    figures = found["figures"]
+    assert not figures["complete"]
+    assert figures["runs"][names[2]]["error"] == "out of luck"
+    (point,) = figures["points"].values()
+    assert point["seeds"] == "2 of 3"
+    assert point["missing"] == {names[2]: "out of luck"}
+    for key, test in point["tests"].items():
+        peaks = [figures["runs"][name]["tests"][key]["peak"]["accuracy"] for name in names[:2]]
+        assert test["peak"]["runs"] == 2
+        assert test["peak"]["mean"] == pytest.approx(sum(peaks) / 2)
+
+
+def test_what_is_pickled_is_words() -> None:
+    content = cloudpickle.dumps(Errand("/folder", "run", {"processes": 1}))
+    strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
+    assert strings >= {"iterant.runner.slurm", "Errand", "/folder", "run"}
+    assert all(len(word) < 40 for word in strings)
+    assert len(content) < 300
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: Means(processes=0), "processes must be a whole number"),
+        (lambda: Cluster(gpus_per_node=-1), "gpus_per_node must be"),
+        (lambda: Cluster(time="soon"), "a time is written like"),
+        (lambda: sweep("x.toml", on="moon"), "unknown place 'moon'"),
+        (lambda: sweep("x.toml", at_once=0), "at least one run"),
+        (lambda: sweep(small_plan(), means=Means(nodes=2)), "here is one node"),
+        (lambda: sweep(small_plan(), seeds="0-3"), "seeds are for a plan in a file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_for(make: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        make()
+
+
+def test_without_slurm_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"there is no Slurm here .*; use --on local"):
+        sweep(small_plan(), out=tmp_path / "s", on="slurm")
+
+
+@pytest.mark.parametrize(("length", "text"), [(4, "4 s"), (89, "89 s"), (150, "2.5 min"),
+                                              (1800, "30 min"), (9000, "2.5 h")])  # fmt: skip
+def test_durations(length: float, text: str) -> None:
+    assert duration(length) == text
+
+
+def test_the_command(
+    finished: SweepFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of a sweep, as text and as JSON, and what fails."""
+
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "iterant", "sweep", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+
+    done = said("status", str(finished.path), "--json")
+    assert json.loads(done.stdout)["counts"]["done"] == 2
+    # Jobs were sent from a machine with a cluster; this one has none.
+    jobs = {"jobs": dict.fromkeys(finished.planned, "1")}
+    (finished.path / "slurm").mkdir()
+    write_json(finished.path / "slurm" / "jobs.json", jobs, sealed=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = said("status", str(finished.path))
+    assert done.stdout == "small: 2 of 2 done\n"
+    assert "the queue is not known here: there is no Slurm here" in done.stderr
+    shutil.rmtree(finished.path / "slurm")
+    toml(tmp_path / "bad.toml", "grid = {widht = [3]}")
+    bad = said("bad.toml", "--partition", "gpu")
+    assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
+    assert "--partition is for Slurm" in bad.stderr
+
+
+def test_stopping_tells_the_process_that_runs_it_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, told = SweepFolder.prepared(tmp_path / "s", small_plan()), []
+    monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
+    assert stop(folder.path) == "nothing was running"
+    with folder.lock():
+        assert stop(folder.path) == f"process {os.getpid()} was told to save and leave"
+        assert told == [(os.getpid(), signal.SIGTERM)]
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+        with pytest.raises(RunError, match=f"is run by process {os.getpid()} on .*stop it there"):
+            stop(folder.path)
+        (folder.path / "lock").write_text("")  # taken, and not yet said by whom
+        with pytest.raises(RunError, match="is run by another process; stop it there"):
+            stop(folder.path)
+    assert len(told) == 1

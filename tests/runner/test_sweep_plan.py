@@ -1,0 +1,153 @@
+"""A sweep's settings multiplied out: nothing lost, nothing twice, nothing wrong let through."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_sweeps import small_plan, toml
+
+from iterant.errors import RunError, UsageError
+from iterant.runner import Exam, Plan, SweepFolder, planned, read_plan
+
+WIDTHS = st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True)
+RATES = st.lists(st.sampled_from([1e-4, 1e-3, 2.5e-3]), min_size=1, max_size=3, unique=True)
+SEEDS = st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True)
+
+
+@given(widths=WIDTHS, rates=RATES, seeds=SEEDS, nets=st.sampled_from([[], ["dt"], ["dt", "ff"]]))
+def test_every_combination_is_one_run(
+    widths: list[int], rates: list[float], seeds: list[int], nets: list[str]
+) -> None:
+    plan = planned(
+        "all", task="prefix-sums", grid={"width": widths, "rate": rates}, seeds=seeds,
+        entries=[{"net": net} for net in nets], fields={"epochs": 7},
+    )  # fmt: skip
+    words: list[str | None] = [*nets] or [None]
+    wanted = set(itertools.product(widths, rates, words, seeds))
+    found = [(run.changes["width"], run.changes["rate"], run.changes.get("net"), run.seed)
+             for run in plan.runs]  # fmt: skip
+    assert set(found) == wanted
+    assert len(found) == len(wanted)
+    assert len({run.name for run in plan.runs}) == len(wanted)
+    assert all(run.changes["epochs"] == 7 for run in plan.runs)
+    assert all(run.name == f"{run.point}-s{run.seed}" for run in plan.runs)
+    assert Plan.of(json.loads(json.dumps(plan.described()))).described() == plan.described()
+
+
+def test_names_stay_when_a_sweep_grows() -> None:
+    small = small_plan(grid={"width": [4]}, seeds=[0])
+    large = small_plan(grid={"width": [4, 8]}, seeds=[0, 1, 2])
+    assert {run.name for run in small.runs} < {run.name for run in large.runs}
+    assert small.runs[0].name == "prefix-sums-quick-width4-s0"
+
+
+def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
+    text = 'seeds = "0-1"\nname = "small"\ngrid = {rate = [1e-3]}\n[[tests]]\nsize = [8, 16]\n'
+    file = toml(tmp_path / "any.toml", f"{text}count = 10\nmax_steps = 5\n")
+    assert read_plan(file) == small_plan(grid={"rate": [1e-3]})
+    assert len(read_plan(file, "0-4").runs) == 5
+
+
+def test_tests_are_multiplied_out_too() -> None:
+    plan = planned(
+        "t", task=["prefix-sums", "mazes"],
+        tests=[{"task": "mazes", "size": [9, 13], "seed": [1, 2]}, {"task": "prefix-sums"}],
+    )  # fmt: skip
+    assert len(plan.tests) == 5
+    by_task = {run.task: plan.tests_of(run) for run in plan.runs}
+    assert len(by_task["mazes"]) == 4
+    assert by_task["prefix-sums"] == (Exam(task="prefix-sums"),)
+
+
+REFUSED: list[tuple[str, str]] = [
+    ("task = 3", "task must be a word"),
+    ('task = "maze"', "did you mean 'mazes'"),
+    ("", "which task?"),
+    ('task = "mazes"\nrecipe = "papr"', "did you mean 'paper'"),
+    ('task = "mazes"\nseeds = []', "seeds must be a list"),
+    ('task = "mazes"\nseeds = "7-0"', "run backwards"),
+    ('task = "mazes"\nseeds = [1, 1]', "given twice"),
+    ('task = "mazes"\nseeds = [1.5]', "whole number"),
+    ('task = "mazes"\nsedes = [1]', "did you mean 'seeds'"),
+    ('task = "mazes"\ngrid = [1]', "grid must be a table"),
+    ('task = "mazes"\ngrid = {width = 4}', "width must be a list"),
+    ('task = "mazes"\ngrid = {width = []}', "width must be a list"),
+    ('task = "mazes"\ngrid = {widht = [4]}', "did you mean 'width'"),
+    ('task = "mazes"\ngrid = {width = [4, 0]}', "width must be a whole number above 0"),
+    ('task = "mazes"\ngrid = {width = [4, 4]}', "stands there twice"),
+    ('task = "mazes"\ngrid = {net = [[1]]}', "net must be a word"),
+    ('task = "mazes"\nfields = {net = "nt"}', "'nt'"),
+    ('task = "mazes"\nfields = {size = 8}', "odd"),
+    ('task = "mazes"\nfields = {rate = 1979-05-27}', "rate must be above 0"),
+    ('task = "mazes"\nlist = 3', "list must be tables"),
+    ('task = "mazes"\nlist = [3]', "an entry of the list must be a table"),
+    ('task = "mazes"\ntests = [{size = 12}]', "odd"),
+    ('task = "mazes"\ntests = [{sice = 13}]', "did you mean 'size'"),
+    ('task = "mazes"\ntests = [{count = 0}]', "count of a test"),
+    ('task = "mazes"\ntests = [{task = "chess"}]', "no run is"),
+    ('task = "mazes"\nname = "../up"', "cannot name a sweep"),
+    ('task = "mazes"\ndata = 3', "data must be the path"),
+    ('task = "mazes"\nseeds = "0-999"\ngrid = {width = [' + "1," * 50 + "], rate = ["
+     + "1e-3," * 50 + "]}", "are more than 100,000"),
+    ("task = ", "is not a TOML file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=why.replace("(", r"\(").replace("?", r"\?")) as refused:
+        read_plan(file)
+    assert "\n" not in str(refused.value)
+    assert "sweep.toml" in str(refused.value)
+
+
+def test_a_missing_or_foreign_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no such file"):
+        read_plan(tmp_path / "none.toml")
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="is not a TOML file"):
+        read_plan(tmp_path / "b.toml")
+    (tmp_path / "large.toml").write_bytes(b"#" * (1 << 21))
+    with pytest.raises(RunError, match="larger than"):
+        read_plan(tmp_path / "large.toml")
+
+
+class TestFolder:
+    def test_a_sweep_only_grows(self, tmp_path: Path) -> None:
+        first = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=[0, 1]))
+        second = SweepFolder.prepared(first.path, small_plan(seeds=[1, 2]))
+        assert [run.seed for run in second.plan.runs] == [0, 1, 2]
+        assert SweepFolder.open(first.path).planned == second.planned
+
+    def test_other_settings_under_the_same_name_are_refused(self, tmp_path: Path) -> None:
+        SweepFolder.prepared(tmp_path, small_plan())
+        changed: dict[str, Any] = {"fields": {"width": 5, "size": 8}}
+        with pytest.raises(
+            RunError, match=r"was begun with width = 4, and is now asked for with 5"
+        ):
+            SweepFolder.prepared(tmp_path, small_plan(**changed))
+
+    def test_a_folder_of_something_else_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "thesis.tex").write_text("\\end")
+        with pytest.raises(RunError, match=r"it has 'thesis.tex'"):
+            SweepFolder.prepared(tmp_path, small_plan())
+        with pytest.raises(RunError, match="holds no sweep"):
+            SweepFolder.open(tmp_path)
+
+    def test_a_damaged_plan_is_told(self, tmp_path: Path) -> None:
+        folder = SweepFolder.prepared(tmp_path / "s", small_plan())
+        plan = folder.path / "sweep.json"
+        plan.write_text(plan.read_text().replace('"seed": 1', '"seed": 2'))
+        with pytest.raises(RunError, match="does not match its own checksum"):
+            SweepFolder.open(folder.path)
+        plan.write_bytes(plan.read_bytes()[:100])
+        with pytest.raises(RunError, match="not valid JSON"):
+            SweepFolder.open(folder.path)
