@@ -42,7 +42,7 @@ def test_the_papers_table_is_one_call() -> None:
 
 def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
     report = iterant.analyze(EXACT, **FEW)
-    lacking = {"move-end", "errors_by_kind"}
+    lacking = {"move-end", "kinds"}
     assert set(report.studies) == set(STUDIES) - lacking
     assert {one.what for one in report.skipped} == lacking
     assert "offers no shorten()" in report.skipped[0].why

@@ -40,7 +40,6 @@ TRUE = [
     "iterant.tasks.user",
     "iterant.tasks.prefix_sums",
     "iterant.tasks.protocol",
-    "iterant.tasks.datasets",
     "iterant.registry",
     "iterant.training.recipes",
 ]
