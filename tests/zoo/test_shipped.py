@@ -98,7 +98,7 @@ def agree(figures: dict[Size, Figure], results: tuple[str, ...]) -> None:
         said |= {key: value for key, value in found.items() if key.startswith("size ")}
     for size, figure in figures.items():
         value = said.get(f"size {size_text(size)}", {})
-        if "at the end" in value:  # written by scripts/train-and-test
+        if "at the end" in value:
             assert figure.solved == round(value["at the end"] * value["problems"])
         if "solved" not in value:
             continue
