@@ -243,31 +243,33 @@ class _Cycle:
         self.began = 0
         self.anchor: Tensor | None = None
         """(B, N): the state that is compared with; None between two comparisons"""
+        self.near: list[Tensor] = []
+        """(B,) bool each: whether the first 16 states after it are near"""
         self.period: Tensor = torch.empty(0)
-        """(B,) int64: iterations until the first return; 0: none yet, -1: not a cycle"""
-        self.prediction: Tensor | None = None
+        """(B,) int64: iterations until the first return; -1: not a cycle"""
+        self.prediction: Tensor = torch.empty(0)
+        """(B, *S): the answer 16 iterations after it"""
 
     def see(self, thought: Thought) -> Tensor | None:
         """(B,) bool: samples in a cycle; None where that is not known yet of any."""
         if self.anchor is None:
             if thought.step >= self.next:
                 self.anchor = thought.features.flatten(1).clone()  # the network may overwrite them
-                self.began, self.prediction = thought.step, None
-                self.period = torch.zeros_like(self.anchor[:, 0], dtype=torch.int64)
+                self.began, self.near = thought.step, []
             return None
         age, now = thought.step - self.began, thought.features.flatten(1)
         near = _within(_largest(now - self.anchor), self.tolerance * _scale(thought))
         if age <= _WINDOW:
-            self.period = torch.where((self.period == 0) & near, age, self.period)
-        due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
-        self.period = self.period.masked_fill(due & ~near, -1)
-        if age < _WINDOW:
-            return None
-        if self.prediction is None:
+            self.near.append(near)
+            if age < _WINDOW:
+                return None
+            self.period = _periods(torch.stack(self.near))
             if not bool((self.period > 0).any()):
                 self._end(thought.step)
                 return None
             self.prediction = thought.prediction
+        due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
+        self.period = self.period.masked_fill(due & ~near, -1)
         differs = (thought.prediction != self.prediction).flatten(1).any(dim=1)
         self.period = self.period.masked_fill(differs, -1)
         if age < 2 * _WINDOW:
@@ -280,10 +282,11 @@ class _Cycle:
         self.anchor, self.next = None, step + max(1, step // 4)
 
     def keep(self, rows: Tensor) -> None:
-        if self.anchor is not None:
-            self.anchor, self.period = self.anchor[rows], self.period[rows]
-        if self.prediction is not None:
-            self.prediction = self.prediction[rows]
+        if self.anchor is None:
+            return
+        self.anchor, self.near = self.anchor[rows], [near[rows] for near in self.near]
+        if len(self.near) == _WINDOW:
+            self.prediction, self.period = self.prediction[rows], self.period[rows]
 
 
 def _scale(thought: Thought) -> Tensor | float:
@@ -293,9 +296,21 @@ def _scale(thought: Thought) -> Tensor | float:
     return _largest(thought.features.flatten(1)).clamp_min(1)
 
 
+def _periods(near: Tensor) -> Tensor:
+    """(B,) int64 from (16, B): after how many iterations a state first returns.
+
+    -1 where it never returns, or not at every multiple of that.
+    """
+    age = torch.arange(1, len(near) + 1, device=near.device)[:, None]
+    first = near.int().argmax(dim=0) + 1  # 1 where it never returns, which fails the next line
+    returns = (near | (age % first != 0)).all(dim=0)
+    return torch.where(returns, first, -1)
+
+
 def _within(distance: Tensor, bound: Tensor | float) -> Tensor:
     """Whether it is a number and small: an infinite feature makes the bound infinite, too."""
-    return (distance <= bound) & distance.isfinite()
+    within = distance <= bound
+    return within if isinstance(bound, float) else within & distance.isfinite()
 
 
 def _largest(rows: Tensor) -> Tensor:

@@ -18,7 +18,9 @@ import torch
 
 from iterant import registry
 from iterant.bench.compare import Spread, contest
+from iterant.engine import last, think
 from iterant.nets import parameter_count
+from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import Answer, solutions, solve
 from iterant.solving.problems import budget_for
@@ -78,6 +80,11 @@ def bench_solve(
                    rounds=rounds, wait=wait, progress=progress)  # fmt: skip
     slow = contest(lambda: plain.append(solve(dense, inputs, max_steps=budget)), wait,
                    rounds=1, wait=wait)  # fmt: skip
+    some, fast = min(200, int(answer.steps.min())), accelerate(net, inputs)
+    with torch.no_grad(), threads(fast):
+        alone = contest(lambda: last(think(fast, inputs, steps=some)),
+                        lambda: last(think(dense, inputs, steps=some)),
+                        rounds=rounds, wait=wait)  # fmt: skip
     iterations, ours, theirs = int(answer.steps.max()), Spread.of(took.ours), slow.ours[0]
     differ = (plain[0].prediction != answer.prediction).flatten(1).any(dim=1)
     beside_command = [a / b for a, b in zip(took.ours, reported, strict=True)]
@@ -98,6 +105,8 @@ def bench_solve(
         "milliseconds an iteration": {
             "solve": 1e3 * ours.median / iterations,
             "dense": 1e3 * theirs / int(plain[0].steps.max()),
+            "solve, without halting": 1e3 * Spread.of(alone.ours).median / some,
+            "dense, without halting": 1e3 * Spread.of(alone.plain).median / some,
         },
         "ratio": {
             "solve / command": asdict(Spread.of(beside_command)),

@@ -83,7 +83,7 @@ def moved_of(net: Net) -> Tensor | None:
 
 
 def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Tell a network that keeps something of every sample which ones stay, (B,) bool.
+    """Tell a network that keeps something of every sample which ones stay, indices in order.
 
     ``inputs`` and ``features`` are the rows that stay of the inputs it read last and of the
     features it returned last: the tensors that the next iteration will be called with.

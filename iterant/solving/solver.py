@@ -161,8 +161,8 @@ def solve(
         for glance in shrinking(fast, inputs, rule, budget):
             if onlooker is not None:
                 onlooker(glance)
-            leaving = glance.leaving
             if glance.any_leaving:
+                leaving = glance.leaving.nonzero().flatten()
                 prediction, answered_at = glance.answer()
                 gathered.put(
                     glance.rows[leaving],
@@ -228,7 +228,7 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             before = thought.features
         else:
             raise NetError("the network took no iteration")
-        staying = ~done
+        staying = (~done).nonzero().flatten()
         watch.keep(staying)
         rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
         keep_samples(net, staying, here, state.features)

@@ -14,12 +14,13 @@ Shapes: B batch, W width, N rows of a sample, A iterations computed ahead.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
 
-from iterant.nets.fast.packed import Cells, PackedRule
+from iterant.nets.fast.packed import PackedRule
 from iterant.nets.local_rule import LocalRule
 
 _AHEAD = 16
@@ -36,6 +37,8 @@ class FusedRule(PackedRule):
     """(A, B): the largest change of each sample in each of those iterations, on the CPU"""
     _place: int
     """How many of them have been returned"""
+    _table: Tensor
+    """(B, N, R) int32: what every cell reads"""
 
     @torch.no_grad()
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
@@ -50,10 +53,18 @@ class FusedRule(PackedRule):
         self._place += 1
         return self._features
 
+    def read(self, inputs: Tensor) -> Tensor:
+        """What every cell makes of the problem, (B, N, H)."""
+        if inputs is not self._inputs:
+            super().read(inputs)
+            self._memory = self._memory.contiguous()
+            self._table = self._reads().to(torch.int32)
+        return self._memory
+
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
         """Go on with some samples: these rows of the inputs read last and of the last features."""
         if self._features is not None:
-            which = which.nonzero().flatten()
+            self._table = self._table[which]
             super().keep(which, inputs, features)
             self._block = self._block[self._place :, which]
             self._moves = self._moves[self._place :, which.cpu()]
@@ -65,23 +76,19 @@ class FusedRule(PackedRule):
         self._block = features.new_empty(count, *features.shape)
         # Rows of a multiple of 16 bytes: the kernel is compiled once, for aligned pointers.
         changes = features.new_zeros(count, -(-len(features) // 4) * 4)
-        for following, moved in zip(self._block.unbind(), changes.unbind(), strict=True):
-            self._launch(features, following, moved)
-            features = following
+        self._launch(features, self._block.unbind(), changes.unbind())
         self._moves = changes[:, : len(features)].cpu()
         self._place = 0
 
-    def _launch(self, features: Tensor, following: Tensor, moved: Tensor) -> None:
-        """Write the features of the next iteration, and the largest change of every sample."""
+    def _launch(
+        self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
+    ) -> None:
+        """Write the features of the next iterations, and the largest changes of every sample."""
         # Imported here: it needs Triton, which only GPU builds of PyTorch bring along.
         from iterant.nets.fast.rule_kernel import iterate
 
-        iterate(features, following, self._reads, self._memory, self._is_cell, *self._padded,
-                moved, self._each)  # fmt: skip
-
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory.contiguous())
-        self._reads = self._reads.to(torch.int32)
+        iterate(features, following, moved, self._table, self._memory, self._is_cell,
+                *self._padded, self._each)  # fmt: skip
 
     def _load_weights(self, net: LocalRule) -> None:
         super()._load_weights(net)

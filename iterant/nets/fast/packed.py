@@ -132,21 +132,23 @@ class PackedRule:
             raise NetError("this network works on the inputs that it read last; read them again")
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        """Take these samples: tables over the rows of all of them together."""
+        """Take these samples."""
         self._inputs, self._cells, self._memory = inputs, cells, memory
-        count, rows = memory.shape[:2]
         is_cell = cells.position < math.prod(cells.space)
         self._is_cell = is_cell[..., None].to(memory.dtype)
-        first = torch.arange(count, device=memory.device) * rows
-        self._neighbours = (cells.neighbours + first[:, None, None]).flatten(0, 1)
-        # Which parts of which rows a cell reads: messages, or all of itself and its neighbours.
+
+    def _reads(self) -> Tensor:
+        """(B, N, R): which parts of which rows of its sample a cell reads.
+
+        Parts are messages, or all that a row holds: of the cell itself and of its neighbours.
+        """
+        neighbours = self._cells.neighbours
         if self.net.config.messages:
-            sides = torch.arange(self._neighbours.shape[1], device=memory.device)
+            sides = torch.arange(neighbours.shape[2], device=neighbours.device)
             parts = self.net.config.width // self._each
-            self._reads = self._neighbours * parts + self._own // self._each + (sides ^ 1)
-        else:
-            itself = torch.arange(count * rows, device=memory.device)[:, None]
-            self._reads = torch.cat([itself, self._neighbours], dim=1)
+            return neighbours * parts + self._own // self._each + (sides ^ 1)
+        itself = torch.arange(neighbours.shape[1], device=neighbours.device)[:, None]
+        return torch.cat([itself.expand(len(neighbours), -1, -1), neighbours], dim=2)
 
     def _load_weights(self, net: LocalRule) -> None:
         """The rule's two layers as matrices over what a cell reads."""

@@ -8,6 +8,8 @@ of a part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -19,21 +21,21 @@ _HIDDEN = 16
 def _iterate(
     held: tl.tensor,
     following: tl.tensor,
+    moved: tl.tensor,
     reads: tl.tensor,
     term: tl.tensor,
     is_cell: tl.tensor,
     sight: tl.tensor,
     mix: tl.tensor,
     bias: tl.tensor,
-    moved: tl.tensor,
     rows: tl.tensor,
     parts: tl.constexpr,
     each: tl.constexpr,
     width: tl.constexpr,
     hidden: tl.constexpr,
     seen_pad: tl.constexpr,
-    width_pad: tl.constexpr,
     hidden_pad: tl.constexpr,
+    width_pad: tl.constexpr,
     high: tl.constexpr,
     deep: tl.constexpr,
 ) -> None:
@@ -42,12 +44,11 @@ def _iterate(
     place = tl.program_id(0) * high + tl.arange(0, high)
     inside = place < rows
     row = (sample * rows + place)[:, None]
+    origin = held + sample * rows * width
     number, w = tl.arange(0, seen_pad), tl.arange(0, width_pad)
     there = inside[:, None] & (number < parts * each)[None, :]
     part = tl.load(reads + row * parts + (number // each)[None, :], mask=there, other=0)
-    seen = tl.load(
-        held + part.to(tl.int64) * each + (number % each)[None, :], mask=there, other=0.0
-    )
+    seen = tl.load(origin + part * each + (number % each)[None, :], mask=there, other=0.0)
     total = tl.zeros((high, width_pad), dtype=tl.float32) + tl.load(bias + w)[None, :]
     for first in tl.static_range(0, hidden, deep):
         h = first + tl.arange(0, deep)
@@ -75,24 +76,31 @@ _kernel = triton.jit(do_not_specialize=["rows"])(_iterate)
 
 def iterate(
     held: Tensor,
-    following: Tensor,
+    following: Sequence[Tensor],
+    moved: Sequence[Tensor],
     reads: Tensor,
     term: Tensor,
     is_cell: Tensor,
     sight: Tensor,
     mix: Tensor,
     bias: Tensor,
-    moved: Tensor,
     each: int,
 ) -> None:
-    """From features (B, N, W) to the next, and the largest change of every sample; zeros before.
+    """As many iterations as there are ``following`` features to write, from ``held`` (B, N, W).
 
-    ``reads`` (B * N, R) int32 counts parts of ``each`` numbers, ``term`` is (B, N, H), ``is_cell``
+    ``moved`` are zeros before, and the largest changes of every sample after. ``reads`` (B, N, R)
+    int32 counts parts of ``each`` numbers within a sample; ``term`` is (B, N, H), ``is_cell``
     (B, N, 1). Weights are padded with zeros to powers of 2.
     """
     count, rows, width = held.shape
-    parts, hidden = reads.shape[1], term.shape[2]
-    _kernel[(triton.cdiv(rows, _ROWS), count)](
-        held, following, reads, term, is_cell, sight, mix, bias, moved, rows,
-        parts, each, width, hidden, sight.shape[0], mix.shape[1], sight.shape[1], _ROWS, _HIDDEN,
-    )  # fmt: skip
+    parts, hidden = reads.shape[2], term.shape[2]
+    grid = (triton.cdiv(rows, _ROWS), count, 1)
+    sizes = (rows, parts, each, width, hidden, *sight.shape, mix.shape[1], _ROWS, _HIDDEN)
+    launch = _kernel[grid]
+    for after, change in zip(following, moved, strict=True):
+        compiled = launch(held, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
+        if compiled is not None and width % 4 == 0:
+            # The compiled kernel launches in less time. It takes all pointers to be aligned to 16
+            # bytes, as those of this first call were; with such a width, later ones are.
+            launch = compiled[grid]
+        held = after

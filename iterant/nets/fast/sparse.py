@@ -84,22 +84,29 @@ class SparseRule(PackedRule):
         if self._features is not None:
             rows, active = self._features.shape[1], self._active
             sample = active.div(rows, rounding_mode="floor")
-            place = (which.cumsum(0) - 1)[sample] * rows + active.remainder(rows)
+            place = torch.full((len(self._features),), -1)
+            place[which] = torch.arange(len(which))
+            stays = place[sample] >= 0
             super().keep(which, inputs, features)
-            self._active = place[which[sample]]
+            self._active = (place[sample] * rows + active.remainder(rows))[stays]
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
         super()._lay_out(inputs, cells, memory)
         count, rows = memory.shape[:2]
         self._term = memory.flatten(0, 1)
-        self._walls = torch.arange(1, count + 1) * rows - 1
+        # Tables over the rows of all samples together.
+        first = torch.arange(count) * rows
+        self._neighbours = (cells.neighbours + first[:, None, None]).flatten(0, 1)
+        parts = self.net.config.width // self._each if self.net.config.messages else 1
+        self._read = (self._reads() + parts * first[:, None, None]).flatten(0, 1)
+        self._walls = first + rows - 1
         self._mark = torch.zeros(count * rows, dtype=torch.bool)
         self._active = self._every = self._is_cell.flatten().nonzero().flatten()
 
     def _compute(self, held: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
         """Write the next state of the active cells; their changes (n,) and the next active ones."""
         count, messages = len(active), self.net.config.messages
-        reads = self._reads.index_select(0, active)
+        reads = self._read.index_select(0, active)
         parts = held.view(-1, self._each)
         seen = parts.index_select(0, reads.view(-1)).view(count, -1)
         hidden = torch.addmm(self._term.index_select(0, active), seen, self._sight).relu_()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,12 +30,18 @@ class Emulated(FusedRule):
 
     launched = 0
 
-    def _launch(self, features: Tensor, following: Tensor, moved: Tensor) -> None:
-        self.launched += 1
-        seen = features.view(-1, self._each)[self._reads.long()].view(*features.shape[:2], -1)
-        hidden = (seen @ self._sight + self._memory).relu()
-        following.copy_((hidden @ self._mix + self._bias).tanh() * self._is_cell)
-        moved[: len(features)] = (following - features).abs().flatten(1).amax(dim=1)
+    def _launch(
+        self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
+    ) -> None:
+        for after, change in zip(following, moved, strict=True):
+            self.launched += 1
+            parts = features.view(len(features), -1, self._each)
+            table = self._table.long()
+            seen = torch.stack([one[reads] for one, reads in zip(parts, table, strict=True)])
+            hidden = (seen.flatten(2) @ self._sight + self._memory).relu()
+            after.copy_((hidden @ self._mix + self._bias).tanh() * self._is_cell)
+            change[: len(features)] = (after - features).abs().flatten(1).amax(dim=1)
+            features = after
 
 
 def rule(**changes: object) -> LocalRule:
