@@ -99,7 +99,7 @@ def find(kind: str, word: str) -> Any:
     place = _WHERE[kind].get(word, word)
     module, _, attribute = place.partition(":")
     if not attribute:
-        raise UnknownName(unknown(kind, word, known(kind)))
+        raise UnknownName(unknown_name(kind, word, known(kind)))
     try:
         found = importlib.import_module(module)
     except (ImportError, ValueError) as error:  # ValueError: no name at all
@@ -119,7 +119,7 @@ def find(kind: str, word: str) -> Any:
         raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
 
 
-def word_of(kind: str, made: type) -> str:
+def name_of(kind: str, made: type) -> str:
     """The word that finds a class again, in this process or from its file: what runs keep."""
     module, name = made.__module__, made.__qualname__
     main = sys.modules.get("__main__")
@@ -130,7 +130,7 @@ def word_of(kind: str, made: type) -> str:
     return next((word for word, where in _WHERE[kind].items() if where == place), place)
 
 
-def unknown(kind: str, word: str, words: tuple[str, ...]) -> str:
+def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
     """The sentence for a word that names nothing, with the nearest one that does."""
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"

@@ -15,26 +15,26 @@ from iterant.nets import LocalRule
 
 @pytest.mark.parametrize("word", registry.known("task"))
 def test_a_task_of_ours_is_kept_by_its_word(word: str) -> None:
-    assert registry.word_of("task", type(iterant.task(word))) == word
+    assert registry.name_of("task", type(iterant.task(word))) == word
 
 
 @pytest.mark.parametrize("word", registry.known("net"))
 def test_a_network_of_ours_too(word: str) -> None:
-    assert registry.word_of("net", registry.find("net", word)) == word
+    assert registry.name_of("net", registry.find("net", word)) == word
 
 
 def test_a_class_of_ones_own_is_kept_by_module_and_name() -> None:
     made = type("Mine", (LocalRule,), {"__module__": "my_nets"})
-    assert registry.word_of("net", made) == "my_nets:Mine"
+    assert registry.name_of("net", made) == "my_nets:Mine"
 
 
 def test_a_class_of_a_script_is_kept_by_the_script_s_file(monkeypatch: pytest.MonkeyPatch) -> None:
     made = type("Mine", (LocalRule,), {"__module__": "__main__"})
     script = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", script)
-    assert registry.word_of("net", made) == "__main__:Mine"  # a notebook has no file
+    assert registry.name_of("net", made) == "__main__:Mine"  # a notebook has no file
     script.__file__ = "/home/somebody/my_script.py"
-    assert registry.word_of("net", made) == "my_script:Mine"
+    assert registry.name_of("net", made) == "my_script:Mine"
 
 
 def test_one_is_not_several() -> None:

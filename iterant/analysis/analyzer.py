@@ -102,7 +102,7 @@ def _words(what: str | Sequence[str] | None) -> list[str]:
         raise UsageError(f"which studies? give one or more of: {', '.join(STUDIES)}")
     for word in asked:
         if word not in STUDIES:
-            raise UnknownName(registry.unknown("study", word, tuple(STUDIES)))
+            raise UnknownName(registry.unknown_name("study", word, tuple(STUDIES)))
     return [word for word in STUDIES if word in asked]
 
 

@@ -70,7 +70,7 @@ def analyze(
     from rich.progress import Progress
 
     from iterant.analysis import analyze as analyze_runs
-    from iterant.io.files import check_folder
+    from iterant.io.files import check_writable_folder
 
     if not runs:
         raise UsageError(
@@ -78,7 +78,7 @@ def analyze(
         )
     for folder in (out, save_failures):
         if folder is not None:
-            check_folder(folder)
+            check_writable_folder(folder)
     words = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
     screen = console()
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:

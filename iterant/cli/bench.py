@@ -49,9 +49,9 @@ def train(
 
     from iterant.bench import bench_train, result_name
     from iterant.io import write_result
-    from iterant.io.files import check_folder
+    from iterant.io.files import check_writable_folder
 
-    check_folder(out)
+    check_writable_folder(out)
     screen = console()
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turns = bar.add_task("measuring", total=rounds)
@@ -99,9 +99,9 @@ def evaluate(
 
     from iterant.bench import bench_evaluate, evaluation_name
     from iterant.io import write_result
-    from iterant.io.files import check_folder
+    from iterant.io.files import check_writable_folder
 
-    check_folder(out)
+    check_writable_folder(out)
     screen, made = console(), task_of(task)
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turns = bar.add_task("measuring", total=None)
@@ -141,9 +141,9 @@ def solve(
 
     from iterant.bench import bench_solve, solving_name
     from iterant.io import write_result
-    from iterant.io.files import check_folder
+    from iterant.io.files import check_writable_folder
 
-    check_folder(out)
+    check_writable_folder(out)
     screen, made = console(), task_of(task)
     figures = bench_solve(
         task,
@@ -184,9 +184,9 @@ def scale(
 
     from iterant.bench.scale import bench_scale
     from iterant.io import write_result
-    from iterant.io.files import check_folder
+    from iterant.io.files import check_writable_folder
 
-    check_folder(out)
+    check_writable_folder(out)
     task_of(task)
     screen, counts = console(), processes or [1, 2]
     figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,

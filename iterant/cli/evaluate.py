@@ -176,11 +176,11 @@ def evaluate(
 ) -> None:
     """Measure accuracy after every iteration on fresh problems."""
     from iterant.draw.figure import check_png
-    from iterant.io.results import check_result_place
+    from iterant.io.results import check_result_path
 
     chosen = rule_of(_WORDS, rule, patience, tolerance)
     picture = None if save is None else check_png(save)
-    result = None if json is None else check_result_place(json)
+    result = None if json is None else check_result_path(json)
     if trade and (check or picture or chosen):
         raise UsageError(
             "--trade compares all rules and draws no curves; leave out --check, --save and --rule"

@@ -155,7 +155,7 @@ def rule_of(
     from iterant import halting
 
     if word not in words:
-        raise UsageError(registry.unknown("rule", word, words))
+        raise UsageError(registry.unknown_name("rule", word, words))
     made: dict[str, tuple[type[Rule], tuple[str, ...]]] = {
         "rest": (halting.Resting, ("tolerance",)),
         "stable": (halting.StableAnswer, ("patience",)),

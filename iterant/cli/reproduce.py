@@ -70,7 +70,7 @@ def reproduce(
     from iterant.experiments.counts import Counts, read_counts
     from iterant.experiments.figures import save_by_time, save_figure
     from iterant.experiments.timed import read_timed
-    from iterant.io.files import check_place
+    from iterant.io.files import check_writable_file
 
     screen = console()
     words = ((name or "''", name is not None), ("--list", list_), ("--all", all_))
@@ -81,7 +81,7 @@ def reproduce(
     if write is not None and not all_:
         raise UsageError("--write goes with --all; a single table is printed")
     if write is not None:
-        check_place(write)
+        check_writable_file(write)
     if seeds is not None and seeds < 1:
         raise UsageError(f"at least one seed is needed, got {seeds}")
     if seeds is not None and seeds > MOST_SEEDS:

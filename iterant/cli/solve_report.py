@@ -58,7 +58,7 @@ from iterant.draw.iterations import SIDE_BY_SIDE, at_work, lasting, outcome, thi
 from iterant.draw.terminal import TALL, has_colours, squeezed, terminal
 from iterant.errors import UsageError
 from iterant.formatting import counted
-from iterant.io.files import check_place, shown, write_json
+from iterant.io.files import check_writable_file, quoted, write_json
 from iterant.solving import Solution
 from iterant.solving.film import Film, Frame
 from iterant.solving.problems import Spectator
@@ -190,10 +190,10 @@ def check_target(path: Path) -> Path:
             better = path.with_suffix(".gif") if path.name else Path("thinking.gif")
             raise UsageError(
                 "what was thought is written as .png, .svg, .gif, .mp4 or .json, "
-                f"got {shown(path)}; try {shown(better)}"
+                f"got {quoted(path)}; try {quoted(better)}"
             )
         return check_picture(path)
-    return check_place(path)
+    return check_writable_file(path)
 
 
 class Report:
@@ -242,7 +242,9 @@ class Report:
         if suffix == ".json":
             head = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name}
             told = [solution.described() for solution in self.solutions]
-            write_json(target, {**head, "net": net, "rule": rule, "solutions": told}, gaps=True)
+            write_json(
+                target, {**head, "net": net, "rule": rule, "solutions": told}, nan_to_null=True
+            )
         else:
             most = SIDE_BY_SIDE if suffix in MOVING else _SHEET
             if len(self.solutions) > most:
@@ -276,13 +278,13 @@ class Report:
             "rules": not any(solution.verdict.words for solution in self.solutions),
             "wanted": not any(solution.wanted for solution in self.solutions),
         }
-        shown = [name for name in heads if not idle.get(name)]
+        columns = [name for name in heads if not idle.get(name)]
         table = Table(box=None)
-        for name in shown:
+        for name in columns:
             table.add_column(name, no_wrap=name not in ("answer", "wanted"), overflow="fold")
         for number, solution in enumerate(self.solutions, start=1):
             cells = {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
-            table.add_row(*(cells.get(name, "-") for name in shown))
+            table.add_row(*(cells.get(name, "-") for name in columns))
         return table
 
     def _summary(self) -> str:

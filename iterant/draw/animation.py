@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.errors import RunError, UsageError
-from iterant.io.files import PathLike, check_place, shown, write_atomic
+from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
 
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""
@@ -39,13 +39,13 @@ def check_animation(path: PathLike) -> Path:
     """The path itself if an animation can be written there: asked before long work, not after."""
     target = Path(path)
     if target.suffix.lower() not in MOVING:
-        raise UsageError(f"animations are written as .gif or .mp4, got {shown(path)}")
-    check_place(target)
+        raise UsageError(f"animations are written as .gif or .mp4, got {quoted(path)}")
+    check_writable_file(target)
     if target.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
         raise UsageError(
-            f"writing {shown(path)} needs the program ffmpeg, which is not on the PATH; install it "
-            "(apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), "
-            f"or save {shown(target.with_suffix('.gif'))} instead"
+            f"writing {quoted(path)} needs the program ffmpeg, which is not on the PATH; install "
+            "it (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), "
+            f"or save {quoted(target.with_suffix('.gif'))} instead"
         )
     return target
 
@@ -137,7 +137,7 @@ def _mp4(frames: Sequence[Pixels], milliseconds: int, hold: int, target: Path) -
         if done.returncode or not film.exists():
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise RunError(
-                f"ffmpeg could not make {shown(target)} ({lines[-1] if lines else 'no reason'}); "
-                f"save {shown(target.with_suffix('.gif'))} instead"
+                f"ffmpeg could not make {quoted(target)} ({lines[-1] if lines else 'no reason'}); "
+                f"save {quoted(target.with_suffix('.gif'))} instead"
             )
         return film.read_bytes()

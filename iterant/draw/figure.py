@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import UsageError
-from iterant.io.files import PathLike, check_place, shown, write_atomic
+from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
 from iterant.tasks.protocol import Description
 
 if TYPE_CHECKING:
@@ -233,7 +233,11 @@ def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) ->
 def check_picture(path: PathLike) -> Path:
     """The path itself if a picture of either kind can be written there."""
     target = Path(path)
-    return check_place(target) if target.suffix.lower() == ".svg" else _check_kind(target, ".svg")
+    return (
+        check_writable_file(target)
+        if target.suffix.lower() == ".svg"
+        else _check_kind(target, ".svg")
+    )
 
 
 def check_png(path: PathLike) -> Path:
@@ -245,10 +249,10 @@ def _check_kind(target: Path, *others: str) -> Path:
     """The path itself if it ends in .png; else a refusal that names all kinds there are."""
     if target.suffix.lower() != ".png":
         raise UsageError(
-            f"pictures are written as {' or '.join(['.png', *others])}, got {shown(target)}; "
-            f"try {shown(target.with_suffix('.png') if target.name else target / 'picture.png')}"
+            f"pictures are written as {' or '.join(['.png', *others])}, got {quoted(target)}; "
+            f"try {quoted(target.with_suffix('.png') if target.name else target / 'picture.png')}"
         )
-    return check_place(target)
+    return check_writable_file(target)
 
 
 def show(description: Description, ax: Axes | None = None) -> Axes:

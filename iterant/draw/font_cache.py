@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from iterant.errors import UsageError
-from iterant.io.files import check_folder
+from iterant.io.files import check_writable_folder
 
 _SETTING = "MPLCONFIGDIR"
 
@@ -46,7 +46,7 @@ def _usual() -> list[Path]:
 
 def _writable(folder: Path) -> bool:
     try:
-        check_folder(folder)
+        check_writable_folder(folder)
     except UsageError:
         return False
     return True

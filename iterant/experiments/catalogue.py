@@ -354,5 +354,5 @@ BESIDES = Experiment(
 def experiment(name: str) -> Experiment:
     """The experiment of that name."""
     if name not in EXPERIMENTS:
-        raise UnknownName(registry.unknown("table or figure", name, tuple(EXPERIMENTS)))
+        raise UnknownName(registry.unknown_name("table or figure", name, tuple(EXPERIMENTS)))
     return EXPERIMENTS[name]

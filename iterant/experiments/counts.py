@@ -24,7 +24,7 @@ from iterant.errors import RunError
 from iterant.experiments.models import MODELS
 from iterant.experiments.statistics import Summary, summary
 from iterant.io import read_result
-from iterant.io.files import PathLike, plain, shown
+from iterant.io.files import PathLike, quoted, to_json
 from iterant.training.recipe import Recipe
 
 _NOT_OF_A_RECIPE = {"name", "notes", "precision"}
@@ -41,9 +41,9 @@ def has_changed(
     """
     if model not in MODELS or not was:
         return False
-    usual, now = Recipe().described(), plain(MODELS[model].recipe().described())
+    usual, now = Recipe().described(), to_json(MODELS[model].recipe().described())
     # What a recipe did not know then was as usual.
-    fields = {key for key, value in now.items() if was.get(key, plain(usual[key])) != value}
+    fields = {key for key, value in now.items() if was.get(key, to_json(usual[key])) != value}
     reached = list(validated)
     if reached and all(one is not None and one >= now["again_below"] for one in reached):
         fields.discard("again_below")
@@ -145,7 +145,7 @@ def read_counts(results: PathLike) -> Counts:
             if same in found:
                 raise RunError(
                     f"{count.model} with seed {count.seed} was tested twice at size {count.size}, "
-                    f"in {shown(found[same].file)} and in {shown(file)}; remove one of them"
+                    f"in {quoted(found[same].file)} and in {quoted(file)}; remove one of them"
                 )
             found[same] = count
     return Counts(tuple(found.values()))
@@ -159,7 +159,7 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
     if model is None:
         return
     if model not in MODELS:
-        raise RunError(f"{shown(file)} is of the model {model!r}, which there is not; correct it")
+        raise RunError(f"{quoted(file)} is of the model {model!r}, which there is not; correct it")
     recipe = figures.get("recipe") or {}
     older = has_changed(model, recipe, validations(figures.get("seeds")))
     # Our own recipes have one precision, which a result without its recipe had too.
@@ -168,7 +168,7 @@ def _counts(file: Path, known: str | None) -> Iterator[Count]:
         wrong = [name for name in _WHOLE if type(test.get(name)) is not int or test[name] < 0]
         if wrong or not max(test["solved"], test["solved at twice"]) <= test["problems"] > 0:
             raise RunError(
-                f"{shown(file)}: the test at size {size} is {reprlib.repr(test)}, no count of "
+                f"{quoted(file)}: the test at size {size} is {reprlib.repr(test)}, no count of "
                 "problems solved; restore it from a copy, or remove it"
             )
         yield Count(model, seed, size, test["problems"], test["iterations"], test["solved"],
@@ -184,7 +184,7 @@ def _tests(
     own = result["seed"] if type(result["seed"]) is int else ""
     parts = figures.get("seeds", {own: figures})
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
-        raise RunError(f"{shown(file)}: its seeds are no object; restore it from a copy")
+        raise RunError(f"{quoted(file)}: its seeds are no object; restore it from a copy")
     for seed, part in parts.items():
         for name, test in part.items():
             size = re.fullmatch(r"(?:size )?(\d+)(?::\d+:\d+)?", name)

@@ -24,7 +24,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
-from iterant.io.files import PathLike, make_folder, shown
+from iterant.io.files import PathLike, make_folder, quoted
 from iterant.io.results import check_result, make_result
 
 _FAULTS = (KeyError, TypeError, AttributeError, IndexError, ValueError, ZeroDivisionError)
@@ -38,7 +38,7 @@ def as_written(file: PathLike, writers: str) -> Iterator[None]:
         yield
     except _FAULTS as failure:
         raise RunError(
-            f"{shown(file)} is not what {writers} write ({type(failure).__name__}: {failure}); "
+            f"{quoted(file)} is not what {writers} write ({type(failure).__name__}: {failure}); "
             "restore it from a copy, or give it another name"
         ) from failure
 
@@ -263,7 +263,7 @@ def read_records(*folders: PathLike) -> Records:
                 if same in found:
                     raise RunError(
                         f"{record.model} with seed {record.seed} is recorded twice, in "
-                        f"{shown(found[same].file)} and in {shown(file)}; remove one of them"
+                        f"{quoted(found[same].file)} and in {quoted(file)}; remove one of them"
                     )
                 found[same] = record
     ordered = sorted(found.values(), key=lambda one: (one.model, one.seed))
@@ -282,7 +282,7 @@ def keep(place: PathLike, result: Mapping[str, Any]) -> None:
         make_folder(place.parent)
         append_line(place, result)
     else:
-        write_json(make_folder(place) / f"{result['name']}.json", result, gaps=True)
+        write_json(make_folder(place) / f"{result['name']}.json", result, nan_to_null=True)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -293,7 +293,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _record(line: Any, file: Path, number: int) -> Record:
-    where = f"{shown(file)}, record {number}"
+    where = f"{quoted(file)}, record {number}"
     result = check_result(line, where)
     figures = result["figures"]
     if not isinstance(figures, dict) or not any(name in figures for name in NEEDED):

@@ -26,7 +26,7 @@ from iterant.experiments.counts import Counts
 from iterant.experiments.models import MODELS, Model, Unit, usual_seconds
 from iterant.experiments.records import Records, read_records
 from iterant.io import RunFolder, write_result
-from iterant.io.files import PathLike, check_folder
+from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import parameter_count
 from iterant.nets.factory import paper_net
 from iterant.nets.local_rule import LocalRule
@@ -146,7 +146,7 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
 def check_places(out: PathLike, small: bool) -> None:
     """Raise where nothing could be kept: not after the training."""
     for folder in (out, _runs(small)):
-        check_folder(folder)
+        check_writable_folder(folder)
 
 
 def _runs(small: bool) -> str:

@@ -24,7 +24,7 @@ from iterant.experiments.measures import Accuracy, Peaks
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Record, Records, as_written, fault_in
 from iterant.io import read_result
-from iterant.io.files import PathLike, shown
+from iterant.io.files import PathLike, quoted
 
 COMPARED, SHIPPED = "compare-chess", "chess-best"
 """How the names of results begin: of many networks with a time each, and of our own alone."""
@@ -100,7 +100,7 @@ def read_timed(results: PathLike) -> tuple[Timed, ...]:
             if same in group:
                 raise RunError(
                     f"{record.model} with seed {record.seed} in {seconds} s is there twice, in "
-                    f"{shown(group[same].file)} and in {shown(file)}; remove one of them"
+                    f"{quoted(group[same].file)} and in {quoted(file)}; remove one of them"
                 )
             group[same] = record
     return tuple(
@@ -119,7 +119,7 @@ def _checked(file: Path) -> list[tuple[int, str, Record]]:
         found = list(_records(file))
     if fault := next((fault_in(_whole(record)) for _, _, record in found), ""):
         raise RunError(
-            f"{shown(file)} is not what {_WRITERS} write ({fault}); restore it from a copy, or "
+            f"{quoted(file)} is not what {_WRITERS} write ({fault}); restore it from a copy, or "
             "give it another name"
         )
     return found

@@ -231,5 +231,5 @@ def export_hub(
         "weights": {"shards": [listed], "split": {}},
     }
     # Last: a folder with a config.json is a whole one.
-    write_json(folder / "config.json", described, sealed=True)
+    write_json(folder / "config.json", described, checksummed=True)
     return folder

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any
 from iterant.errors import RunError, UsageError
 from iterant.io.files import (
     PathLike,
-    explained,
-    plain,
+    explain_os_error,
+    quoted,
     read_bytes,
     read_json,
-    shown,
+    to_json,
     write_atomic,
     write_json,
 )
@@ -204,10 +204,10 @@ def _check_size(folder: Path, shard: dict[str, Any]) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise explained(error, "read", path) from error
+        raise explain_os_error(error, "read", path) from error
     if size != shard["bytes"]:
         raise RunError(
-            f"{shown(path)} holds {size} bytes where {shard['bytes']} were written: it is "
+            f"{quoted(path)} holds {size} bytes where {shard['bytes']} were written: it is "
             f"{'cut short' if size < shard['bytes'] else 'not the same file'}; {_REMEDY}"
         )
 
@@ -217,7 +217,7 @@ def _read_shard(folder: Path, shard: dict[str, Any]) -> dict[str, Tensor]:
     data = read_bytes(path)
     if hashlib.sha256(data).hexdigest() != shard["sha256"]:
         raise RunError(
-            f"{shown(path)} does not match its checksum: its content was damaged; {_REMEDY}"
+            f"{quoted(path)} does not match its checksum: its content was damaged; {_REMEDY}"
         )
     return unpacked(data, path)
 
@@ -232,7 +232,7 @@ def unpacked(data: bytes, path: Path) -> dict[str, Tensor]:
         kind = "a pickle or zip archive" if data[:2] in (b"\x80\x02", b"\x80\x04", b"PK") else ""
         cause = " ".join(str(error).split()) or type(error).__name__
         raise RunError(
-            f"{shown(path)} is not a whole safetensors file ({kind or cause}); {_REMEDY}"
+            f"{quoted(path)} is not a whole safetensors file ({kind or cause}); {_REMEDY}"
         ) from error
 
 
@@ -248,7 +248,7 @@ def checked_manifest(value: Any, where: Path) -> Manifest:
             raise TypeError
     except (KeyError, TypeError, AttributeError):
         raise RunError(
-            f"{shown(where)} lists no tensors that iterant wrote; check the path"
+            f"{quoted(where)} lists no tensors that iterant wrote; check the path"
         ) from None
     manifest: Manifest = value
     return manifest
@@ -299,7 +299,7 @@ def save_tensors(
     ``shard_mb`` (millions of bytes).
     """
     index = index_path(path)
-    content = {"format": FORMAT, "metadata": plain(metadata or {})}
+    content = {"format": FORMAT, "metadata": to_json(metadata or {})}
     manifest = replace_shards(
         index, Path(path).name, tensors, shard_mb, lambda manifest: {**content, "weights": manifest}
     )
@@ -317,7 +317,7 @@ def replace_shards(
     _clear(index, stem)  # first: on a nearly full disk the room is needed
     manifest = write_shards(index.parent, stem, tensors, shard_mb)
     try:
-        write_json(index, content(manifest), sealed=True)
+        write_json(index, content(manifest), checksummed=True)
     except BaseException:
         _clear(index, stem)  # asks the index, which may be the new one if a signal came late
         raise
@@ -336,7 +336,7 @@ def _clear(index: Path, stem: str) -> None:
 
 def read_index(index: Path) -> tuple[dict[str, Any], Manifest]:
     """The verified content of an index, and the manifest within it."""
-    value = read_json(index, sealed=True)
+    value = read_json(index, checksummed=True)
     return value, checked_manifest(value.get("weights"), index)
 
 
@@ -352,7 +352,7 @@ def load_tensors(path: PathLike, prefix: str = "") -> tuple[dict[str, Tensor], d
         return {name: t for name, t in loaded.items() if name.startswith(prefix)}, {}
     index = index_path(path)
     if not index.exists():
-        raise RunError(f"there are no tensors at {shown(path)}: {shown(index.name)} is missing")
+        raise RunError(f"there are no tensors at {quoted(path)}: {quoted(index.name)} is missing")
     value, tensors = load_indexed(index, prefix)
     return tensors, dict(value.get("metadata", {}))
 

@@ -12,7 +12,7 @@ Values as JSON can hold them, decided in one place.
 
 JSON has no NaN and no infinity. What must be read back equal (configurations, the metadata of
 checkpoints) refuses them; what is only shown (metrics, status, results) writes null in their
-place, ``gaps=True``: a gap in a curve rather than a file that other programs cannot read.
+place, ``nan_to_null=True``: a gap in a curve rather than a file that other programs cannot read.
 
 Whether something can be written somewhere: asked before long work, not after.
 
@@ -42,7 +42,7 @@ from typing import Any, NoReturn
 from iterant.errors import RunError, UsageError
 
 
-def plain(value: Any, *, gaps: bool = False, where: str = "") -> Any:
+def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
     """The value built of dict, list, str, int, float, bool and None alone.
 
     Takes numpy and torch scalars and arrays as numbers and lists, tuples as lists, paths as text.
@@ -52,30 +52,31 @@ def plain(value: Any, *, gaps: bool = False, where: str = "") -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return _number(float(value), gaps, where)
+        return _number(float(value), nan_to_null, where)
     if isinstance(value, Mapping):
         return {
-            _key(key, where): plain(item, gaps=gaps, where=f"{where}.{key}")
+            _key(key, where): to_json(item, nan_to_null=nan_to_null, where=f"{where}.{key}")
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
         return [
-            plain(item, gaps=gaps, where=f"{where}[{index}]") for index, item in enumerate(value)
+            to_json(item, nan_to_null=nan_to_null, where=f"{where}[{index}]")
+            for index, item in enumerate(value)
         ]
     if isinstance(value, PurePath):
         return str(value)
     if hasattr(value, "tolist"):  # numpy and torch: arrays give lists, scalars give numbers
-        return plain(value.tolist(), gaps=gaps, where=where)
+        return to_json(value.tolist(), nan_to_null=nan_to_null, where=where)
     raise UsageError(
         f"cannot write a {type(value).__name__} as JSON{_place(where)}; "
         "give text, numbers, lists and dicts"
     )
 
 
-def _number(value: float, gaps: bool, where: str) -> float | None:
+def _number(value: float, nan_to_null: bool, where: str) -> float | None:
     if math.isfinite(value):
         return value
-    if gaps:
+    if nan_to_null:
         return None
     raise UsageError(f"cannot write {value} as JSON{_place(where)}; give a finite number or None")
 
@@ -116,22 +117,22 @@ _CAUSES: dict[int, tuple[str, str]] = {
 }
 
 
-def shown(path: PathLike) -> str:
+def quoted(path: PathLike) -> str:
     """A path as it stands in a message: quoted, and on one line whatever it contains."""
     return repr(os.fspath(path))
 
 
-def explained(error: OSError, verb: str, path: PathLike, needed: int = 0) -> RunError:
-    """The one line for what the system refused: ``raise explained(error, "write", path)``."""
+def explain_os_error(error: OSError, verb: str, path: PathLike, needed: int = 0) -> RunError:
+    """One line for a refusal by the system: ``raise explain_os_error(error, "write", path)``."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
-            f"cannot {verb} {shown(path)}: the disk is full ({_room(Path(path), needed)}); "
+            f"cannot {verb} {quoted(path)}: the disk is full ({_room(Path(path), needed)}); "
             "free some space or choose another folder"
         )
     cause, remedy = _CAUSES.get(
         error.errno or 0, ((error.strerror or str(error)).lower(), "check the path and the disk")
     )
-    return RunError(f"cannot {verb} {shown(path)}: {cause}; {remedy}")
+    return RunError(f"cannot {verb} {quoted(path)}: {cause}; {remedy}")
 
 
 def _room(path: Path, needed: int) -> str:
@@ -147,7 +148,7 @@ def make_folder(path: PathLike) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise explained(error, "make the folder", folder) from error
+        raise explain_os_error(error, "make the folder", folder) from error
     return folder
 
 
@@ -172,7 +173,7 @@ def write_atomic(path: PathLike, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise explained(error, "write", path, len(data)) from error
+            raise explain_os_error(error, "write", path, len(data)) from error
         raise
 
 
@@ -209,47 +210,50 @@ def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
         with path.open("rb") as file:
             data = file.read() if limit is None else file.read(limit + 1)
     except OSError as error:
-        raise explained(error, "read", path) from error
+        raise explain_os_error(error, "read", path) from error
     if limit is not None and len(data) > limit:
         raise RunError(
-            f"{shown(path)} is larger than {limit / MEBIBYTE:g} MiB, too large for a file "
+            f"{quoted(path)} is larger than {limit / MEBIBYTE:g} MiB, too large for a file "
             "that iterant wrote; check the path"
         )
     return data
 
 
-def seal(value: dict[str, Any]) -> str:
+def checksum(value: dict[str, Any]) -> str:
     """The checksum of what a JSON object says, whatever its spacing and the order of its keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write_json(path: PathLike, value: Any, *, sealed: bool = False, gaps: bool = False) -> None:
-    """Write a value as JSON, atomically: ``write_json("config.json", {"seed": 1}, sealed=True)``.
+def write_json(
+    path: PathLike, value: Any, *, checksummed: bool = False, nan_to_null: bool = False
+) -> None:
+    """Write a value as JSON, atomically: ``write_json("config.json", {"seed": 1})``.
 
-    Sealed, an object carries the checksum of its content. With ``gaps``, NaN and infinities are
-    written as null; without, they are refused, because the value must be read back equal.
+    With ``checksummed``, an object carries the checksum of its content. With ``nan_to_null``, NaN
+    and infinities are written as null; without, they are refused, because the value must be
+    read back equal.
     """
-    content = plain(value, gaps=gaps)
-    if sealed:
-        content = {**content, _SEAL: seal(content)}
+    content = to_json(value, nan_to_null=nan_to_null)
+    if checksummed:
+        content = {**content, _SEAL: checksum(content)}
     write_atomic(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
 
 
-def read_json(path: PathLike, *, sealed: bool = False, limit: int = LARGEST_JSON) -> Any:
+def read_json(path: PathLike, *, checksummed: bool = False, limit: int = LARGEST_JSON) -> Any:
     """The value in a JSON file; of a sealed one, the object without its seal, once verified."""
-    value = parsed(read_bytes(path, limit), shown(path))
-    if not sealed:
+    value = parsed(read_bytes(path, limit), quoted(path))
+    if not checksummed:
         return value
     if not isinstance(value, dict) or _SEAL not in value:
         raise RunError(
-            f"{shown(path)} carries no checksum, so iterant did not write it or it is damaged; "
+            f"{quoted(path)} carries no checksum, so iterant did not write it or it is damaged; "
             "restore it from a copy or choose another folder"
         )
     found = value.pop(_SEAL)
-    if found != seal(value):
+    if found != checksum(value):
         raise RunError(
-            f"{shown(path)} does not match its own checksum: it was damaged or edited; "
+            f"{quoted(path)} does not match its own checksum: it was damaged or edited; "
             "restore it from a copy"
         )
     return value
@@ -287,34 +291,34 @@ def _finite_number(text: str) -> float:
     return value
 
 
-def check_place(path: PathLike) -> Path:
+def check_writable_file(path: PathLike) -> Path:
     """The path itself if a file can be written there, into a folder that is there."""
     target = Path(path)
     if not target.parent.is_dir():
         raise UsageError(
-            f"cannot write {shown(path)}: there is no folder {shown(target.parent)}; "
+            f"cannot write {quoted(path)}: there is no folder {quoted(target.parent)}; "
             "make it first or choose another"
         )
     if target.is_dir():
-        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
+        raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
     _check_writable(target, target.parent)
     return target
 
 
-def check_folder(path: PathLike) -> Path:
+def check_writable_folder(path: PathLike) -> Path:
     """The path itself if files can be written into a folder there, which may be made for it."""
     folder = Path(path)
     there = next((place for place in (folder, *folder.absolute().parents) if _exists(place)), None)
     if there is None or not there.is_dir():
-        what = "nothing is there" if there is None else f"{shown(there)} is no folder"
-        raise UsageError(f"cannot write into {shown(path)}: {what}; choose another folder")
+        what = "nothing is there" if there is None else f"{quoted(there)} is no folder"
+        raise UsageError(f"cannot write into {quoted(path)}: {what}; choose another folder")
     _check_writable(folder, there)
     return folder
 
 
 def check_new_folder(path: PathLike) -> Path:
     """The path itself if a folder there can be written and has nothing in it yet."""
-    folder = check_folder(path)
+    folder = check_writable_folder(path)
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is there already; give a new or an empty folder as --out")
     return folder
@@ -328,8 +332,8 @@ def _exists(place: Path) -> bool:
 def _check_writable(path: Path, folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
-            f"cannot write {shown(path)}: nothing may be written into the folder "
-            f"{shown(folder)}; choose another"
+            f"cannot write {quoted(path)}: nothing may be written into the folder "
+            f"{quoted(folder)}; choose another"
         )
 
 
@@ -360,11 +364,11 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise explained(error, "append to", path, len(data)) from error
+        raise explain_os_error(error, "append to", path, len(data)) from error
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(plain(record, gaps=True), allow_nan=False).encode() + b"\n"
+    return json.dumps(to_json(record, nan_to_null=True), allow_nan=False).encode() + b"\n"
 
 
 def _whole_end(handle: int) -> tuple[int, bytes]:
@@ -394,10 +398,10 @@ def read_lines(path: PathLike) -> list[Record]:
     *lines, tail = read_bytes(path).split(b"\n")
     records: list[Record] = []
     for number, line in enumerate(lines, start=1):
-        record = parsed(line, f"line {number} of {shown(path)}")
+        record = parsed(line, f"line {number} of {quoted(path)}")
         if not isinstance(record, dict):
             raise RunError(
-                f"line {number} of {shown(path)} is not a JSON object; restore it from a copy"
+                f"line {number} of {quoted(path)} is not a JSON object; restore it from a copy"
             )
         records.append(record)
     last = _record(tail) if tail else None

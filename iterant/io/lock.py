@@ -26,13 +26,13 @@ from types import TracebackType
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.io.files import PathLike, explained, remove_leftovers, shown
+from iterant.io.files import PathLike, explain_os_error, quoted, remove_leftovers
 from iterant.io.results import command_line
 
 FILE = "lock"
 
 _PATIENCE_SECONDS = 0.3
-"""A look from `holder` takes the lock for an instant: do not mistake it for another writer."""
+"""A look from `lock_holder` takes the lock for an instant: do not mistake it for another writer."""
 
 _held: set[int] = set()
 
@@ -66,14 +66,14 @@ class Lock:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise explained(error, "lock", path) from error
+            raise explain_os_error(error, "lock", path) from error
         try:
             self._wait(handle)
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(_myself()).encode() + b"\n", 0)
         except OSError as error:
             os.close(handle)
-            raise explained(error, "lock", path) from error
+            raise explain_os_error(error, "lock", path) from error
         except BaseException:
             os.close(handle)
             raise
@@ -87,7 +87,7 @@ class Lock:
         while not _try(handle, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"{shown(self.folder)} is in use by {_described(_read(handle))}; "
+                    f"{quoted(self.folder)} is in use by {_described(_read(handle))}; "
                     "wait for it, stop it, or choose another folder"
                 )
             time.sleep(0.02)
@@ -116,13 +116,13 @@ class Lock:
         self.release()
 
 
-def holder(folder: PathLike) -> str | None:
+def lock_holder(folder: PathLike) -> str | None:
     """Who writes into a folder, in words, or None when nobody does."""
-    who = held_by(folder)
+    who = lock_info(folder)
     return None if who is None else _described(who)
 
 
-def held_by(folder: PathLike) -> dict[str, Any] | None:
+def lock_info(folder: PathLike) -> dict[str, Any] | None:
     """The same as facts: pid, host, since and command; {} where they are not written yet."""
     try:
         handle = os.open(Path(folder) / FILE, os.O_RDONLY | os.O_CLOEXEC)

@@ -30,12 +30,12 @@ from typing import Any
 from iterant.errors import RunError, UsageError
 from iterant.io.files import (
     PathLike,
-    check_folder,
-    explained,
+    check_writable_folder,
+    explain_os_error,
     make_folder,
-    plain,
+    quoted,
     read_json,
-    shown,
+    to_json,
     write_json,
 )
 
@@ -186,19 +186,21 @@ def write_result(
     """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
     result = make_result(name, figures, seed=seed, command=command)
     path = make_folder(folder) / f"{name}.json"
-    write_json(path, result, gaps=True)
+    write_json(path, result, nan_to_null=True)
     return path
 
 
-def check_result_place(path: PathLike) -> Path:
+def check_result_path(path: PathLike) -> Path:
     """The path itself if `write_result` can write there: asked before long work, not after."""
     target = Path(path)
     if target.suffix != ".json":
-        raise UsageError(f"figures are written as .json, got {shown(path)}; try {target.stem}.json")
+        raise UsageError(
+            f"figures are written as .json, got {quoted(path)}; try {target.stem}.json"
+        )
     _check_name(target.stem)
     if target.is_dir():
-        raise UsageError(f"cannot write {shown(path)}: it is a folder; choose another name")
-    check_folder(target.parent)
+        raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
+    check_writable_folder(target.parent)
     return target
 
 
@@ -223,10 +225,10 @@ def make_result(
         "commit": commit,
         "dirty": dirty,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": plain(seed),
+        "seed": to_json(seed),
         "hardware": hardware(),
         "versions": versions(),
-        "figures": _without_paths(plain(figures, gaps=True)),
+        "figures": _without_paths(to_json(figures, nan_to_null=True)),
     }
 
 
@@ -257,13 +259,13 @@ def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
     try:
         paths = sorted(p for p in Path(folder).iterdir() if re.fullmatch(r"[^.].*\.json", p.name))
     except OSError as error:
-        raise explained(error, "read", folder) from error
+        raise explain_os_error(error, "read", folder) from error
     return [read_result(path) for path in paths]
 
 
 def read_result(path: PathLike) -> dict[str, Any]:
     """One result: ``read_result("results/maze-generation.json")["figures"]``."""
-    return check_result(read_json(path), shown(path))
+    return check_result(read_json(path), quoted(path))
 
 
 def check_result(result: Any, where: str) -> dict[str, Any]:

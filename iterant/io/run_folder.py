@@ -37,12 +37,12 @@ from iterant.io.files import (
     PathLike,
     Record,
     append_line,
-    check_folder,
-    explained,
+    check_writable_folder,
+    explain_os_error,
     make_folder,
+    quoted,
     read_json,
     read_lines,
-    shown,
     write_json,
     write_lines,
 )
@@ -99,12 +99,12 @@ class RunFolder:
         """Where it lies and how far it is, in one line."""
         status = self.status
         done = f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
-        return f"RunFolder({shown(self.path)}: {self.state}, {done})"
+        return f"RunFolder({quoted(self.path)}: {self.state}, {done})"
 
     @staticmethod
     def check_new(path: PathLike) -> None:
         """Refuse a folder that no run can begin in: asked before its problems are made."""
-        if check_folder(path).exists():
+        if check_writable_folder(path).exists():
             _refuse_taken(Path(path))
 
     @classmethod
@@ -116,9 +116,9 @@ class RunFolder:
             _refuse_taken(folder)  # another process may have been quicker
             make_folder(folder / CHECKPOINTS)
             write_lines(folder / METRICS, [])
-            write_json(folder / ENVIRONMENT, environment(), sealed=True, gaps=True)
+            write_json(folder / ENVIRONMENT, environment(), checksummed=True, nan_to_null=True)
             _write_status(folder, Status())
-            write_json(folder / CONFIG, {"format": FORMAT, **config}, sealed=True)
+            write_json(folder / CONFIG, {"format": FORMAT, **config}, checksummed=True)
         return cls.open(folder)
 
     @classmethod
@@ -128,23 +128,23 @@ class RunFolder:
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "does not exist"
             raise RunError(
-                f"run folder {shown(folder)} {what}; see the runs there are: iterant runs"
+                f"run folder {quoted(folder)} {what}; see the runs there are: iterant runs"
             )
         if not (folder / CONFIG).exists():
             raise RunError(
-                f"{shown(folder)} holds no run ({CONFIG} is missing); "
+                f"{quoted(folder)} holds no run ({CONFIG} is missing); "
                 "give the folder that was --out when training"
             )
         missing = [n for n in (ENVIRONMENT, STATUS, METRICS) if not (folder / n).exists()]
         if missing:
             raise RunError(
-                f"{shown(folder)} is not a whole run folder: {', '.join(missing)} is missing; "
+                f"{quoted(folder)} is not a whole run folder: {', '.join(missing)} is missing; "
                 "restore it from a copy"
             )
-        config = read_json(folder / CONFIG, sealed=True)
+        config = read_json(folder / CONFIG, checksummed=True)
         if config.get("format") != FORMAT:
             raise RunError(
-                f"{shown(folder / CONFIG)} has format {config.get('format')!r}, and this version "
+                f"{quoted(folder / CONFIG)} has format {config.get('format')!r}, and this version "
                 f"of iterant reads {FORMAT}; use the version that wrote it"
             )
         run = cls(folder, config)
@@ -154,7 +154,7 @@ class RunFolder:
     @property
     def environment(self) -> dict[str, Any]:
         """Where the run began: see `iterant.io.results`."""
-        found: dict[str, Any] = read_json(self.path / ENVIRONMENT, sealed=True)
+        found: dict[str, Any] = read_json(self.path / ENVIRONMENT, checksummed=True)
         return found
 
     @property
@@ -162,14 +162,14 @@ class RunFolder:
         """What the run last said about itself, read anew each time."""
         path = self.path / STATUS
         try:
-            return Status(**read_json(path, sealed=True))
+            return Status(**read_json(path, checksummed=True))
         except TypeError:
-            raise RunError(f"{shown(path)} is of another version of iterant; use that") from None
+            raise RunError(f"{quoted(path)} is of another version of iterant; use that") from None
 
     @property
     def state(self) -> str:
         """The status in a word, "interrupted" where the process behind "running" is gone."""
-        if self.status.state == "running" and lock.holder(self.path) is None:
+        if self.status.state == "running" and lock.lock_holder(self.path) is None:
             said = self.status.state  # again: it may have finished between the two looks
             return "interrupted" if said == "running" else said
         return self.status.state
@@ -180,7 +180,7 @@ class RunFolder:
         said = [self.state, *([status.reason] if status.reason else [])]
         said.append(f"{status.step:,} of {counted(status.steps or status.step, 'update')}")
         said += [] if best is None else [f"{best:.1%} on validation at best"]
-        return f"<b>{escape(shown(self.path))}</b>: {escape(', '.join(said))}"
+        return f"<b>{escape(quoted(self.path))}</b>: {escape(', '.join(said))}"
 
     def set_status(
         self,
@@ -256,7 +256,7 @@ class RunFolder:
         try:
             return sorted(path.stem for path in (self.path / CHECKPOINTS).glob("[!.]*.json"))
         except OSError as error:
-            raise explained(error, "read", self.path / CHECKPOINTS) from error
+            raise explain_os_error(error, "read", self.path / CHECKPOINTS) from error
 
     def _checkpoint(self, name: str) -> Path:
         if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
@@ -268,24 +268,26 @@ def _refuse_taken(folder: Path) -> None:
     try:
         found = {entry.name for entry in folder.iterdir()}
     except OSError as error:
-        raise explained(error, "read", folder) from error
+        raise explain_os_error(error, "read", folder) from error
     if CONFIG in found:
         raise RunError(
-            f"{shown(folder)} holds a run already; go on with it: --resume {folder}, "
+            f"{quoted(folder)} holds a run already; go on with it: --resume {folder}, "
             "or choose another --out"
         )
     # Parts without a config are what a process left that was killed while it created the run.
     foreign = sorted(name for name in found - _PARTS if not re.fullmatch(r"\..*\.tmp", name))
     if foreign:
         raise RunError(
-            f"{shown(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
+            f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
             "choose another --out"
         )
 
 
 def _write_status(folder: Path, status: Status) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    write_json(folder / STATUS, asdict(replace(status, updated=now)), sealed=True, gaps=True)
+    write_json(
+        folder / STATUS, asdict(replace(status, updated=now)), checksummed=True, nan_to_null=True
+    )
 
 
 _DEPTH = 4
@@ -317,7 +319,9 @@ def list_runs(root: PathLike) -> list[RunSummary]:
     """All runs at and below ``root``, by path; one that cannot be read says why."""
     root = Path(root)
     if not root.is_dir():
-        raise RunError(f"there is no folder {shown(root)}; train a run first: iterant train --help")
+        raise RunError(
+            f"there is no folder {quoted(root)}; train a run first: iterant train --help"
+        )
     return [summary(path) for path in sorted(_run_folders(root, _DEPTH))]
 
 
@@ -327,7 +331,7 @@ def _run_folders(folder: Path, depth: int) -> Iterator[Path]:
             found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     except OSError as error:
         if depth == _DEPTH:
-            raise explained(error, "read", folder) from error
+            raise explain_os_error(error, "read", folder) from error
         return  # a folder that nobody may look into is not known to hold a run
     if _SIGNS & found.keys():
         yield folder

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from iterant.errors import RunError, UsageError
 from iterant.io.checkpoint import FORMAT, load_indexed, replace_shards
-from iterant.io.files import PathLike, make_folder, plain, read_json, shown
+from iterant.io.files import PathLike, make_folder, quoted, read_json, to_json
 from iterant.io.run_folder import CHECKPOINTS, CONFIG, RunFolder
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def save_weights(
     ``config`` has "kind" (a word of `iterant.registry`, or ``module:Class``) and "config" (what
     builds it), and whatever else should be remembered: task, origin, figures.
     """
-    content = {"format": FORMAT, **plain(config)}
+    content = {"format": FORMAT, **to_json(config)}
     if not isinstance(content.get("kind"), str) or not isinstance(content.get("config"), dict):
         raise UsageError(
             f'weights need a configuration with "kind" (text) and "config" (a dict), got the keys '
@@ -54,7 +54,7 @@ def save_weights(
         raise UsageError(f'"{_STEM}" and "format" are written by save_weights; leave them out')
     target = make_folder(folder)
     if (target / CHECKPOINTS).exists():
-        raise RunError(f"{shown(target)} is a run folder; write weights into another folder")
+        raise RunError(f"{quoted(target)} is a run folder; write weights into another folder")
     replace_shards(
         target / CONFIG, _STEM, tensors, shard_mb, lambda manifest: {**content, _STEM: manifest}
     )
@@ -73,16 +73,16 @@ def read_weights(
         folder, which = folder.parent.parent, folder.name
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise RunError(f"{shown(folder)} {what}; give a run folder or a folder with {CONFIG}")
+        raise RunError(f"{quoted(folder)} {what}; give a run folder or a folder with {CONFIG}")
     if not (folder / CONFIG).exists():
-        raise RunError(f"{shown(folder)} holds no weights and no run: {CONFIG} is missing")
+        raise RunError(f"{quoted(folder)} holds no weights and no run: {CONFIG} is missing")
     found = read_json(folder / CONFIG)
     if isinstance(found, dict) and _STEM in found and "kind" in found:
         return _from_weights_folder(folder, which)
     if isinstance(found, dict) and "net" in found:
         return _from_run(RunFolder.open(folder), which)
     raise RunError(
-        f"{shown(folder / CONFIG)} describes neither weights of iterant nor a run "
+        f"{quoted(folder / CONFIG)} describes neither weights of iterant nor a run "
         '(no "kind" with "weights", and no "net"); check the path, or use: iterant import'
     )
 
@@ -91,11 +91,11 @@ def _from_weights_folder(
     folder: Path, which: str | None
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if which is not None:
-        raise RunError(f"{shown(folder)} holds one set of weights, no checkpoint {which!r}")
+        raise RunError(f"{quoted(folder)} holds one set of weights, no checkpoint {which!r}")
     content, tensors = load_indexed(folder / CONFIG)
     if content.get("format") != FORMAT:
         raise RunError(
-            f"{shown(folder / CONFIG)} has format {content.get('format')!r}, and this version of "
+            f"{quoted(folder / CONFIG)} has format {content.get('format')!r}, and this version of "
             f"iterant reads {FORMAT}; use the version that wrote it"
         )
     return {key: value for key, value in content.items() if key != _STEM}, tensors
@@ -107,16 +107,16 @@ def _from_run(run: RunFolder, which: str | None) -> tuple[dict[str, Any], dict[s
     chosen = next((name for name in order if name in there), None)
     if chosen is None:
         raise RunError(
-            f"{shown(run.path)} has no checkpoint {which or 'yet'}; "
+            f"{quoted(run.path)} has no checkpoint {which or 'yet'}; "
             + (f"it has: {', '.join(there)}" if there else "let it train until its first")
         )
     tensors, _ = run.load(chosen, PREFIX)
     if not tensors:
         raise RunError(
-            f"checkpoint {chosen!r} of {shown(run.path)} holds no network (no tensor is named "
+            f"checkpoint {chosen!r} of {quoted(run.path)} holds no network (no tensor is named "
             f"{PREFIX}…); choose another checkpoint"
         )
     if not isinstance(run.config["net"], dict):
-        raise RunError(f"{shown(run.path / CONFIG)} describes no network; restore it from a copy")
+        raise RunError(f"{quoted(run.path / CONFIG)} describes no network; restore it from a copy")
     config: dict[str, Any] = {"format": FORMAT, **run.config["net"]}
     return config, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}

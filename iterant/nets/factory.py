@@ -39,7 +39,7 @@ def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
     512
     """
     if problem not in _SHARED:
-        raise UnknownName(registry.unknown("task", problem, tuple(_SHARED)))
+        raise UnknownName(registry.unknown_name("task", problem, tuple(_SHARED)))
     return variant_config(variant, problem, **_SHARED[problem])
 
 
@@ -67,7 +67,7 @@ def variant_config(
     not gets 64 features.
     """
     if variant not in VARIANTS:
-        raise UnknownName(registry.unknown("network", variant, VARIANTS))
+        raise UnknownName(registry.unknown_name("network", variant, VARIANTS))
     made, recall = _VARIANTS[variant]
     features = width or _SHARED.get(problem, {}).get("width", 64)
     shared: dict[str, Any] = {

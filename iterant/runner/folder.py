@@ -27,8 +27,8 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.io import Lock, RunFolder, read_json, write_json
-from iterant.io.files import PathLike, make_folder, shown
-from iterant.io.lock import holder
+from iterant.io.files import PathLike, make_folder, quoted
+from iterant.io.lock import lock_holder
 from iterant.io.run_folder import CONFIG
 from iterant.runner.plan import Plan, PlannedRun
 
@@ -70,19 +70,19 @@ class SweepFolder:
         folder = Path(path)
         if not (folder / PLAN).exists():
             raise RunError(
-                f"{shown(folder)} holds no sweep ({PLAN} is missing); "
+                f"{quoted(folder)} holds no sweep ({PLAN} is missing); "
                 "give the folder that iterant sweep named"
             )
-        told = read_json(folder / PLAN, sealed=True)
+        told = read_json(folder / PLAN, checksummed=True)
         if told.get("format") != FORMAT:
             raise RunError(
-                f"{shown(folder / PLAN)} has format {told.get('format')!r}, and this version of "
+                f"{quoted(folder / PLAN)} has format {told.get('format')!r}, and this version of "
                 f"iterant reads {FORMAT}; use the version that wrote it"
             )
         try:
             return cls(folder, Plan.of(told))
         except (KeyError, TypeError):
-            raise RunError(f"{shown(folder / PLAN)} is of another version of iterant") from None
+            raise RunError(f"{quoted(folder / PLAN)} is of another version of iterant") from None
 
     @classmethod
     def prepared(cls, path: PathLike, plan: Plan) -> SweepFolder:
@@ -98,7 +98,7 @@ class SweepFolder:
             refuse_foreign(folder)
         make_folder(folder / RUNS)
         make_folder(folder / WORK)
-        write_json(folder / PLAN, {"format": FORMAT, **plan.described()}, sealed=True)
+        write_json(folder / PLAN, {"format": FORMAT, **plan.described()}, checksummed=True)
         return cls.open(folder)
 
     def lock(self) -> Lock:
@@ -108,7 +108,7 @@ class SweepFolder:
     def run(self, name: str) -> PlannedRun:
         """The planned run of that name."""
         if name not in self.planned:
-            raise RunError(f"{shown(self.path)} has no run {name!r}; see: iterant sweep status")
+            raise RunError(f"{quoted(self.path)} has no run {name!r}; see: iterant sweep status")
         return self.planned[name]
 
     def run_path(self, name: str) -> Path:
@@ -126,7 +126,7 @@ class SweepFolder:
 
     def worker(self, name: str) -> str | None:
         """Who is at work on a run, in words."""
-        return holder(self.work_path(name))
+        return lock_holder(self.work_path(name))
 
     def begun(self, name: str) -> bool:
         """Whether training has made its folder."""
@@ -135,13 +135,13 @@ class SweepFolder:
     def record(self, name: str) -> Record:
         """What went wrong so far; a damaged record is no record."""
         try:
-            return Record(**read_json(self.work_path(name) / RECORD, sealed=True))
+            return Record(**read_json(self.work_path(name) / RECORD, checksummed=True))
         except (RunError, TypeError):
             return Record()
 
     def write_record(self, name: str, record: Record) -> None:
         """Remember what went wrong."""
-        write_json(make_folder(self.work_path(name)) / RECORD, asdict(record), sealed=True)
+        write_json(make_folder(self.work_path(name)) / RECORD, asdict(record), checksummed=True)
 
     def outcome(self, name: str) -> dict[str, Any] | None:
         """What the run scored, None where it is not finished or not all its tests were taken."""
@@ -152,14 +152,16 @@ class SweepFolder:
     def partial_outcome(self, name: str) -> dict[str, Any] | None:
         """What was written of it, be it with fewer tests than are wanted now."""
         try:
-            found = read_json(self.work_path(name) / OUTCOME, sealed=True)
+            found = read_json(self.work_path(name) / OUTCOME, checksummed=True)
         except RunError:
             return None
         return found if isinstance(found.get("tests"), dict) else None
 
     def write_outcome(self, name: str, outcome: Mapping[str, Any]) -> None:
         """Write what the run scored: from now on it is done."""
-        write_json(self.work_path(name) / OUTCOME, dict(outcome), sealed=True, gaps=True)
+        write_json(
+            self.work_path(name) / OUTCOME, dict(outcome), checksummed=True, nan_to_null=True
+        )
 
 
 def _extended(old: Plan, new: Plan) -> Plan:
@@ -190,7 +192,7 @@ def refuse_foreign(folder: Path) -> None:
     foreign = [name for name in found if not name.startswith(".")]
     if foreign:
         raise RunError(
-            f"{shown(folder)} is not empty (it has {foreign[0]!r}) and is no sweep; "
+            f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no sweep; "
             "choose another --out"
         )
 

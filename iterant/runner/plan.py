@@ -24,7 +24,7 @@ from typing import Any
 
 from iterant import registry
 from iterant.errors import IterantError, UsageError
-from iterant.io.files import PathLike, read_bytes, shown
+from iterant.io.files import PathLike, quoted, read_bytes
 from iterant.tasks.protocol import Size, Task
 from iterant.tasks.rng import check_seed
 from iterant.training.build import network_of
@@ -153,7 +153,7 @@ def tests_told(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:
             raise UsageError(f"a test must be a table with size, count and so on, got {test!r}")
         for word in test:
             if word not in known:
-                raise UsageError(registry.unknown("setting of a test", word, known))
+                raise UsageError(registry.unknown_name("setting of a test", word, known))
         each = {
             word: listed(word, value) if isinstance(value, list) else [value]
             for word, value in test.items()
@@ -293,19 +293,19 @@ def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
         told = tomllib.loads(read_bytes(path, _LARGEST_FILE).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         cause = str(error) or "it is nested too deeply"
-        raise UsageError(f"{shown(path)} is not a TOML file: {cause}") from error
+        raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
     told.setdefault("name", re.sub(r"[^\w.-]+", "-", path.stem).strip("-.") or "sweep")
     if seeds is not None:
         told["seeds"] = seeds
     known = ("name", "task", "recipe", "seeds", "fields", "grid", "list", "tests", "data")
     for word in told:
         if word not in known:
-            raise UsageError(f"{shown(path)}: {registry.unknown('setting', word, known)}")
+            raise UsageError(f"{quoted(path)}: {registry.unknown_name('setting', word, known)}")
     try:
         name = told.pop("name")
         return planned(name, entries=told.pop("list", ()), **told)
     except IterantError as error:
-        raise UsageError(f"{shown(path)}: {error}") from error
+        raise UsageError(f"{quoted(path)}: {error}") from error
 
 
 def planned(

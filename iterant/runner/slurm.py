@@ -148,7 +148,7 @@ def submit(
             ) from error
         jobs |= {name: job.job_id for name, job in zip(some, made, strict=True)}
         # After every array: whatever happens next, these jobs are known.
-        write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, sealed=True)
+        write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, checksummed=True)
     return jobs
 
 
@@ -174,7 +174,7 @@ def _parameters(means: Means, cluster: Cluster) -> dict[str, Any]:
 def submitted(folder: SweepFolder) -> dict[str, str]:
     """The newest job of each run that was ever submitted."""
     with contextlib.suppress(RunError, KeyError, TypeError):
-        return dict(read_json(folder.path / SLURM / JOBS, sealed=True)["jobs"])
+        return dict(read_json(folder.path / SLURM / JOBS, checksummed=True)["jobs"])
     return {}
 
 

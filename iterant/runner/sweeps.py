@@ -34,8 +34,8 @@ from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
 from iterant.formatting import counted
 from iterant.io import write_result
-from iterant.io.files import PathLike, check_folder, make_folder
-from iterant.io.lock import held_by, holder
+from iterant.io.files import PathLike, check_writable_folder, make_folder
+from iterant.io.lock import lock_holder, lock_info
 from iterant.runner import slurm
 from iterant.runner.folder import Record, Survey, SweepFolder, refuse_foreign, survey
 from iterant.runner.local import room, run_here
@@ -194,7 +194,7 @@ def sweep(
     for the result, once all runs ended; None: write none.
     """
     if on not in PLACES:
-        raise UsageError(registry.unknown("place", on, PLACES))
+        raise UsageError(registry.unknown_name("place", on, PLACES))
     if at_once is not None and at_once < 1:
         raise UsageError(f"at least one run must go at once, got {at_once}")
     if not isinstance(plan, Plan):
@@ -205,7 +205,7 @@ def sweep(
     if means.nodes > 1 and on == "local":
         raise UsageError("here is one node; give --nodes with --on slurm")
     if results is not None:
-        check_folder(results)
+        check_writable_folder(results)
     folder = make_folder(Path("runs") / plan.name if out is None else out)
     refuse_foreign(folder)
     with SweepFolder(folder, plan).lock():
@@ -320,10 +320,10 @@ def stop(path: PathLike) -> str:
     """
     folder = SweepFolder.open(path)
     said = []
-    who = held_by(folder.path)
+    who = lock_info(folder.path)
     if who is not None:
         if who.get("host") != socket.gethostname():
-            words = holder(folder.path) or "another process"
+            words = lock_holder(folder.path) or "another process"
             raise RunError(f"{folder.path} is run by {words}; stop it there")
         os.kill(int(who["pid"]), signal.SIGTERM)
         said.append(f"process {who['pid']} was told to save and leave")

@@ -31,7 +31,7 @@ from iterant import registry
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
-from iterant.io.files import explained, make_folder
+from iterant.io.files import explain_os_error, make_folder
 from iterant.runner.folder import LOG, Record, SweepFolder
 from iterant.runner.plan import Exam, PlannedRun, recipe_of
 from iterant.training.device import device_of
@@ -212,7 +212,7 @@ def _ended(words: Sequence[str], place: Path, variables: Mapping[str, str], told
     try:
         log = (place / LOG).open("ab")
     except OSError as error:
-        raise explained(error, "write", place / LOG) from error
+        raise explain_os_error(error, "write", place / LOG) from error
     with log:
         log.seek(0, os.SEEK_END)
         # A session of its own: an interrupt from the keyboard is for us to hear and to pass on.

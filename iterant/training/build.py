@@ -119,7 +119,7 @@ def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str
         check_own(net, recipe.net, **asked)
         return net, described
     if recipe.net not in (words := (*VARIANTS, *_MAKERS)):
-        raise UnknownName(f"{registry.unknown('network', recipe.net, words)}; or module:Class")
+        raise UnknownName(f"{registry.unknown_name('network', recipe.net, words)}; or module:Class")
     config = _MAKERS.get(recipe.net, _paper_net)(recipe, spec)
     described = {"kind": config.kind, "config": config.described()}
     return build(described["kind"], described["config"], seed=seed), described

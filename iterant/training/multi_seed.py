@@ -23,7 +23,7 @@ import torch
 
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
-from iterant.io.files import check_folder
+from iterant.io.files import check_writable_folder
 from iterant.tasks.protocol import Task
 from iterant.tasks.rng import check_seed
 from iterant.training.data import Problems
@@ -197,7 +197,7 @@ def on_stream(stream: Any) -> AbstractContextManager[object]:
 def _refuse_taken(folders: Mapping[int, Path]) -> None:
     """All folders or none: a run that is there already is refused before the first begins."""
     for seed, folder in folders.items():
-        if check_folder(folder).exists() and any(folder.iterdir()):
+        if check_writable_folder(folder).exists() and any(folder.iterdir()):
             first, last = min(folders), max(folders)
             raise RunError(
                 f"{folder} for seed {seed} is there already; choose another --out, or go on with "

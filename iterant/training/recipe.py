@@ -232,7 +232,7 @@ def _check(recipe: Recipe) -> None:
     for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
         word, words = getattr(recipe, kind), registry.known(kind)
         if word not in words:
-            raise RecipeError(registry.unknown(kind, str(word), words))
+            raise RecipeError(registry.unknown_name(kind, str(word), words))
 
 
 def _check_lists(recipe: Recipe) -> None:
@@ -253,7 +253,7 @@ def _check_lists(recipe: Recipe) -> None:
         )
     for word in recipe.pool_damage_kinds:
         if word not in known:
-            raise RecipeError(registry.unknown("damage", str(word), known))
+            raise RecipeError(registry.unknown_name("damage", str(word), known))
     notes = recipe.notes
     if not isinstance(notes, tuple) or not all(isinstance(line, str) for line in notes):
         raise RecipeError(f"notes must be lines of text, got {notes!r}")

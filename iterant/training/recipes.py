@@ -185,7 +185,7 @@ _OWN_NETS = {("best", problem): fields.get("net", "dt-recall") for problem, fiel
 def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     """The recipe of that name for a task; ``net``: for another network than its own."""
     if word not in _BOOK:
-        raise UnknownName(registry.unknown("recipe", word, RECIPES))
+        raise UnknownName(registry.unknown_name("recipe", word, RECIPES))
     own = net or _OWN_NETS.get((word, problem), "dt-recall")
     fields = _BOOK[word](problem, own)
     chosen = {"name": word} if net is None else {"name": word, "net": net}

@@ -132,7 +132,7 @@ def train(
         raise UsageError(
             f"a run begins with a new network, got a {kind}; give its class: net={kind}"
         )
-    net = registry.word_of("net", net) if isinstance(net, type) else net
+    net = registry.name_of("net", net) if isinstance(net, type) else net
     check_seed(seed)
     keeping = Keeping(shard_mb, pool=not drop_pool)
     clock = Clock(None if time_limit is None else seconds(time_limit))
@@ -179,7 +179,7 @@ def task_named(task: Task | str | None, data: str | Path | None = None) -> tuple
 
 def _word_of(task: Task) -> str:
     """What finds a task again; the name of one that is defined inside a function says so best."""
-    word = registry.word_of("task", type(task))
+    word = registry.name_of("task", type(task))
     return task.spec.name if "<" in word else word
 
 

@@ -80,7 +80,7 @@ def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
             f"there are no weights {word!r}: none ship with this version, and there is no folder "
             f"of that name here; {remedy}"
         )
-    raise UnknownName(f"{registry.unknown('weights', word, names_there)}; or {remedy}")
+    raise UnknownName(f"{registry.unknown_name('weights', word, names_there)}; or {remedy}")
 
 
 def _built(folder: Path, config: Mapping[str, Any]) -> nn.Module:

@@ -8,11 +8,11 @@ import pytest
 
 from iterant.experiments.counts import has_changed, validations
 from iterant.experiments.models import MODELS
-from iterant.io.files import plain
+from iterant.io.files import to_json
 
 
 def recorded(**changes: Any) -> dict[str, Any]:
-    now: dict[str, Any] = plain(MODELS["mazes-ours"].recipe().described())
+    now: dict[str, Any] = to_json(MODELS["mazes-ours"].recipe().described())
     del now["again_below"]  # as it was before runs could begin again
     return {**now, **changes}
 

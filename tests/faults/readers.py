@@ -152,10 +152,10 @@ def _tried(read: Callable[[], object]) -> object:
 
 def resealed(content: bytes) -> bytes:
     """Other content under a right checksum: what only somebody who means harm would write."""
-    from iterant.io.files import seal
+    from iterant.io.files import checksum
 
     value = json.loads(content)
     value.pop("sha256")
     changed = {key: [value[key]] if place % 2 else None for place, key in enumerate(value)}
     changed["format"] = value.get("format")
-    return json.dumps({**changed, "sha256": seal(changed)}).encode()
+    return json.dumps({**changed, "sha256": checksum(changed)}).encode()

@@ -134,23 +134,23 @@ def test_a_folder_that_nobody_can_write_is_refused() -> None:
         files.make_folder("/proc/a")
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_json_comes_back_equal(tmp_path: Path, sealed: bool) -> None:
-    write_json(tmp_path / "a.json", CONTENT, sealed=sealed)
-    assert read_json(tmp_path / "a.json", sealed=sealed) == CONTENT
+@pytest.mark.parametrize("checksummed", [False, True])
+def test_json_comes_back_equal(tmp_path: Path, checksummed: bool) -> None:
+    write_json(tmp_path / "a.json", CONTENT, checksummed=checksummed)
+    assert read_json(tmp_path / "a.json", checksummed=checksummed) == CONTENT
 
 
 def test_json_cut_at_every_byte_is_an_error_or_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_json(path, CONTENT, sealed=True)
+    write_json(path, CONTENT, checksummed=True)
     data = path.read_bytes()
     for length in range(len(data)):
         path.write_bytes(data[:length])
         if data[:length] == data.rstrip():
-            assert read_json(path, sealed=True) == CONTENT
+            assert read_json(path, checksummed=True) == CONTENT
             continue
         with pytest.raises(RunError) as caught:
-            read_json(path, sealed=True)
+            read_json(path, checksummed=True)
         text = one_line(caught)
         assert repr(str(path)) in text
         assert "empty" in text or "at byte" in text
@@ -158,7 +158,7 @@ def test_json_cut_at_every_byte_is_an_error_or_whole(tmp_path: Path) -> None:
 
 def test_sealed_json_with_any_bit_flipped_is_an_error_or_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_json(path, CONTENT, sealed=True)
+    write_json(path, CONTENT, checksummed=True)
     data = path.read_bytes()
     refused = 0
     for position in np.random.default_rng(0).integers(len(data) * 8, size=300):
@@ -166,7 +166,7 @@ def test_sealed_json_with_any_bit_flipped_is_an_error_or_says_the_same(tmp_path:
         damaged[position // 8] ^= 1 << (position % 8)
         path.write_bytes(damaged)
         try:
-            assert read_json(path, sealed=True) == CONTENT  # such as 1e-3 against 1E-3
+            assert read_json(path, checksummed=True) == CONTENT  # such as 1e-3 against 1E-3
         except RunError:
             refused += 1
     assert refused > 290
@@ -188,7 +188,7 @@ def test_foreign_json_is_refused_in_one_line(tmp_path: Path, data: bytes, cause:
     (tmp_path / "a.json").write_bytes(data)
     limit = 2000 if cause == "larger than" else 1 << 20
     with pytest.raises(RunError) as caught:
-        read_json(tmp_path / "a.json", sealed=True, limit=limit)
+        read_json(tmp_path / "a.json", checksummed=True, limit=limit)
     assert cause in one_line(caught)
 
 
@@ -196,13 +196,13 @@ def test_what_is_no_number_is_refused_unless_gaps_are_wanted(tmp_path: Path) -> 
     with pytest.raises(IterantError):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
     assert not (tmp_path / "a.json").exists()
-    write_json(tmp_path / "a.json", {"loss": float("nan")}, gaps=True)
+    write_json(tmp_path / "a.json", {"loss": float("nan")}, nan_to_null=True)
     assert read_json(tmp_path / "a.json") == {"loss": None}
 
 
 def test_a_seal_is_that_of_what_is_said_not_of_how() -> None:
-    assert files.seal({"a": 1, "b": [2, 3]}) == files.seal({"b": [2, 3], "a": 1})
-    assert files.seal({"a": 1}) != files.seal({"a": 2})
+    assert files.checksum({"a": 1, "b": [2, 3]}) == files.checksum({"b": [2, 3], "a": 1})
+    assert files.checksum({"a": 1}) != files.checksum({"a": 2})
 
 
 def test_a_cut_file_says_that_it_ends_too_early() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iterant.errors import RunError
-from iterant.io.lock import FILE, Lock, holder
+from iterant.io.lock import FILE, Lock, lock_holder
 
 START = multiprocessing.get_context("forkserver")
 
@@ -33,10 +33,10 @@ def test_another_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> Non
     assert f"process {child.pid} on " in text
     assert " since 20" in text
     assert "\n" not in text
-    assert holder(tmp_path) is not None
+    assert lock_holder(tmp_path) is not None
     ours.send("release")
     assert ours.recv() == "released"
-    assert holder(tmp_path) is None
+    assert lock_holder(tmp_path) is None
     with Lock(tmp_path):
         pass
     ours.send("end")
@@ -51,7 +51,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     child.kill()
     child.join()
     assert str(child.pid) in (tmp_path / FILE).read_text(), "the stale content must be there"
-    assert holder(tmp_path) is None
+    assert lock_holder(tmp_path) is None
     with Lock(tmp_path):
         assert str(os.getpid()) in (tmp_path / FILE).read_text()
 
@@ -59,7 +59,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
 def test_the_same_process_cannot_take_it_twice(tmp_path: Path) -> None:
     with Lock(tmp_path), pytest.raises(RunError, match=f"process {os.getpid()} "):
         Lock(tmp_path).take()
-    assert holder(tmp_path) is None
+    assert lock_holder(tmp_path) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff\x00"])
@@ -67,16 +67,16 @@ def test_whatever_the_file_says_a_free_lock_is_taken(tmp_path: Path, content: by
     (tmp_path / FILE).write_bytes(content)
     with Lock(tmp_path) as lock:
         (tmp_path / FILE).write_bytes(content)
-        assert holder(tmp_path) == "another process"
+        assert lock_holder(tmp_path) == "another process"
     lock.release()
 
 
 def test_a_look_at_a_free_lock_does_not_refuse_a_writer(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     for _ in range(20):
-        assert holder(tmp_path) is None
+        assert lock_holder(tmp_path) is None
         with Lock(tmp_path):
-            assert holder(tmp_path) is not None
+            assert lock_holder(tmp_path) is not None
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -88,9 +88,9 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     try:
         deadline = time.monotonic() + 20
         lock.release()
-        while holder(tmp_path) and time.monotonic() < deadline:
+        while lock_holder(tmp_path) and time.monotonic() < deadline:
             time.sleep(0.01)  # the child closes its copy as it starts
-        assert holder(tmp_path) is None
+        assert lock_holder(tmp_path) is None
         assert child.is_alive()
     finally:
         child.kill()
@@ -100,7 +100,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"cannot lock .*no such file or folder"):
         Lock(tmp_path / "missing").take()
-    assert holder(tmp_path / "missing") is None
+    assert lock_holder(tmp_path / "missing") is None
 
 
 def test_leftovers_of_killed_writers_go_when_it_is_taken(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ def test_an_interrupt_after_the_index_was_replaced_keeps_the_new_set(
 ) -> None:
     save_tensors(tmp_path / "last", TENSORS)
 
-    def late(path: Path, value: object, *, sealed: bool) -> None:
-        write_json(path, value, sealed=sealed)
+    def late(path: Path, value: object, *, checksummed: bool) -> None:
+        write_json(path, value, checksummed=checksummed)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "write_json", late)

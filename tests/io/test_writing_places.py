@@ -9,8 +9,8 @@ import pytest
 
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder
-from iterant.io.files import check_folder, check_new_folder, check_place
-from iterant.io.results import check_result_place, write_result
+from iterant.io.files import check_new_folder, check_writable_file, check_writable_folder
+from iterant.io.results import check_result_path, write_result
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def inside(tmp_path: Path) -> Path:
 def test_a_folder_is_one_that_is_there_or_can_be_made(inside: Path) -> None:
     before = sorted(inside.rglob("*"))
     for place in ("empty", "full", "new", "new/newer/newest"):
-        assert check_folder(inside / place) == inside / place
+        assert check_writable_folder(inside / place) == inside / place
     for place in ("file", "file/below", "file/far/below"):
         with pytest.raises(UsageError, match=r"file' is no folder; choose another"):
-            check_folder(inside / place)
+            check_writable_folder(inside / place)
     assert sorted(inside.rglob("*")) == before
 
 
 def test_paths_are_taken_from_where_we_are(inside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(inside)
-    assert check_folder("new/er") == Path("new/er")
-    assert check_place("here.png") == Path("here.png")
+    assert check_writable_folder("new/er") == Path("new/er")
+    assert check_writable_file("here.png") == Path("here.png")
     with pytest.raises(UsageError, match="is no folder"):
-        check_folder("file/er")
+        check_writable_folder("file/er")
 
 
 def test_a_new_folder_has_nothing_in_it(inside: Path) -> None:
@@ -48,11 +48,11 @@ def test_a_new_folder_has_nothing_in_it(inside: Path) -> None:
 
 
 def test_a_file_needs_its_folder(inside: Path) -> None:
-    assert check_place(inside / "file") == inside / "file"
+    assert check_writable_file(inside / "file") == inside / "file"
     with pytest.raises(UsageError, match="there is no folder"):
-        check_place(inside / "new" / "a.png")
+        check_writable_file(inside / "new" / "a.png")
     with pytest.raises(UsageError, match="it is a folder"):
-        check_place(inside / "full")
+        check_writable_file(inside / "full")
 
 
 def test_where_nothing_may_be_written_is_asked_of_the_system(
@@ -66,7 +66,11 @@ def test_where_nothing_may_be_written_is_asked_of_the_system(
         return not mode & os.W_OK
 
     monkeypatch.setattr(os, "access", access)
-    for place, check in (("new/a", check_folder), ("empty", check_new_folder), ("b", check_place)):
+    for place, check in (
+        ("new/a", check_writable_folder),
+        ("empty", check_new_folder),
+        ("b", check_writable_file),
+    ):
         with pytest.raises(UsageError, match="nothing may be written into the folder"):
             check(inside / place)
     assert asked == [str(inside), str(inside / "empty"), str(inside)]
@@ -74,7 +78,7 @@ def test_where_nothing_may_be_written_is_asked_of_the_system(
 
 def test_what_a_result_cannot_be_written_as_is_refused(inside: Path) -> None:
     good = inside / "new" / "curve-1.json"
-    assert check_result_place(good) == good
+    assert check_result_path(good) == good
     assert write_result(good.stem, {}, folder=good.parent) == good
     (inside / "taken.json").mkdir()
     for place, said in (
@@ -84,7 +88,7 @@ def test_what_a_result_cannot_be_written_as_is_refused(inside: Path) -> None:
         ("file/a.json", "is no folder"),
     ):
         with pytest.raises(UsageError, match=said):
-            check_result_place(inside / place)
+            check_result_path(inside / place)
 
 
 def test_a_run_can_begin_in_a_new_folder_alone(inside: Path) -> None:

@@ -166,7 +166,7 @@ def test_the_command(
     # Jobs were sent from a machine with a cluster; this one has none.
     jobs = {"jobs": dict.fromkeys(finished.planned, "1")}
     (finished.path / "slurm").mkdir()
-    write_json(finished.path / "slurm" / "jobs.json", jobs, sealed=True)
+    write_json(finished.path / "slurm" / "jobs.json", jobs, checksummed=True)
     monkeypatch.setenv("PATH", str(tmp_path))
     done = said("status", str(finished.path))
     assert done.stdout == "small: 2 of 2 done\n"

@@ -26,7 +26,7 @@ from small_runs import KINDS
 
 from iterant.errors import IterantError, RunError
 from iterant.io import RunFolder
-from iterant.io.lock import holder
+from iterant.io.lock import lock_holder
 from iterant.training import train
 from iterant.training.interrupts import Clock, Signals
 from iterant.training.loop import Loop
@@ -63,7 +63,7 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
         if times == 10 and turn % 2:
             time.sleep(chance.uniform(0.05, 0.5))
         else:  # a moment of training, however slow the machine is to get there
-            while holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
+            while lock_holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
                 time.sleep(0.002)
             time.sleep(chance.uniform(0.0, 0.15))
         os.kill(process, signal.SIGKILL)
