@@ -3,11 +3,11 @@
     >>> found = near_misses(net, task, batch, steps=300)
     >>> found.wrong.double().mean(), found.failures[0].title
 
-Ways are those of tasks that can tell (`iterant.tasks.protocol.Traces`): mazes.
+Ways are those of tasks that can tell (`iterant.tasks.protocol.HasNearMisses`): mazes.
 
 Accuracy by kind of problem: ratings and themes of puzzles, lengths of ways.
 
-For tasks that tell kinds apart (`iterant.tasks.protocol.Sorts`).
+For tasks that tell kinds apart (`iterant.tasks.protocol.HasKinds`).
 
 Shapes: N problems, T iterations.
 """
@@ -31,7 +31,7 @@ from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import is_finite, like
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
-from iterant.tasks.protocol import Batch, Description, Kind, Misses, Sorts, Task, Traces
+from iterant.tasks.protocol import Batch, Description, HasKinds, HasNearMisses, Kind, NearMiss, Task
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ByKind:
 @torch.no_grad()
 def by_kind(net: Net, task: Task, batch: Batch, *, steps: int, tick: Tick = no_tick) -> ByKind:
     """Think ``steps`` iterations about every problem and sort who is right after each."""
-    if not isinstance(task, Sorts):
+    if not isinstance(task, HasKinds):
         raise UsageError(
             f"{task.spec.name} does not tell kinds of problem apart: it offers no kinds(); "
             "see iterant.tasks.protocol"
@@ -131,7 +131,7 @@ class NearMisses:
     """(N,) int64: wrong positions; 0 is solved"""
     broken: Tensor
     """(N,) bool: features are NaN or infinite"""
-    ways: Misses | None = None
+    ways: NearMiss | None = None
     """Whether answers are ways all the same, for tasks that can tell"""
     failures: tuple[Description, ...] = ()
     """The first failures, each drawn with its errors marked"""
@@ -199,7 +199,7 @@ def near_misses(
     if steps < 1:
         raise UsageError(f"near misses need at least 1 iteration, got {steps}")
     wrong, broken = [], []
-    ways: list[Misses] = []
+    ways: list[NearMiss] = []
     failures: list[Description] = []
     pieces, done, fast = list(parts(batch)), 0, fused(net)
     for place, part in enumerate(pieces):
@@ -207,7 +207,7 @@ def near_misses(
         for thought in think(fast, like(net, part.inputs), steps=steps):
             tick(place * steps + thought.step, len(pieces) * steps)
         prediction = thought.prediction.cpu()
-        if isinstance(task, Traces):
+        if isinstance(task, HasNearMisses):
             ways.append(task.misses(prediction, part))
         wrong.append(ways[-1].wrong if ways else _wrong_positions(task, prediction, part))
         broken.append(~is_finite(thought.features).cpu())
@@ -224,9 +224,9 @@ def _wrong_positions(task: Task, prediction: Tensor, batch: Batch) -> Tensor:
     return wrong * ~task.solved(prediction, batch).cpu()
 
 
-def _joined(ways: list[Misses]) -> Misses | None:
+def _joined(ways: list[NearMiss]) -> NearMiss | None:
     """The same of all problems together."""
     if not ways:
         return None
     columns = zip(*((way.wrong, way.connected, way.valid) for way in ways), strict=True)
-    return Misses(*map(torch.cat, columns))
+    return NearMiss(*map(torch.cat, columns))

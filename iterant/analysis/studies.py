@@ -30,7 +30,7 @@ from iterant.io import RunFolder, read_weights
 from iterant.io.run_folder import CHECKPOINTS
 from iterant.nets.protocol import Net
 from iterant.solving.solver import check_fits
-from iterant.tasks.protocol import Batch, Flips, Shortens, Sorts, Task
+from iterant.tasks.protocol import Batch, Flips, HasKinds, Shortens, Task
 from iterant.training.build import objective_of
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
@@ -312,7 +312,7 @@ STUDIES: dict[str, Study] = {
     "kinds": Study(
         "Accuracy by kind of problem: how long, how hard, of which theme.",
         _kinds,
-        needs=lambda task: isinstance(task, Sorts),
+        needs=lambda task: isinstance(task, HasKinds),
         lacks="kinds()",
     ),
 }

@@ -209,11 +209,11 @@ def evaluate(
 
 def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) -> None:
     """Name the sets that problems were taken from: two sets may have the same sizes."""
-    from iterant.tasks.protocol import Collected
+    from iterant.tasks.protocol import HasSource
 
     said: dict[str, None] = {}
     for (subject, _), figure in zip(work, figures, strict=True):
-        if isinstance(subject.task, Collected):
+        if isinstance(subject.task, HasSource):
             figure["set"] = subject.task.came_from()
             said[f"{subject.task.spec.title}: {figure['set']}"] = None
     for line in said:

@@ -29,15 +29,15 @@ from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.solver import Answer, Glance, check_fits, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
-    NOTHING_SAID,
+    NO_VERDICT,
     Batch,
     Restricts,
     Task,
     Verdict,
-    accepted,
-    judged,
-    told,
-    wanted,
+    answer_text,
+    expected_answer,
+    is_accepted,
+    verdict_of,
 )
 
 
@@ -70,7 +70,7 @@ class Solution:
     """In words, where the task has some"""
     wanted: str = ""
     """What the maker of the problem calls right, in words, where it came with them"""
-    verdict: Verdict = NOTHING_SAID
+    verdict: Verdict = NO_VERDICT
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
     """(1, *S): the best answer among those that the rules allow, where it was asked for"""
@@ -284,11 +284,11 @@ class _Group:
             stopped_by=answer.stopped_by[row],
             answered_at=answered_at,
             seconds=seconds,
-            right=accepted(task, batch, prediction),
+            right=is_accepted(task, batch, prediction),
             sure=film.at(answered_at).sure,
-            answer=told(task, batch, 0, prediction),
-            wanted=wanted(task, batch),
-            verdict=judged(task, batch, 0, prediction),
+            answer=answer_text(task, batch, 0, prediction),
+            wanted=expected_answer(task, batch),
+            verdict=verdict_of(task, batch, 0, prediction),
             history=self._history(problem, film),
         )
         if not (self.restrict and isinstance(task, Restricts)):
@@ -299,8 +299,8 @@ class _Group:
             found,
             problem=replace(problem, notes=noted),
             allowed=grid[None],
-            allowed_answer=told(task, batch, 0, grid[None]),
-            allowed_right=accepted(task, batch, grid[None]),
+            allowed_answer=answer_text(task, batch, 0, grid[None]),
+            allowed_right=is_accepted(task, batch, grid[None]),
         )
 
     def _history(self, problem: Problem, film: Film) -> tuple[tuple[Frame, str], ...]:
@@ -310,7 +310,9 @@ class _Group:
         return tuple(
             (
                 frame,
-                told(self.task, problem.batch, 0, torch.from_numpy(frame.prediction)[None].long())
+                answer_text(
+                    self.task, problem.batch, 0, torch.from_numpy(frame.prediction)[None].long()
+                )
                 if brief
                 else "",
             )

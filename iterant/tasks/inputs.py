@@ -5,7 +5,7 @@
     >>> gather(task, "mazes/")                   # every file of a folder, sorted by name
     >>> gather(task, "-", stdin=sys.stdin.buffer)
 
-A task that reads more than the text that `Task.encode` takes offers the two methods of `Reads`;
+A task that reads more than the text that `Task.encode` takes offers the two methods of `ReadsInputs`;
 nothing here asks which task it is.
 """
 
@@ -88,7 +88,7 @@ class Problem:
 
 
 @runtime_checkable
-class Reads(Protocol):
+class ReadsInputs(Protocol):
     """A task whose problems come in other ways than one text."""
 
     def split(self, material: Material) -> list[Material]:
@@ -158,11 +158,11 @@ def _same_kind(error: IterantError, told: str) -> IterantError:
 def _split(task: Task, material: Material) -> list[Material]:
     if not material.content.strip():
         raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
-    return task.split(material) if isinstance(task, Reads) else [material]
+    return task.split(material) if isinstance(task, ReadsInputs) else [material]
 
 
 def _read(task: Task, part: Material) -> Problem:
-    if isinstance(task, Reads):
+    if isinstance(task, ReadsInputs):
         return task.read(part)
     part.only(TEXT, reader=task.spec.title)
     return Problem(task.encode(part.text), part.name)

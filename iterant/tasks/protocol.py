@@ -210,13 +210,13 @@ class Task(Protocol):
         """
 
 
-class Rows(Protocol):
+class PackedProblems(Protocol):
     """Many problems in few bytes, as a network reads them only a batch at a time."""
 
     def __len__(self) -> int:
         """How many problems."""
 
-    def to(self, device: torch.device) -> Rows:
+    def to(self, device: torch.device) -> PackedProblems:
         """The same problems on another device."""
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
@@ -225,7 +225,7 @@ class Rows(Protocol):
 
 @runtime_checkable
 class Packs(Protocol):
-    """A task with sets too large to hold as a network reads them: training asks for `Rows`."""
+    """A task with sets too large to hold as a network reads them: training asks for `PackedProblems`."""
 
     @property
     def packs(self) -> bool:
@@ -233,7 +233,7 @@ class Packs(Protocol):
 
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Rows:
+    ) -> PackedProblems:
         """The same problems as `Task.sample` gives."""
 
 
@@ -290,11 +290,11 @@ class Verdict:
     """What is missing to tell, where nobody can: said once of many answers"""
 
 
-NOTHING_SAID = Verdict(None, "")
+NO_VERDICT = Verdict(None, "")
 
 
 @runtime_checkable
-class Tells(Protocol):
+class HasAnswerText(Protocol):
     """Answers that can be said in a few words: bits, a path, a move."""
 
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
@@ -302,7 +302,7 @@ class Tells(Protocol):
 
 
 @runtime_checkable
-class Judges(Protocol):
+class HasVerdict(Protocol):
     """Answers that can be good or bad without a known right one."""
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
@@ -328,32 +328,32 @@ class Accepts(Protocol):
         """What the maker said, in words; "" where that was nothing."""
 
 
-def told(task: object, batch: Batch, index: int, prediction: Tensor) -> str:
+def answer_text(task: object, batch: Batch, index: int, prediction: Tensor) -> str:
     """The answer in words if the task has words for it, else nothing."""
-    return task.tell(batch, index, prediction) if isinstance(task, Tells) else ""
+    return task.tell(batch, index, prediction) if isinstance(task, HasAnswerText) else ""
 
 
-def judged(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+def verdict_of(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdict:
     """The task's verdict; one that says nothing where the task has none."""
-    if isinstance(task, Judges):
+    if isinstance(task, HasVerdict):
         return task.verdict(batch, index, prediction)
-    return NOTHING_SAID
+    return NO_VERDICT
 
 
-def accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
+def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
     """Whether the answer to a lone problem is right; None where nobody knows."""
     if isinstance(task, Accepts) and task.wanted(batch, 0):
         return task.accepts(batch, 0, prediction)
     return bool(task.solved(prediction, batch)[0]) if batch.labelled else None
 
 
-def wanted(task: object, batch: Batch) -> str:
+def expected_answer(task: object, batch: Batch) -> str:
     """What is wanted of a lone problem, in the words of its maker, else nothing."""
     return task.wanted(batch, 0) if isinstance(task, Accepts) else ""
 
 
 @dataclass(frozen=True)
-class Misses:
+class NearMiss:
     """How an answer is wrong, a row a problem."""
 
     wrong: Tensor
@@ -381,15 +381,15 @@ class Shortens(Protocol):
 
 
 @runtime_checkable
-class Traces(Protocol):
+class HasNearMisses(Protocol):
     """Problems whose answer is a way: a wrong one can still be connected, or even valid."""
 
-    def misses(self, prediction: Tensor, batch: Batch) -> Misses:
+    def misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction (N, *S) is wrong."""
 
 
 @runtime_checkable
-class Collected(Protocol):
+class HasSource(Protocol):
     """Problems that are taken from a set and not made: a result is of that set alone."""
 
     def came_from(self) -> str:
@@ -411,7 +411,7 @@ class Kind:
 
 
 @runtime_checkable
-class Sorts(Protocol):
+class HasKinds(Protocol):
     """Problems of several kinds, which a study may tell apart; kinds may overlap."""
 
     def kinds(self, batch: Batch) -> list[Kind]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
-from iterant.tasks.protocol import Batch, Mirrors, Packs, Rows, Size, Task
+from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Size, Task
 from iterant.tasks.rng import Stream
 from iterant.training.recipe import Recipe
 from iterant.training.rng import Moment, sent
@@ -22,7 +22,7 @@ from iterant.training.rng import Moment, sent
 class Problems:
     """What is trained on, and what is held out."""
 
-    train: Rows
+    train: PackedProblems
     """Few bytes a problem, on the device"""
     held_out: Batch
     """The validation set"""
@@ -89,7 +89,7 @@ class Plain:
 class Chosen:
     """Some of many problems."""
 
-    rows: Rows
+    rows: PackedProblems
     which: Tensor
 
     def __len__(self) -> int:

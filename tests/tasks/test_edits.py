@@ -21,14 +21,14 @@ from iterant.tasks.mazes.generate import (
 )
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.protocol import Batch, Flips, Shortens, Traces
+from iterant.tasks.protocol import Batch, Flips, HasNearMisses, Shortens
 
 SUMS, MAZES = PrefixSums(), Mazes()
 
 
 def test_who_offers_what() -> None:
     offers = {
-        word: [kind.__name__ for kind in (Flips, Shortens, Traces) if isinstance(task, kind)]
+        word: [kind.__name__ for kind in (Flips, Shortens, HasNearMisses) if isinstance(task, kind)]
         for word in registry.known("task")
         for task in [registry.task(word)]
     }

@@ -10,7 +10,7 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks.inputs import GAMES, PICTURE, Material, Reads, gather, generated
+from iterant.tasks.inputs import GAMES, PICTURE, Material, ReadsInputs, gather, generated
 from iterant.tasks.protocol import Batch
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
@@ -19,7 +19,7 @@ MAZE = "S.#\n#.#\n#.G\n"
 
 @pytest.mark.parametrize("word", ["mazes", "prefix-sums", "chess"])
 def test_every_shipped_task_reads(word: str) -> None:
-    assert isinstance(iterant.task(word), Reads)
+    assert isinstance(iterant.task(word), ReadsInputs)
 
 
 @pytest.mark.parametrize(

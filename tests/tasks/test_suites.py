@@ -16,7 +16,7 @@ from iterant.tasks.chess.fen import square_number
 from iterant.tasks.chess.formats import Entry, parse_epd
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import gather
-from iterant.tasks.protocol import Accepts, Batch, accepted, wanted
+from iterant.tasks.protocol import Accepts, Batch, expected_answer, is_accepted
 
 BOARD = "6k1/5ppp/8/8/8/8/8/K2R4 w - -"
 BLACK = "1k1r4/8/8/8/8/8/6n1/K7 b - -"
@@ -69,7 +69,7 @@ def test_the_judge_reads_the_same(text: str) -> None:
     batch = TASK.encode(f"{BOARD} {text}")
     for move in board.legal_moves:
         right = move in told["bm"] if "bm" in told else move not in told.get("am", [])
-        found = accepted(TASK, batch, marked(batch, move.uci()))
+        found = is_accepted(TASK, batch, marked(batch, move.uci()))
         assert found is (right if "bm" in told or "am" in told else None), move
 
 
@@ -106,7 +106,11 @@ def test_a_suite_is_named_by_line_and_label_and_bad_lines_are_left_out(tmp_path:
     assert torch.equal(first.targets, marked(first, "d1d8"))
     assert torch.equal(second.targets, marked(second, "d8d1")), "seen by black"
     assert not third.labelled
-    assert [wanted(TASK, batch) for batch in (first, second, third)] == ["Rd8", "Rd1+ or Ne1", ""]
+    assert [expected_answer(TASK, batch) for batch in (first, second, third)] == [
+        "Rd8",
+        "Rd1+ or Ne1",
+        "",
+    ]
     stream = io.BytesIO(lines[1].encode())
     assert gather(TASK, "-", stdin=stream).problems[0].name == "standard input (first)"
 
@@ -132,5 +136,5 @@ def test_of_moves_to_avoid_any_other_legal_one_is_right() -> None:
     batch = TASK.encode(f"{BLACK} am Rd1+;")
     assert TASK.wanted(batch, 0) == "not Rd1+"
     for move, right in (("d8d1", False), ("d8d2", True), ("d8a7", False), ("g2e1", True)):
-        assert accepted(TASK, batch, marked(batch, move)) is right
+        assert is_accepted(TASK, batch, marked(batch, move)) is right
     assert TASK.describe(batch).caption == "Black to move; to avoid: Rd1+"

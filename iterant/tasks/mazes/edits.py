@@ -25,7 +25,7 @@ from iterant.tasks.mazes.generate import (
     to_lattice,
     to_pixels,
 )
-from iterant.tasks.protocol import Batch, Misses
+from iterant.tasks.protocol import Batch, NearMiss
 
 NEARER = 2
 """Squares by which the end moves along the way."""
@@ -70,7 +70,7 @@ def _onwards(ways: NDArray[np.bool_], place: NDArray[np.int64]) -> NDArray[np.in
     return following
 
 
-def misses(prediction: Tensor, batch: Batch) -> Misses:
+def misses(prediction: Tensor, batch: Batch) -> NearMiss:
     """How each prediction is wrong.
 
     Valid is a way without side branches or loose pixels; one that runs beside itself, where a
@@ -93,7 +93,7 @@ def misses(prediction: Tensor, batch: Batch) -> Misses:
         joined[row] = bool(way)
         # Each square of the way is four pixels, and there must be no other.
         valid[row] = bool(way) and 4 * len(way) == int(said[row].sum())
-    return Misses(wrong, torch.from_numpy(joined), torch.from_numpy(valid))
+    return NearMiss(wrong, torch.from_numpy(joined), torch.from_numpy(valid))
 
 
 def whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -48,7 +48,7 @@ from iterant.tasks.protocol import (
     Batch,
     Description,
     Kind,
-    Misses,
+    NearMiss,
     Size,
     TaskSpec,
     Verdict,
@@ -269,7 +269,7 @@ class Mazes:
         lengths = batch.extras.get("path_length")
         return [] if lengths is None else ranges(lengths, 10, "squares of way")
 
-    def misses(self, prediction: Tensor, batch: Batch) -> Misses:
+    def misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction is wrong: pixels, connected, valid all the same."""
         return misses(prediction, batch)
 
