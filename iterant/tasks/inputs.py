@@ -5,8 +5,8 @@
     >>> gather(task, "mazes/")                   # every file of a folder, sorted by name
     >>> gather(task, "-", stdin=sys.stdin.buffer)
 
-A task that reads more than the text that `Task.encode` takes offers the two methods of `ReadsInputs`;
-nothing here asks which task it is.
+A task that reads more than the text that `Task.encode` takes offers the methods of
+`ReadsInputs`.
 """
 
 from __future__ import annotations

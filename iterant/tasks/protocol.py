@@ -225,7 +225,7 @@ class PackedProblems(Protocol):
 
 @runtime_checkable
 class Packs(Protocol):
-    """A task with sets too large to hold as a network reads them: training asks for `PackedProblems`."""
+    """A task with data too large to keep as float tensors: training keeps `PackedProblems`."""
 
     @property
     def packs(self) -> bool:

@@ -32,7 +32,7 @@ def test_who_offers_what() -> None:
         for word in registry.known("task")
         for task in [registry.task(word)]
     }
-    assert offers == {"prefix-sums": ["Flips"], "mazes": ["Shortens", "Traces"], "chess": []}
+    assert offers == {"prefix-sums": ["Flips"], "mazes": ["Shortens", "HasNearMisses"], "chess": []}
 
 
 @given(bits=st.text("01", min_size=1, max_size=40), data=st.data())
