@@ -1,10 +1,65 @@
-"""Numbers as people read them, in every message, table and page."""
+"""Counts, percentages, durations, sizes and tables as text, in one form everywhere.
+
+>>> counted(1000, "bit"), percent(0.9996), duration(75), byte_size(5 << 20)
+('1,000 bits', '99.9 %', '1 min 15 s', '5 MiB')
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """A number of things in words: ``counted(1, "bit")`` is "1 bit", ``counted(1000, "bit")``
-    "1,000 bits"; ``many`` where more than an s is added.
-    """
+    """A number and its noun: "1 bit", "1,000 bits"; ``many``: a plural other than with an s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in per cent, rounded down, so that only 1 is shown as "100.0 %"."""
+    return f"{math.floor(fraction * 1000 + 1e-6) / 10:.1f} %" if math.isfinite(fraction) else "?"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the two largest units: "9.5 s", "40 s", "1 min 15 s", "2 h 30 min", "3 d"."""
+    if not math.isfinite(seconds) or seconds > 1e9:
+        return "?"
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.2g} s"
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    for (unit, length), (smaller, part) in pairwise(units):
+        if seconds >= length - part / 2:
+            count, rest = divmod(round(seconds / part), length // part)
+            return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def byte_size(count: float) -> str:
+    """Bytes in binary units and three digits: "5 MiB", "139 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:,.3g} TiB"
+
+
+def quantity(value: float) -> str:
+    """A large number in three digits: "3.93 M"."""
+    for unit, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def size_text(size: int | Sequence[int]) -> str:
+    """A problem size as flags and results write it: "59", "600000:700000"."""
+    return str(size) if isinstance(size, int) else ":".join(map(str, size))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table; a bar within a cell is escaped."""
+    return [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        for cells in (head, ["---"] * len(head), *rows)
+    ]

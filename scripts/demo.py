@@ -12,10 +12,11 @@ from rich.table import Table
 
 import iterant
 from iterant.cli.live import display
-from iterant.cli.options import console, share
+from iterant.cli.options import console
 from iterant.cli.solve_report import Report, watching
 from iterant.draw.plots import save_curves
 from iterant.evaluation import Curve, judge
+from iterant.formatting import percent
 from iterant.nets import Net
 from iterant.solving import solutions
 from iterant.tasks.inputs import generated
@@ -60,7 +61,7 @@ def main() -> int:
     watch_one(net, task)
     right = float(curves["512 bits"].accuracy[-1])
     screen.print(
-        f"\n{share(right)} of {COUNT} strings of 512 bits solved after {ITERATIONS} iterations; "
+        f"\n{percent(right)} of {COUNT} strings of 512 bits solved after {ITERATIONS} iterations; "
         f"the picture: {picture}",
         soft_wrap=True,
     )
@@ -118,7 +119,7 @@ def table(curves: dict[str, Curve], regime: int) -> Table:
     steps = [regime, 60, 120, 180, ITERATIONS]
     made = Table("solved after …", *(f"{step} iterations" for step in steps), box=None)
     for label, curve in curves.items():
-        made.add_row(label, *(share(curve.at(step)) for step in steps))
+        made.add_row(label, *(percent(curve.at(step)) for step in steps))
     return made
 
 

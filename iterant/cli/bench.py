@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from iterant.cli.options import DeviceName, TaskName, console, parameters, task_of
-from iterant.formatting import counted
+from iterant.formatting import byte_size, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -214,7 +214,7 @@ def _show_evaluation(figures: dict[str, Any], screen: Console) -> None:
     )
     table = Table("", "iterations per second", "time to the curve", "peak memory", box=None)
     for side in ("ours", "plain"):
-        peak = f"{memory[side] / 2**20:,.0f} MiB" if memory else "not measured"
+        peak = byte_size(memory[side]) if memory else "not measured"
         speed = f"{figures['iterations per second'][side]:,.4g}"
         table.add_row(side, speed, f"{figures['seconds to the curve'][side]:.3g} s", peak)
     table.add_row("ratio", _times(figures["ratio"]), "",
@@ -243,7 +243,7 @@ def _show(figures: dict[str, Any], screen: Console) -> None:
     )
     table = Table("", "precision", "steps per second", "peak memory", box=None)
     for side in ("ours", "plain"):
-        peak = f"{memory[side] / 2**20:,.0f} MiB" if memory else "not measured"
+        peak = byte_size(memory[side]) if memory else "not measured"
         speed = f"{figures['steps per second'][side]:.4g}"
         table.add_row(side, figures["precision"][side], speed, peak)
     spread = _times(ratio)

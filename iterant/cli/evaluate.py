@@ -18,9 +18,9 @@ from cyclopts import Parameter
 from rich.table import Table
 
 from iterant import registry
-from iterant.cli.options import DataPath, DeviceName, Sizes, console, duration, rule_of, share
+from iterant.cli.options import DataPath, DeviceName, Sizes, console, rule_of
 from iterant.errors import UsageError
-from iterant.formatting import counted
+from iterant.formatting import counted, duration, percent, quantity, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,16 +33,13 @@ if TYPE_CHECKING:
     Work = list[tuple[Subject, Size]]
 
 
-_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
 def titles(work: Work) -> list[str]:
     """What each piece of work is called: its size, and its run where there are several."""
     labels = [subject.label for subject, _ in work]
     many = len({id(subject) for subject, _ in work}) > 1
     named: list[str] = []
     for place, (subject, size) in enumerate(work):
-        text = f"size {_size(size)}"
+        text = f"size {size_text(size)}"
         title = f"{subject.label}, {text}" if many else text
         # Runs of one name in different folders are told apart by number.
         again = named.count(title) and labels[:place].count(subject.label)
@@ -61,9 +58,9 @@ def curve_table(work: Work, curves: Sequence[Curve]) -> Table:
         low, high = curve.interval_at(curve.steps[-1])
         table.add_row(
             title,
-            share(height),
+            percent(height),
             str(step),
-            share(curve.end),
+            percent(curve.end),
             str(curve.steps[-1]),
             f"{100 * curve.lost:.1f}",
             f"{100 * low:.1f} – {100 * high:.1f}",
@@ -82,7 +79,7 @@ def trade_table(bargains: Sequence[Bargain]) -> Table:
     for one in bargains:
         table.add_row(
             str(one.rule),
-            share(one.accuracy),
+            percent(one.accuracy),
             f"{one.iterations:.1f}",
             quantity(one.work),
             f"{one.stopped} of {one.count}",
@@ -101,18 +98,6 @@ def broken(work: Work, curves: Sequence[Curve]) -> Iterator[str]:
         if curve.shrunk is not None:
             few = counted(curve.shrunk, "problem")
             yield f"{title}: memory ran short; went on with {few} at a time"
-
-
-def quantity(value: float) -> str:
-    """A large number in three digits: ``3.93 M``."""
-    for unit, letter in _UNITS:
-        if value >= unit:
-            return f"{value / unit:.3g} {letter}"
-    return f"{value:.3g}"
-
-
-def _size(size: Size) -> str:
-    return f"{size[0]}:{size[1]}" if isinstance(size, tuple) else str(size)
 
 
 _WORDS = ("plain", "max-confidence", "stable", "rest")

@@ -10,7 +10,7 @@ import platform
 from importlib import metadata
 
 from iterant.cli.options import console
-from iterant.formatting import counted
+from iterant.formatting import byte_size, counted
 
 PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts")
 OPTIONAL = ("chess", "zstandard", "tensorboard")
@@ -71,7 +71,7 @@ def devices() -> list[tuple[str, str]]:
     rows = [("cpu", f"{cores}, {threads}")]
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
-        rows.append((f"cuda:{index}", f"{card.name}, {card.total_memory / 2**30:.0f} GiB"))
+        rows.append((f"cuda:{index}", f"{card.name}, {byte_size(card.total_memory)}"))
     if torch.backends.mps.is_available():
         rows.append(("mps", "Apple GPU"))
     return rows

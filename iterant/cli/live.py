@@ -19,7 +19,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from iterant.cli.options import bar, duration, share, sparkline, watched
+from iterant.cli.options import bar, sparkline, watched
+from iterant.formatting import duration, percent
 from iterant.training.logging import Report, Reporter
 
 PAUSE = 5.0
@@ -201,7 +202,9 @@ class LiveBoard(Board):
 
 def accuracy(report: Report) -> list[str]:
     """Accuracy on held-out problems after m iterations, where it was measured."""
-    return [f"{share(report.figures['validation'])} at m"] if "validation" in report.figures else []
+    return (
+        [f"{percent(report.figures['validation'])} at m"] if "validation" in report.figures else []
+    )
 
 
 def _together(label: str, texts: list[str], between: str) -> list[str]:

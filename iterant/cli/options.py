@@ -36,6 +36,7 @@ from rich.console import Console
 
 from iterant import registry
 from iterant.errors import UsageError
+from iterant.formatting import percent
 from iterant.training.logging import Report
 from iterant.training.recipe import Recipe
 
@@ -55,22 +56,6 @@ def console() -> Console:
 
 _STEPS = "▁▂▃▄▅▆▇█"
 _LEAST = 1e-8
-
-
-def share(value: float) -> str:
-    """A share in per cent, rounded down: 100 % means all of them."""
-    if not math.isfinite(value):
-        return "?"
-    return f"{math.floor(value * 1000 + 1e-6) / 10:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """A time as ``1:15`` or ``2:03:00``; a question mark where nobody knows."""
-    if not math.isfinite(seconds) or seconds > 1e7:
-        return "?"
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def sparkline(values: Sequence[float], width: int, *, log: bool = False) -> str:
@@ -102,7 +87,7 @@ def watched(report: Report) -> list[str]:
         if name not in report.monitoring:
             continue
         value = report.figures[name]
-        said = f"change {value:.0e}" if what == "change" else f"{share(value)} {what}"
+        said = f"change {value:.0e}" if what == "change" else f"{percent(value)} {what}"
         sizes.setdefault(size, []).append(said)
     return [f"{size}: {', '.join(said)}" for size, said in sizes.items()]
 

@@ -101,10 +101,10 @@ def show_list(
 
 def _state(one: Experiment, records: Records, counts: Counts) -> Iterator[str]:
     """How many runs there are and what the rest would take; of the paper, what it says of its."""
-    from iterant.cli.options import duration
     from iterant.experiments.paper_numbers import SEEDS
     from iterant.experiments.reproduce import RUNS, estimate, estimate_counts, missing, uncounted
     from iterant.experiments.tables import state_of
+    from iterant.formatting import duration
 
     done, wanted = state_of(one, records, counts)
     left = estimate(missing(one, records)) + estimate_counts(uncounted(one, counts), RUNS)
@@ -258,8 +258,8 @@ def _promised(
     one: Experiment, units: Sequence[Unit], begun: int, budget: str | None, reduced: Path | None
 ) -> Iterator[str]:
     """What is going to be done, and how much smaller it is made where it goes to ``reduced``."""
-    from iterant.cli.options import duration
     from iterant.experiments.reproduce import SMALLER_TESTS, estimate, told
+    from iterant.formatting import duration
 
     yield (
         f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing"
@@ -285,7 +285,6 @@ def _count(
     screen: Console,
 ) -> None:
     """Train the networks whose runs are not here, and test all on problems without curves."""
-    from iterant.cli.options import duration
     from iterant.experiments.counts import read_counts
     from iterant.experiments.records import read_records
     from iterant.experiments.reproduce import (
@@ -296,6 +295,7 @@ def _count(
         produce,
         uncounted,
     )
+    from iterant.formatting import duration
     from iterant.training.interrupts import seconds
     from iterant.training.run import use_device
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from iterant.cli.options import console
+from iterant.formatting import duration
 
 
 def runs(
@@ -38,7 +39,7 @@ def runs(
             run.state,
             f"{run.step:,}" + (f" of {run.steps:,}" if run.steps else ""),
             figures(run.best),
-            ago(run.age_seconds),
+            "" if run.age_seconds is None else f"{duration(run.age_seconds)} ago",
         )
     screen.print(table)
     for run in found:
@@ -52,13 +53,3 @@ def figures(best: Mapping[str, Any]) -> str:
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in best.items()
     )
-
-
-def ago(seconds: float | None) -> str:
-    """How long ago, in the largest unit that says something: ``3 h ago``."""
-    if seconds is None:
-        return ""
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{max(seconds, 0):.0f} s ago"

@@ -51,13 +51,12 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.cli.errors import say
-from iterant.cli.options import share
 from iterant.draw.animation import MOVING, check_animation, save_animation
 from iterant.draw.figure import check_picture, save_picture
 from iterant.draw.iterations import SIDE_BY_SIDE, at_work, lasting, outcome, thinking
 from iterant.draw.terminal import TALL, has_colours, squeezed, terminal
 from iterant.errors import UsageError
-from iterant.formatting import counted
+from iterant.formatting import counted, percent
 from iterant.io.files import check_writable_file, quoted, write_json
 from iterant.solving import Solution
 from iterant.solving.film import Film, Frame
@@ -328,7 +327,7 @@ def facts(solution: Solution) -> list[tuple[str, str]]:
     each = 1000 * solution.seconds / max(1, solution.steps)
     rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.3g} ms an iteration"))
     rows.append(("right", _judgement(solution)))
-    rows.append(("sure", f"{share(solution.sure)} at the least sure position"))
+    rows.append(("sure", f"{percent(solution.sure)} at the least sure position"))
     if (turns := history(solution)) and len(solution.history) > 1:
         rows.append(("changes", turns))
     return rows
@@ -370,7 +369,7 @@ def _judgement(solution: Solution) -> str:
 def history(solution: Solution) -> str:
     """How the answer changed, where the task has short words for it."""
     turns = [
-        f"{frame.step}: {words} ({share(frame.sure)})"
+        f"{frame.step}: {words} ({percent(frame.sure)})"
         for frame, words in solution.history
         if words and len(words) <= _WIDE // 2
     ]
@@ -394,5 +393,5 @@ def _cells(solution: Solution) -> dict[str, str]:
         "rules": words[solution.verdict.keeps],
         "wanted": solution.wanted or "?",
         "right": words[solution.right],
-        "sure": share(solution.sure),
+        "sure": percent(solution.sure),
     }

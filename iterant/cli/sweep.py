@@ -116,9 +116,10 @@ def status(
     json: Annotated[bool, Flag, Parameter(help="print it as JSON")] = False,
 ) -> None:
     """Say what is done, running, failed (with the last line of the error) and left."""
+    from iterant.formatting import duration
     from iterant.runner import SweepFolder, survey
     from iterant.runner.slurm import queued
-    from iterant.runner.sweeps import duration, summary
+    from iterant.runner.sweeps import summary
 
     found, screen = SweepFolder.open(folder), console()
     try:

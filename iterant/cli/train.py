@@ -28,7 +28,7 @@ from iterant.cli.options import (
     with_recipe_flags,
 )
 from iterant.errors import TrainingStopped, UsageError
-from iterant.formatting import counted
+from iterant.formatting import counted, percent
 from iterant.training.recipe import Recipe, recipe_from_file
 from iterant.training.recipes import RECIPES
 
@@ -258,9 +258,7 @@ def _one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
         run = train_run(seed=seed, reporter=_tracked(shown.of(seed), tensorboard), **how)
     best = run.status.best.get("validation")
     if run.state == "finished":
-        from iterant.cli.options import share
-
-        said = "" if best is None else f"; best on validation: {share(best)}"
+        said = "" if best is None else f"; best on validation: {percent(best)}"
         screen.print(f"finished{said}, kept in {run.path}", soft_wrap=True)
         return
     reason = run.status.reason or run.state

@@ -8,8 +8,6 @@ The README has this table word for word; a test compares it with what ``results/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from iterant.experiments.checks import Evidence, SolvedAfter
 from iterant.experiments.counts import Counts
 from iterant.experiments.measures import Peaks
@@ -17,6 +15,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Summary, Value, summary
+from iterant.formatting import markdown_table
 
 HEAD = ("DT-Recall, trained by the paper's recipe", "iterations", "paper", "here", "peak here",
         "seeds")  # fmt: skip
@@ -34,7 +33,7 @@ ROWS = (
 
 def headline(records: Records, counts: Counts) -> list[str]:
     """The lines of the table."""
-    lines = [_line(HEAD), _line(("---",) * len(HEAD))]
+    rows = list[list[str]]()
     for name, size, model in ROWS:
         paper, alpha = PEAKS[size][model], MODELS[model].alpha
         steps = paper.step or 0
@@ -48,8 +47,8 @@ def headline(records: Records, counts: Counts) -> list[str]:
             highest = Peaks(size).of(records.of(model))
             top = highest.every and Value(highest.every.mean, highest.every.error, highest.step)
             cells += [Value(ours.mean, ours.error).told, top.told if top else "", str(ours.seeds)]
-        lines.append(_line(cells))
-    return lines
+        rows.append(cells)
+    return markdown_table(HEAD, rows)
 
 
 def _after(records: Records, size: str, model: str, steps: int) -> Summary | None:
@@ -63,7 +62,3 @@ def _after(records: Records, size: str, model: str, steps: int) -> Summary | Non
 
     shares = [found for one in records.of(model) if (found := share(one)) is not None]
     return summary(shares)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -23,6 +23,7 @@ from iterant.experiments.sections import every_seed_section, singles_section
 from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE
 from iterant.experiments.tables import NONE, rows_of, state_of
 from iterant.experiments.timed import Timed, read_timed, remarks, timed_rows
+from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
 FIGURES = "results/figures"
@@ -96,13 +97,14 @@ _HOW_TO_READ = f"""\
 def claims_section(evidence: Evidence) -> str:
     """The paper's claims with verdicts, as Markdown."""
     head = ["claim", "in the paper", "theirs", "ours", "verdict", "rows"]
-    lines = ["## The paper's claims", "", _line(head), _line(["---"] * len(head))]
+    table = list[list[str]]()
     for name, found in findings(evidence).items():
         claim = CLAIMS[name]
         rows = [EXPERIMENTS[row] for row in claim.rows]
         links = "<br>".join(f"[{row.title}](#{row.anchor})" for row in rows)
         cells = [claim.text, claim.place, claim.theirs, "<br>".join(found.ours) or "–"]
-        lines.append(_line([*cells, f"**{found.verdict}**", links]))
+        table.append([*cells, f"**{found.verdict}**", links])
+    lines = ["## The paper's claims", "", *markdown_table(head, table)]
     return "\n".join([*lines, "", _VERDICTS])
 
 
@@ -175,11 +177,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """As Markdown, without columns that say nothing."""
     said = [place for place in range(len(rows[0])) if any(row[place] for row in rows[1:])]
     head, *rest = [[row[place] for place in said] for row in rows]
-    return [_line(head), _line(["---"] * len(head)), *map(_line, rest), ""]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return [*markdown_table(head, rest), ""]
 
 
 def results_page(results: PathLike) -> str:
@@ -294,14 +292,15 @@ def _unfinished(records: Sequence[Record]) -> str:
         "Their time ended before their recipe did, or they broke down in half precision and wait "
         "to be done again in float32; they count nowhere above."
     )
-    lines = ["## Runs that were cut off", "", about, "", _line(head), _line(["---"] * len(head))]
+    rows = list[list[str]]()
     for record in records:
         training = record.figures["training"]
         peaks = [f"{size}: {cell.every.mean:.1f} % at {cell.step}" for size in record.tests
                  if (cell := Peaks(size).of([record])).every is not None]  # fmt: skip
         held = record.accuracy("validation")
         done = f"{training['updates']} of {training['of']}" if "updates" in training else ""
-        lines.append(_line([f"{record.model}-s{record.seed}", record.precision, done,
-                            "" if held is None else f"{100 * held:.2f} %",
-                            "; ".join(peaks), _ended(record)]))  # fmt: skip
+        rows.append([f"{record.model}-s{record.seed}", record.precision, done,
+                     "" if held is None else f"{100 * held:.2f} %",
+                     "; ".join(peaks), _ended(record)])  # fmt: skip
+    lines = ["## Runs that were cut off", "", about, "", *markdown_table(head, rows)]
     return "\n".join([*lines, ""])

@@ -24,6 +24,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import as_written
 from iterant.experiments.statistics import Value, summary, verdict
+from iterant.formatting import markdown_table
 from iterant.io import read_result
 from iterant.io.files import PathLike
 
@@ -141,8 +142,7 @@ def every_seed_section(folder: PathLike) -> str:
             remarks += _remarks(file, model)
     if not rows:
         return ""
-    table = [_HEAD_EVERY_SEED, ["---"] * len(_HEAD_EVERY_SEED), *rows]
-    lines = ["| " + " | ".join(cells) + " |" for cells in table]
+    lines = markdown_table(_HEAD_EVERY_SEED, rows)
     return "\n".join(
         ["## Our own recipes from every seed", "", _ABOUT, "", *lines, "", *remarks,
          *([""] if remarks else [])]

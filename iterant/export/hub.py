@@ -26,7 +26,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from iterant.formatting import counted
+from iterant.formatting import counted, markdown_table
 from iterant.io import RunFolder, read_weights, write_atomic, write_json
 from iterant.io.files import check_new_folder, make_folder
 from iterant.nets import Net, depth_of, parameter_count
@@ -131,9 +131,9 @@ def _what(source: Source) -> list[str]:
         "",
         f"A network of kind `{source.kind}` with {source.parameters:,} parameters{task}. {thinks}",
         "",
-        "| field | value |",
-        "|---|---|",
-        *(f"| {name} | `{_shown(value)}` |" for name, value in config.items()),
+        *markdown_table(
+            ["field", "value"], [[name, f"`{_shown(value)}`"] for name, value in config.items()]
+        ),
     ]
 
 
@@ -178,9 +178,7 @@ def _training(source: Source) -> list[str]:
         return ["## Training", "How it was trained is not recorded.", ""]
     return [
         "## Training",
-        "| what | value |",
-        "|---|---|",
-        *(f"| {name} | `{_shown(value)}` |" for name, value in rows),
+        *markdown_table(["what", "value"], [[name, f"`{_shown(value)}`"] for name, value in rows]),
         "",
     ]
 
@@ -188,7 +186,7 @@ def _training(source: Source) -> list[str]:
 def _shown(value: Any) -> str:
     """A value in one cell of a table."""
     text = value if isinstance(value, str) else json.dumps(value)
-    return text.replace("|", "\\|").replace("`", "'").replace("\n", " ")
+    return text.replace("`", "'").replace("\n", " ")
 
 
 FORMAT = 1

@@ -40,6 +40,7 @@ from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
 from iterant.errors import RunError, UsageError
+from iterant.formatting import byte_size
 
 
 def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
@@ -136,9 +137,9 @@ def explain_os_error(error: OSError, verb: str, path: PathLike, needed: int = 0)
 
 
 def _room(path: Path, needed: int) -> str:
-    wanted = f"{needed / MEBIBYTE:.2f} MiB needed"
+    wanted = f"{byte_size(needed)} needed"
     with contextlib.suppress(OSError):
-        return f"{wanted}, {shutil.disk_usage(path.parent).free / MEBIBYTE:.2f} MiB free"
+        return f"{wanted}, {byte_size(shutil.disk_usage(path.parent).free)} free"
     return wanted
 
 
@@ -213,7 +214,7 @@ def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
         raise explain_os_error(error, "read", path) from error
     if limit is not None and len(data) > limit:
         raise RunError(
-            f"{quoted(path)} is larger than {limit / MEBIBYTE:g} MiB, too large for a file "
+            f"{quoted(path)} is larger than {byte_size(limit)}, too large for a file "
             "that iterant wrote; check the path"
         )
     return data

@@ -32,7 +32,7 @@ from iterant import registry
 from iterant.draw.plots import save_curves
 from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
-from iterant.formatting import counted
+from iterant.formatting import counted, duration
 from iterant.io import write_result
 from iterant.io.files import PathLike, check_writable_folder, make_folder
 from iterant.io.lock import lock_holder, lock_info
@@ -299,18 +299,6 @@ def summary(seen: Survey) -> str:
     if seen.seconds_left:
         parts.append(f"about {duration(seen.seconds_left)} to go")
     return ", ".join(parts)
-
-
-def duration(length: float) -> str:
-    """A time as people say it: ``40 s``, ``5 min``, ``2.5 h``."""
-    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
-        if length >= 1.5 * size:
-            return (
-                f"{length / size:.2g} {unit}"
-                if length < 10 * size
-                else f"{length / size:.0f} {unit}"
-            )
-    return f"{length:.0f} s"
 
 
 def stop(path: PathLike) -> str:

@@ -16,6 +16,7 @@ import torch
 from iterant.errors import TaskError
 from iterant.evaluation import judge
 from iterant.evaluation.evaluator import like, portions, relative_change
+from iterant.formatting import size_text
 from iterant.nets import LocalRule
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.nets.telling import attentive
@@ -95,7 +96,7 @@ class Watcher:
 
     def _larger(self, size: Size) -> tuple[str, Batch | None]:
         """Problems to watch, made once; a set too small for them is not watched."""
-        name = f"{size[0]}:{size[1]}" if isinstance(size, tuple) else str(size)
+        name = size_text(size)
         if name not in self.larger:
             try:
                 self.larger[name] = self.task.sample(

@@ -19,6 +19,7 @@ import torch
 
 from iterant.errors import DataError
 from iterant.evaluation.curve import wilson
+from iterant.formatting import markdown_table, size_text
 from iterant.io import read_weights
 from iterant.tasks.protocol import Size
 from iterant.zoo.loading import folder_of
@@ -96,11 +97,6 @@ class Card:
         return made
 
 
-def size_text(size: Size) -> str:
-    """A size as cards and results write it: ``59``, ``600000:700000``."""
-    return str(size) if isinstance(size, int) else ":".join(map(str, size))
-
-
 def size_of(text: str) -> Size:
     """The size that a text means."""
     ends = tuple(map(int, text.split(":")))
@@ -164,16 +160,18 @@ def _before(earlier: Earlier) -> list[str]:
 
 def _table(figures: Mapping[Size, Figure]) -> list[str]:
     """A row a size, the easiest first."""
-    return [
-        f"| {' | '.join(_HEADINGS)} |",
-        "|---" * len(_HEADINGS) + "|",
-        *(
-            f"| {size_text(size)} | {figure.problems:,} | {figure.seed} | {figure.iterations:,} |"
-            f" {_percent(figure)} |"
-            f" {'not measured' if figure.twice is None else f'{figure.twice:,}'} |"
-            for size, figure in sorted(figures.items(), key=_easiest_first)
-        ),
+    rows = [
+        [
+            size_text(size),
+            f"{figure.problems:,}",
+            str(figure.seed),
+            f"{figure.iterations:,}",
+            _percent(figure),
+            "not measured" if figure.twice is None else f"{figure.twice:,}",
+        ]
+        for size, figure in sorted(figures.items(), key=_easiest_first)
     ]
+    return markdown_table(_HEADINGS, rows)
 
 
 def _files(results: tuple[str, ...]) -> str:

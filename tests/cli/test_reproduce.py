@@ -81,7 +81,7 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
     listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
     # How long depends on the recipe, which may change.
-    state = r"  2 of 11 runs, the rest about \d\d:\d\d of an H200\s*"
+    state = r"  2 of 11 runs, the rest about \d+ [a-z \d]+ of an H200\s*"
     assert re.fullmatch(state, listed.splitlines()[1])
     assert re.search(r"DT-Recall α = 0.01 +0/3 +not run +74.00 % at 2000", listed)
     assert re.search(r"ours +2/8 +90.00", listed), "of eight that are planned"

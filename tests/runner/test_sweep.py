@@ -21,7 +21,6 @@ from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
 from iterant.runner import Means, SweepFolder, collect, stop, survey, sweep
 from iterant.runner.slurm import Cluster, Errand
-from iterant.runner.sweeps import duration
 from iterant.runner.worker import carry_out
 from iterant.training import train
 
@@ -144,12 +143,6 @@ def test_without_slurm_one_line_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"there is no Slurm here .*; use --on local"):
         sweep(small_plan(), out=tmp_path / "s", on="slurm")
-
-
-@pytest.mark.parametrize(("length", "text"), [(4, "4 s"), (89, "89 s"), (150, "2.5 min"),
-                                              (1800, "30 min"), (9000, "2.5 h")])  # fmt: skip
-def test_durations(length: float, text: str) -> None:
-    assert duration(length) == text
 
 
 def test_the_command(

@@ -16,6 +16,7 @@ from iterant.evaluation import judge
 from iterant.evaluation.cost import operations
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import like
+from iterant.formatting import size_text
 from iterant.io import read_result, save_weights
 from iterant.nets import LocalRule, Net, build, parameter_count
 from iterant.nets.active import Active
@@ -24,7 +25,7 @@ from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
 from iterant.tasks.chess.task import SAMPLE
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.zoo import card, loading, shipped
-from iterant.zoo.cards import CARD, Figure, size_of, size_text, written
+from iterant.zoo.cards import CARD, Figure, size_of, written
 
 ROOT = Path(__file__).parents[2]
 WORK, DENSE = 2e10, 3e11
