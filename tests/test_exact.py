@@ -65,8 +65,8 @@ def test_every_answer_is_known(make: type[ByHand], dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("make", [exact_prefix_sums, forgetting])
 def test_features_change_until_the_last_position_and_never_after(make: type[ByHand]) -> None:
-    thoughts = list(think(make(), BATCH.inputs, steps=REST))
-    for before, after in pairwise(thoughts):
+    iterate = list(think(make(), BATCH.inputs, steps=REST))
+    for before, after in pairwise(iterate):
         moved = (after.features != before.features).flatten(1).any(dim=1)
         assert set(moved.tolist()) == {after.step <= BITS}
 

@@ -31,7 +31,7 @@ from iterant.io.run_folder import CHECKPOINTS
 from iterant.nets.protocol import Net
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Flips, HasKinds, Shortens, Task
-from iterant.training.build import objective_of
+from iterant.training.build import build_objective
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 
@@ -109,7 +109,7 @@ def _trained(recipe: dict[str, Any]) -> tuple[str, float | None]:
     """What was trained and how: only the progressive loss has an alpha, others have a name."""
     if not recipe:
         return "", None
-    objective = objective_of(Recipe().changed(**recipe))
+    objective = build_objective(Recipe().changed(**recipe))
     if isinstance(objective, Progressive):
         return str(recipe["net"]), objective.alpha
     return f"{recipe['net']}, {recipe['objective']}", None

@@ -26,7 +26,7 @@ from iterant.bench.plain import Even, PlainStep
 from iterant.errors import UsageError
 from iterant.nets import build
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 _SOURCE = Path(__file__).resolve().parents[2]
 
@@ -51,8 +51,8 @@ class Request:
         net = build(self.net["kind"], self.net["config"])
         inputs = torch.ones(self.inputs, device=device)
         targets = torch.zeros(self.targets, dtype=torch.int64, device=device)
-        sides: dict[str, Callable[..., PlainStep | Learner]] = {
-            "ours": Learner,
+        sides: dict[str, Callable[..., PlainStep | Trainer]] = {
+            "ours": Trainer,
             "plain": PlainStep,
         }
         taker = sides[self.side](net, recipe, device)

@@ -26,17 +26,17 @@ from torch.nn import functional
 
 from iterant.errors import UsageError
 from iterant.nets import DeepThinking, FeedForward, Net, PaperNet
-from iterant.training.build import objective_of, optimizer_of
+from iterant.training.build import build_objective, build_optimizer
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
+from iterant.training.rng import StepRng
 
 _GOLDEN = 0.618033988749895
 """Its multiples, without their whole parts, fill the line evenly however many there are."""
 
 
 @dataclass(frozen=True)
-class Even(Moment):
+class Even(StepRng):
     """An update of the progressive loss; ``of`` such updates cover all draws evenly.
 
     A few updates drawn at random may by chance be long or short; these few stand for all.
@@ -120,7 +120,7 @@ def _cross_entropy(
 
 def progressive_of(net: Net, recipe: Recipe) -> Progressive:
     """The recipe's objective, where the plain step can train this network by it."""
-    objective = objective_of(recipe)
+    objective = build_objective(recipe)
     if not isinstance(objective, Progressive) or not isinstance(net, PaperNet):
         raise UsageError(
             f"the plain step trains the paper's networks by its progressive loss, not "
@@ -137,17 +137,17 @@ class PlainStep:
         self.recipe, self.objective = recipe, progressive_of(net, recipe)
         copied: Any = copy.deepcopy(net)
         self.net: PaperNet = copied.to(device)
-        self.optimizer = optimizer_of(recipe, self.net)
+        self.optimizer = build_optimizer(recipe, self.net)
         for group in self.optimizer.param_groups:
             group["fused"] = None  # what torch does by itself
         for weight in self.net.parameters():
             # As ours: the projection decays in updates that begin after it, too.
             weight.grad = torch.zeros_like(weight)
 
-    def update(self, inputs: Tensor, targets: Tensor, moment: Moment, factor: float) -> Tensor:
+    def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
         """One update; returns the loss as a number on the device."""
         self.optimizer.zero_grad(set_to_none=False)
-        draw = self.objective.draw(moment)
+        draw = self.objective.draw(rng)
         smoothing = self.recipe.smoothing
         loss = plain_loss(self.net, inputs, targets, self.objective, draw, smoothing)
         torch.autograd.backward(loss)

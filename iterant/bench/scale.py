@@ -25,13 +25,13 @@ import torch
 from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.nets import parameter_count
-from iterant.training.build import network_of
-from iterant.training.data import Problems
-from iterant.training.distributed import Crew, Joined
+from iterant.training.build import build_network
+from iterant.training.data import TrainingSet
+from iterant.training.distributed import Joined, ProcessGroup
 from iterant.training.interrupts import Clock, Signals
-from iterant.training.logging import Silent
-from iterant.training.loop import Keeping, Loop
-from iterant.training.trainer import Learner
+from iterant.training.logging import SilentReporter
+from iterant.training.loop import CheckpointOptions, Loop
+from iterant.training.trainer import Trainer
 
 _CPU = torch.device("cpu")
 _MARK = "bench-scale "
@@ -109,21 +109,26 @@ def measure(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
     """One process's part: a few updates to warm up, then those that count."""
     torch.set_num_threads(1)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    crew: Crew = Timed(_CPU) if several else Crew()
+    processes: ProcessGroup = Timed(_CPU) if several else ProcessGroup()
     made = registry.task(task)
     chosen = registry.recipe(recipe, made.spec.name).changed(**changes)
     # Just the problems that are needed, so that an epoch's end does not fall among the updates.
     count = chosen.batch * (updates + 10)
     chosen = dataclasses.replace(chosen, count=count, validation=0.0, epochs=1)
-    crew.check(chosen.batch)
-    net, _ = network_of(chosen, made.spec, 0)
-    learner = Learner(net, chosen, _CPU, crew)
-    loop = Loop(made, chosen, 0, learner, Problems.of(made, chosen, _CPU), folder=None,
-                reporter=Silent(), keeping=Keeping(), crew=crew)  # fmt: skip
+    processes.check(chosen.batch)
+    net, _ = build_network(chosen, made.spec, 0)
+    trainer = Trainer(net, chosen, _CPU, processes)
+    loop = Loop(made, chosen, 0, trainer, TrainingSet.of(made, chosen, _CPU), folder=None,
+                reporter=SilentReporter(), checkpoints=CheckpointOptions(),
+                processes=processes)  # fmt: skip
     going = loop.steps(Clock(None), Signals())
     for _ in range(3):
         next(going)
-    before, begun, spent = getattr(crew, "talked", 0.0), time.perf_counter(), time.process_time()
+    before, begun, spent = (
+        getattr(processes, "talked", 0.0),
+        time.perf_counter(),
+        time.process_time(),
+    )
     for _ in range(updates):
         next(going)
     length = time.perf_counter() - begun
@@ -132,7 +137,7 @@ def measure(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
         "net": chosen.net, "parameters": count, "batch": chosen.batch,
         "bytes an update": 4 * count,
         "updates per second": updates / length,
-        "talking": (getattr(crew, "talked", 0.0) - before) / length,
+        "talking": (getattr(processes, "talked", 0.0) - before) / length,
         "CPU seconds": (time.process_time() - spent) / updates,
     }  # fmt: skip
 

@@ -5,7 +5,7 @@
     >>> write_result(result_name(figures), figures)
 
 Both sides start from the same weights, see the same problems and take the same draws of n and k,
-which cover evenly what a recipe may draw. Ours is `iterant.training.trainer.Learner` as a run has
+which cover evenly what a recipe may draw. Ours is `iterant.training.trainer.Trainer` as a run has
 it: on a GPU with captured graphs, in bfloat16 unless told otherwise.
 """
 
@@ -25,10 +25,10 @@ from iterant.bench.plain import Even, PlainStep, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import build, parameter_count
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.build import network_of, rate_factor
+from iterant.training.build import build_network, lr_factor
 from iterant.training.device import device_of
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 _PRECISIONS = {"cuda": "bf16"}
 """What a device computes in unless told otherwise; elsewhere, what the recipe says."""
@@ -103,13 +103,13 @@ class _Bench:
     ) -> None:
         self.recipe, self.task, self.problems, self.device = recipe, task, problems, device
         self.moments = [Even(seed, update, of=steps) for update in range(steps)]
-        self.network, self.network_described = network_of(recipe, task.spec, seed)
+        self.network, self.network_described = build_network(recipe, task.spec, seed)
         objective = progressive_of(self.network, recipe)
-        self.draws = [objective.draw(moment) for moment in self.moments]
+        self.draws = [objective.draw(rng) for rng in self.moments]
 
-    def ours(self) -> Learner:
+    def ours(self) -> Trainer:
         """Our side, from the beginning."""
-        return Learner(self._again(), self.recipe, self.device)
+        return Trainer(self._again(), self.recipe, self.device)
 
     def plain(self) -> PlainStep:
         """The plain side, from the same beginning, always in float32."""
@@ -125,7 +125,7 @@ class _Bench:
             torch.cuda.synchronize(self.device)
 
     def warmed(
-        self, make: Callable[[], Learner | PlainStep]
+        self, make: Callable[[], Trainer | PlainStep]
     ) -> tuple[Callable[[], None], int | None]:
         """A round of one side, run once so that kernels are chosen and graphs captured.
 
@@ -137,11 +137,11 @@ class _Bench:
             before = torch.cuda.memory_allocated(self.device)
             torch.cuda.reset_peak_memory_stats(self.device)
         step, (inputs, targets) = make(), (self.problems.inputs, self.problems.targets)
-        factor = rate_factor(self.recipe, 0, _EPOCH)
+        factor = lr_factor(self.recipe, 0, _EPOCH)
 
         def once() -> None:
-            for moment in self.moments:
-                step.update(inputs, targets, moment, factor)
+            for rng in self.moments:
+                step.update(inputs, targets, rng, factor)
 
         once()
         self.wait()

@@ -300,6 +300,6 @@ def _tracked(reporter: Reporter, tensorboard: bool) -> Reporter:
     """The reporter itself, or one that writes TensorBoard events too."""
     if not tensorboard:
         return reporter
-    from iterant.training.logging import Events
+    from iterant.training.logging import TensorBoardReporter
 
-    return Events(reporter)
+    return TensorBoardReporter(reporter)

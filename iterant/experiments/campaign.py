@@ -47,14 +47,14 @@ from iterant.io import RunFolder, read_lines
 from iterant.io.files import PathLike, make_folder
 from iterant.nets.protocol import Net, depth_of
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.data import Problems
-from iterant.training.distributed import Crew
+from iterant.training.data import TrainingSet
+from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Report, Silent
-from iterant.training.loop import Keeping
+from iterant.training.logging import Report, SilentReporter
+from iterant.training.loop import CheckpointOptions
 from iterant.training.multi_seed import on_stream, own_stream
 from iterant.training.recipe import Recipe
-from iterant.training.run import Setting, begun, resumed, use_device
+from iterant.training.run import RunContext, resume_run, start_run, use_device
 from iterant.zoo.loading import load
 
 SEED = 7
@@ -77,7 +77,7 @@ def measure(
     task: Task,
     *,
     seed: int,
-    problems: Problems | None = None,
+    problems: TrainingSet | None = None,
     share: float = 1.0,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
@@ -92,22 +92,22 @@ def measure(
         "studies": {},
     }
     for test in model.tests:
-        begun = time.monotonic()
+        start_run = time.monotonic()
         figures["tests"][test.name] = by_iteration(
             net, task, test.thinned(share), confident=model.confident
         )
-        say(f"{model.key} {test.name}: {time.monotonic() - begun:.1f} s")
+        say(f"{model.key} {test.name}: {time.monotonic() - start_run:.1f} s")
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
     for look in model.looks:
         if not look.covers(seed):
             continue
-        begun = time.monotonic()
+        start_run = time.monotonic()
         try:
             figures["studies"][look.name] = looked(subject, look, model, share)
         except (IterantError, RuntimeError) as failure:  # what was trained and tested is kept
             figures["studies"][look.name] = {"skipped": f"it failed: {failure}"}
             say(f"{model.key} {look.name} failed: {failure}")
-        say(f"{model.key} {look.name}: {time.monotonic() - begun:.1f} s")
+        say(f"{model.key} {look.name}: {time.monotonic() - start_run:.1f} s")
     return figures
 
 
@@ -116,7 +116,7 @@ def training(
     net: Net,
     task: Task,
     recipe: Recipe,
-    problems: Problems | None,
+    problems: TrainingSet | None,
     share: float = 1.0,
 ) -> dict[str, Any]:
     """How training went, and how well the tested weights do what they were trained on."""
@@ -250,7 +250,7 @@ class Joined(Signals):
         self.own = reason
 
 
-class Deciding(Silent):
+class Deciding(SilentReporter):
     """Ends a run as soon as what is tested cannot change, and says how it goes."""
 
     def __init__(self, unit: Unit, recipe: Recipe, signals: Signals, say: Say) -> None:
@@ -313,7 +313,7 @@ class Setup:
         self.clock = Clock(None)
         self.listening = Signals()
         self.tasks: dict[str, Task] = {}
-        self.problems: dict[tuple[Any, ...], Problems] = {}
+        self.problems: dict[tuple[Any, ...], TrainingSet] = {}
 
     @contextmanager
     def in_a_hurry(self) -> Iterator[None]:
@@ -346,11 +346,11 @@ class Setup:
             self.tasks[word] = registry.task(word, **({"data": self.data} if self.data else {}))
         return self.tasks[word]
 
-    def set_of(self, word: str, recipe: Recipe) -> Problems:
+    def set_of(self, word: str, recipe: Recipe) -> TrainingSet:
         """The training set, made once for all units that share it."""
         key = (word, recipe.size, recipe.count, recipe.validation, recipe.data_seed)
         if key not in self.problems:
-            self.problems[key] = Problems.of(self.task(word), recipe, self.device)
+            self.problems[key] = TrainingSet.of(self.task(word), recipe, self.device)
             if self.device.type == "cuda":  # units on other streams will read it
                 torch.cuda.synchronize(self.device)
         return self.problems[key]
@@ -378,18 +378,22 @@ def carried_out(
     limit = setup.left if share is None else min(share, setup.left)
     clock = Clock(None if limit == float("inf") else max(limit, 1e-3))
     reporter = Deciding(unit, recipe, signals, setup.say)
-    setting = Setting(setup.device, Crew(), Keeping(), reporter, clock, signals)
+    setting = RunContext(
+        setup.device, ProcessGroup(), CheckpointOptions(), reporter, clock, signals
+    )
     folder = setup.runs / unit.name if precision is None else again
     at_most = "" if limit == float("inf") else f", for at most {max(limit, 0):.0f} s"
     try:
         if not (folder / "config.json").exists():
             setup.say(f"{unit.name}: begins{at_most}")
-            run = yield from begun(model.task, task, recipe, unit.seed, folder, setting, problems)
+            run = yield from start_run(
+                model.task, task, recipe, unit.seed, folder, setting, problems
+            )
         else:
             run = RunFolder.open(folder)
             if not is_over(run):
                 setup.say(f"{unit.name}: goes on where {folder} was left{at_most}")
-                run = yield from resumed(model.task, folder, setting, setup.data, problems)
+                run = yield from resume_run(model.task, folder, setting, setup.data, problems)
     except TrainingStopped as failure:
         setup.say(f"{unit.name}: {failure}")
         if recipe.precision != EXACT:
@@ -412,7 +416,7 @@ def _test(
     setup: Setup,
     run: RunFolder,
     task: Task,
-    problems: Problems,
+    problems: TrainingSet,
     finished: bool,
     precision: str,
 ) -> None:

@@ -27,7 +27,7 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_bytes
 from iterant.tasks.protocol import Size, Task
 from iterant.tasks.rng import check_seed
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.multi_seed import check_seeds, parse_seeds
 from iterant.training.recipe import Recipe
 from iterant.training.run import recipe_for
@@ -140,7 +140,7 @@ def check_networks(runs: Sequence[tuple[str, str, Fields]], tasks: Mapping[str, 
     kinds = {(task, str(changes.get("net"))): (recipe, changes) for task, recipe, changes in runs}
     for (word, _), (recipe, changes) in kinds.items():
         task = tasks[word]
-        network_of(recipe_of(recipe, changes, task), task.spec, 0)
+        build_network(recipe_of(recipe, changes, task), task.spec, 0)
 
 
 def tests_told(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:

@@ -64,7 +64,7 @@ def pool(recipe: Recipe) -> Objective:
     )
 
 
-def objective_of(recipe: Recipe) -> Objective:
+def build_objective(recipe: Recipe) -> Objective:
     """The objective that the recipe names."""
     made: Objective = registry.find("objective", recipe.objective)(recipe)
     return made
@@ -107,7 +107,7 @@ _MAKERS: dict[str, Callable[[Recipe, TaskSpec], PaperConfig | LocalRuleConfig]] 
 """What builds a network that is not one of the paper's, by the recipe's word for it."""
 
 
-def network_of(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
+def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
     """A new network for a task, and what `iterant.nets.build` needs to build it again."""
     described: dict[str, Any]
     if ":" in recipe.net:
@@ -162,7 +162,7 @@ def muon(groups: Iterable[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimi
     )
 
 
-def optimizer_of(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     """The optimiser that the recipe names; recurrent parameters are a group of their own."""
     shared: Any = getattr(net, "recurrent", [])
     matrices = frozenset(id(weight) for weight in getattr(net, "between", shared))
@@ -199,7 +199,7 @@ def hold(recipe: Recipe, epoch: int, progress: float) -> float:
     return min(1.0, (1 - progress) / (1 - recipe.hold))
 
 
-def rate_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
+def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
     """What the learning rate is multiplied by at an update: warm-up times schedule.
 
     The last epoch of the warm-up has the full rate already, as in the authors' code.
@@ -231,7 +231,7 @@ class Plan:
 
 def plan(task: Task, recipe: Recipe) -> Plan:
     """What a run with this recipe would be; refuses what the run would refuse."""
-    net, described = network_of(recipe, task.spec, seed=0)
+    net, described = build_network(recipe, task.spec, seed=0)
     size = task.check_size(recipe.size)
     held_out, problems = shares(task, recipe, set_size(task, recipe, size))
     per_epoch = problems // recipe.batch

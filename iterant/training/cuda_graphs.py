@@ -25,12 +25,12 @@ from iterant.nets.fast.deep_thinking import Fused
 from iterant.nets.protocol import Net, depth_of
 from iterant.training.unroll import (
     Criterion,
-    Learned,
-    Stretch,
-    begin_again,
-    push_back,
-    stretch_loss,
-    thoughts,
+    Segment,
+    StepResult,
+    backward,
+    initial_state,
+    iterate,
+    segment_loss,
 )
 
 # torch leaves its CUDA module untyped.
@@ -58,8 +58,8 @@ class _Captured:
 _Work = Callable[[_Buffers], tuple[Tensor, list[Tensor]]]
 
 
-class CapturedHands:
-    """The two verbs of `iterant.training.unroll.Hands`, replayed."""
+class GraphUnroll:
+    """The two verbs of `iterant.training.unroll.Unroll`, replayed."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class CapturedHands:
         self._stream = _CUDA.Stream()
         self._tried: set[object] = set()
 
-    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
         buffers = self._buffers(inputs)
         buffers.inputs.copy_(inputs)
@@ -98,17 +98,17 @@ class CapturedHands:
         self._replay(key, ("advance", steps > 1), work)
         return State(buffers.features, (0 if state is None else state.step) + steps)
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         """Iterate with gradients, add those of the loss to the parameters."""
         buffers = self._buffers(inputs)
         if noise is not None:
@@ -126,12 +126,12 @@ class CapturedHands:
             else:
                 buffers.restart.copy_(restart)
         start = self._number(state)
-        key = (stretch, keep is None, noise is None, start)
-        work = partial(self._learn, stretch, keep is not None, noise is not None, start)
-        captured = self._replay(key, ("learn", stretch.steps > 1), work)
+        key = (segment, keep is None, noise is None, start)
+        work = partial(self._learn, segment, keep is not None, noise is not None, start)
+        captured = self._replay(key, ("learn", segment.steps > 1), work)
         step = 0 if state is None else state.step
         kept = None if keep is None else State(captured.trail[keep], step + keep)
-        return Learned(captured.loss, State(captured.trail[-1], step + stretch.steps), kept)
+        return StepResult(captured.loss, State(captured.trail[-1], step + segment.steps), kept)
 
     def _buffers(self, inputs: Tensor) -> _Buffers:
         """The buffers, made at the first call in the shape of its batch."""
@@ -157,20 +157,20 @@ class CapturedHands:
     ) -> tuple[Tensor, list[Tensor]]:
         with torch.no_grad():
             state = None if anew else State(buffers.features, start)
-            end = last_of(thoughts(self.net, buffers.inputs, steps=steps, state=state))
+            end = last_of(iterate(self.net, buffers.inputs, steps=steps, state=state))
             buffers.features.copy_(end.features)
         return buffers.features.new_zeros(()), []
 
     def _learn(
-        self, stretch: Stretch, keep: bool, shaken: bool, start: int, buffers: _Buffers
+        self, segment: Segment, keep: bool, shaken: bool, start: int, buffers: _Buffers
     ) -> tuple[Tensor, list[Tensor]]:
         inputs, targets = buffers.inputs, buffers.targets
-        state = begin_again(self.net, inputs, State(buffers.features, start), buffers.restart)
+        state = initial_state(self.net, inputs, State(buffers.features, start), buffers.restart)
         noise = buffers.noise if shaken else None
-        loss, states = stretch_loss(
-            self.net, inputs, targets, stretch, state, self.criterion, noise
+        loss, states = segment_loss(
+            self.net, inputs, targets, segment, state, self.criterion, noise
         )
-        push_back(self.net, loss * stretch.weight, self.scale)
+        backward(self.net, loss * segment.weight, self.scale)
         trail = [state.features.detach() for state in states]
         return loss.detach(), trail if keep else trail[-1:]
 
@@ -224,7 +224,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class Repeated:
+class CapturedCall:
     """Work that does the same every time: run a few times as it is, then captured and replayed."""
 
     def __init__(self, work: Callable[[], None], tries: int = 3) -> None:

@@ -15,11 +15,11 @@ from iterant.errors import RecipeError, TaskError
 from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Size, Task
 from iterant.tasks.rng import Stream
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment, sent
+from iterant.training.rng import StepRng, to_device
 
 
 @dataclass(frozen=True)
-class Problems:
+class TrainingSet:
     """What is trained on, and what is held out."""
 
     train: PackedProblems
@@ -30,7 +30,7 @@ class Problems:
     """The task, where half of the problems are to be shown mirrored"""
 
     @classmethod
-    def of(cls, task: Task, recipe: Recipe, device: torch.device) -> Problems:
+    def of(cls, task: Task, recipe: Recipe, device: torch.device) -> TrainingSet:
         """Make the set that a recipe asks for."""
         size = task.check_size(recipe.size)
         count = set_size(task, recipe, size)
@@ -55,13 +55,13 @@ class Problems:
         """How many problems are trained on."""
         return len(self.train)
 
-    def rows(self, which: Tensor, moment: Moment) -> tuple[Tensor, Tensor]:
+    def rows(self, which: Tensor, rng: StepRng) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them, at this moment of a run."""
         inputs, targets = self.train[which]
         if self.mirrored is None:
             return inputs, targets
-        chosen = torch.from_numpy(moment.wholes(len(which), 2, "mirror") == 1)
-        return self.mirrored.mirrored(inputs, targets, sent(chosen, inputs.device))
+        chosen = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)
+        return self.mirrored.mirrored(inputs, targets, to_device(chosen, inputs.device))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Plain:
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
-        index = sent(which, self.inputs.device)
+        index = to_device(which, self.inputs.device)
         return self.inputs[index].float(), self.targets[index]
 
 
@@ -102,7 +102,7 @@ class Chosen:
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
-        return self.rows[self.which[sent(which, self.which.device)]]
+        return self.rows[self.which[to_device(which, self.which.device)]]
 
 
 def _check_classes(task: Task, targets: Tensor) -> None:

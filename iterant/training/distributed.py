@@ -27,7 +27,7 @@ PATIENCE = timedelta(minutes=10)
 _parted: list[int] = []
 
 
-class Crew:
+class ProcessGroup:
     """One process on its own; what several do differently is in `Joined`."""
 
     rank = 0
@@ -47,7 +47,7 @@ class Crew:
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes."""
 
-    def agree(self, flag: bool) -> bool:
+    def any_process(self, flag: bool) -> bool:
         """Whether any process raised its flag: all must leave a loop together."""
         return flag
 
@@ -55,7 +55,7 @@ class Crew:
         """Part from the others, after a failure."""
 
 
-class Joined(Crew):
+class Joined(ProcessGroup):
     """Several processes, joined by torch.distributed."""
 
     def __init__(self, device: torch.device) -> None:
@@ -103,7 +103,7 @@ class Joined(Crew):
             tensor.copy_(flat[place : place + tensor.numel()].view_as(tensor))
             place += tensor.numel()
 
-    def agree(self, flag: bool) -> bool:
+    def any_process(self, flag: bool) -> bool:
         """Whether any process raised its flag."""
         raised = torch.tensor(float(flag), device=self._device)
         self._together(lambda: distributed.all_reduce(raised, op=distributed.ReduceOp.MAX))
@@ -130,7 +130,7 @@ class Joined(Crew):
             ) from error
 
 
-def join(device: torch.device) -> Crew:
+def join(device: torch.device) -> ProcessGroup:
     """The crew that this process belongs to: torchrun's if torchrun started it, be it alone."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    return Joined(device) if several or "TORCHELASTIC_RUN_ID" in os.environ else Crew()
+    return Joined(device) if several or "TORCHELASTIC_RUN_ID" in os.environ else ProcessGroup()

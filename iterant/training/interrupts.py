@@ -95,7 +95,7 @@ class Signals:
             raise KeyboardInterrupt
 
 
-class Guard:
+class LossGuard:
     """Stops a run whose loss is no number or has exploded, with the recent history.
 
     Single losses may leap: with the paper's recipe for prefix sums one of 122 was seen between

@@ -1,15 +1,11 @@
-"""A run's figures for TensorBoard, in the folder ``events`` of the run.
+"""Reporters: where a run sends its progress.
 
-    >>> train("mazes", out="runs/m0", reporter=Events(Silent()))
+    >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(SilentReporter()))
     $ tensorboard --logdir runs
 
-`Events` stands between the loop and another reporter: the loop knows nothing of it. It needs the
-extra ``track``.
-
-What a run tells the person who started it.
-
-`Reporter` is what the loop talks to; `Silent` says nothing. The live display and the plain lines
-of the command line are reporters too.
+The loop calls a `Reporter`; the live display and the plain lines of the command line are reporters
+too. `TensorBoardReporter` writes into the folder ``events`` of the run, passes everything on to
+another reporter, and needs the extra ``track``.
 """
 
 from __future__ import annotations
@@ -61,7 +57,7 @@ class Reporter(Protocol):
         """The run has ended: how, in a line."""
 
 
-class Silent:
+class SilentReporter:
     """A reporter that says nothing: the default in Python."""
 
     def begin(self, title: str, folder: Path, report: Report) -> None:
@@ -80,7 +76,7 @@ class Silent:
 FOLDER = "events"
 
 
-class Events:
+class TensorBoardReporter:
     """A reporter that writes every report down and passes it on."""
 
     def __init__(self, then: Reporter) -> None:

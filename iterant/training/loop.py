@@ -23,20 +23,20 @@ from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.tasks.protocol import Task
-from iterant.training.build import network_of, rate_factor
-from iterant.training.data import Problems
-from iterant.training.distributed import Crew
-from iterant.training.interrupts import Clock, Guard, Signals
+from iterant.training.build import build_network, lr_factor
+from iterant.training.data import TrainingSet
+from iterant.training.distributed import ProcessGroup
+from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Report, Reporter
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import Moment, Order
-from iterant.training.trainer import Learner
-from iterant.training.validation import Figures, Watcher, finite
+from iterant.training.rng import Shuffle, StepRng
+from iterant.training.trainer import Trainer
+from iterant.training.validation import Figures, Validator, finite
 
 
 @dataclass(frozen=True)
-class Keeping:
+class CheckpointOptions:
     """How checkpoints are written."""
 
     shard_mb: float | None = None
@@ -73,25 +73,30 @@ class Loop:
         task: Task,
         recipe: Recipe,
         seed: int,
-        learner: Learner,
-        problems: Problems,
+        trainer: Trainer,
+        problems: TrainingSet,
         *,
         folder: RunFolder | None,
         reporter: Reporter,
-        keeping: Keeping,
-        crew: Crew,
+        checkpoints: CheckpointOptions,
+        processes: ProcessGroup,
     ) -> None:
         """Everything a run needs; only the crew's first process has a folder."""
-        self.recipe, self.seed, self.learner, self.problems = recipe, seed, learner, problems
+        self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
         self.spec, self.tries = task.spec, 1
-        self.folder, self.reporter, self.keeping, self.crew = folder, reporter, keeping, crew
+        self.folder, self.reporter, self.checkpoints, self.processes = (
+            folder,
+            reporter,
+            checkpoints,
+            processes,
+        )
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
-        apart = _APART if learner.device.type == "cuda" else 1
+        apart = _APART if trainer.device.type == "cuda" else 1
         self.looks_every = max(apart, self.per_epoch // _LOOKS)
-        self.takes = learner.objective.takes(recipe.batch)
-        self.order = Order(len(problems), seed)
-        self.watcher = Watcher(task, recipe, problems.held_out)
+        self.takes = trainer.objective.takes(recipe.batch)
+        self.order = Shuffle(len(problems), seed)
+        self.validator = Validator(task, recipe, problems.held_out)
         self.figures: Figures = {}
         self.watched: set[str] = set()
         self.best: dict[str, Any] = {}
@@ -99,13 +104,13 @@ class Loop:
         self.losses: list[torch.Tensor] = []
         self.read: list[float] = []
         self.shown: Report | None = None
-        self.guard = Guard(forgiving=learner.scaling is not None)
+        self.guard = LossGuard(forgiving=trainer.scaling is not None)
         self.seen, self.since, self.saved = 0, 0.0, -1
 
     @property
     def update(self) -> int:
         """Updates done."""
-        return self.learner.updates
+        return self.trainer.updates
 
     def steps(self, clock: Clock, signals: Signals) -> Generator[None, None, str]:
         """Go on to the last update or to the first reason to stop; returns which.
@@ -135,16 +140,16 @@ class Loop:
     def _one_update(self) -> None:
         number = self.update
         rows = self.order.take(number * self.takes, self.takes)
-        moment = Moment(self.seed, number)
-        inputs, targets = self.problems.rows(rows, moment)
-        factor = rate_factor(self.recipe, number, self.per_epoch)
-        self.losses.append(self.learner.update(inputs, targets, moment, factor).clone())
+        rng = StepRng(self.seed, number)
+        inputs, targets = self.problems.rows(rows, rng)
+        factor = lr_factor(self.recipe, number, self.per_epoch)
+        self.losses.append(self.trainer.update(inputs, targets, rng, factor).clone())
 
     def _reason_to_stop(self, clock: Clock, signals: Signals) -> str | None:
         """The first reason to stop; all processes leave together."""
-        if self.crew.agree(signals.raised is not None):
+        if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self.crew.agree(clock.over) else None
+        return "stopped at the time limit" if self.processes.any_process(clock.over) else None
 
     def _look(self, clock: Clock) -> None:
         """Log and show the losses since the last look."""
@@ -166,7 +171,7 @@ class Loop:
             return
         losses = torch.stack(self.losses).double()
         self.losses.clear()
-        self.crew.average([losses])
+        self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.update - len(values) + 1):
             self.guard.see(number, loss)
@@ -174,7 +179,7 @@ class Loop:
 
     def report(self, loss: float, pace: float) -> Report:
         """Where the run stands."""
-        factor = rate_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
+        factor = lr_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
         return Report(
             update=self.update,
             updates=self.total,
@@ -194,9 +199,9 @@ class Loop:
         fresh: Figures = {}
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
-            fresh |= self._judge("validation", self.watcher.validate)
+            fresh |= self._judge("validation", self.validator.validate)
         if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
-            watched = self._judge("watch", self.watcher.watch)
+            watched = self._judge("watch", self.validator.watch)
             self.watched |= watched.keys()
             fresh |= watched
         self._keep_best(epoch, fresh)
@@ -213,7 +218,7 @@ class Loop:
     def _failed(self, fresh: Figures) -> bool:
         """Whether the run ends below what its recipe asks for, and may try again; all agree."""
         reached = fresh.get("validation", math.inf)
-        low = self.crew.agree(reached < self.recipe.again_below)
+        low = self.processes.any_process(reached < self.recipe.again_below)
         return low and self.tries < _TRIES and self.total >= _ENOUGH
 
     def _begin_again(self, fresh: Figures) -> None:
@@ -221,11 +226,11 @@ class Loop:
         reached, asked = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
         self.reporter.note(f"validation {reached:.2f} % at the end, {asked:g} % wanted: begins "
                            f"again, other weights, try {self.tries + 1} of {_TRIES}")  # fmt: skip
-        seed = Moment(self.seed, self.tries).whole(0, 2**31 - 1, "weights")
-        net, _ = network_of(self.recipe, self.spec, seed)
-        self.learner = Learner(net, self.recipe, self.learner.device, self.crew)
+        seed = StepRng(self.seed, self.tries).whole(0, 2**31 - 1, "weights")
+        net, _ = build_network(self.recipe, self.spec, seed)
+        self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
         self.tries += 1
-        self.guard = Guard(forgiving=self.learner.scaling is not None)
+        self.guard = LossGuard(forgiving=self.trainer.scaling is not None)
         self.losses, self.read = [], []
         self.save()
         if self.folder is not None:
@@ -234,10 +239,10 @@ class Loop:
 
     def _judge(self, kind: str, look: Callable[[Any], Figures]) -> Figures:
         """Figures of the network to be judged; the first process looks, the others wait."""
-        if self.crew.rank:
+        if self.processes.rank:
             return {}
         begun = time.monotonic()
-        with self.learner.averaged() as net:
+        with self.trainer.averaged() as net:
             figures = look(net)
         self.figures |= figures
         self._log({"kind": kind, "monitoring": kind != "validation", "figures": figures,
@@ -251,7 +256,7 @@ class Loop:
             return
         self.best = {**found, "epoch": epoch, "step": self.update}
         if self.folder is not None:
-            self.unsaved = {name: weight.clone() for name, weight in self.learner.judged().items()}
+            self.unsaved = {name: weight.clone() for name, weight in self.trainer.judged().items()}
 
     def save(self) -> None:
         """Write the checkpoint from which the run can go on; refuse to write one that is NaN."""
@@ -261,26 +266,26 @@ class Loop:
         if self.folder is None:
             return
         if self.unsaved is not None:
-            self.folder.save("best", self.unsaved, self.best, self.keeping.shard_mb)
+            self.folder.save("best", self.unsaved, self.best, self.checkpoints.shard_mb)
             self.unsaved = None
-        if self.learner.average is not None:
-            self.folder.save("averaged", self.learner.judged(), {"step": self.update},
-                             self.keeping.shard_mb)  # fmt: skip
+        if self.trainer.average is not None:
+            self.folder.save("averaged", self.trainer.judged(), {"step": self.update},
+                             self.checkpoints.shard_mb)  # fmt: skip
         self.folder.save(
             "last",
-            self.learner.tensors(pool=self.keeping.pool),
+            self.trainer.tensors(pool=self.checkpoints.pool),
             {"step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
              "figures": {name: or_null(value) for name, value in self.figures.items()},
              "watched": sorted(self.watched), "losses": self.read,
              "first_loss": self.guard.first, "losses_above": self.guard.above,
-             "pool": self.keeping.pool or not isinstance(self.learner.objective, ReplayPool)},
-            self.keeping.shard_mb,
+             "pool": self.checkpoints.pool or not isinstance(self.trainer.objective, ReplayPool)},
+            self.checkpoints.shard_mb,
         )  # fmt: skip
         self.guard.saved = True
         self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
-        if not finite(self.learner.module):
+        if not finite(self.trainer.module):
             raise TrainingStopped(
                 f"a weight became NaN or infinite by update {self.update}; {self.guard.advice}"
             )
@@ -303,7 +308,7 @@ class Loop:
             self.folder.rewind_metrics(self.update)
 
     def _take_over(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
-        self.learner.restore(tensors, metadata["step"])
+        self.trainer.restore(tensors, metadata["step"])
         self.best, self.watched = dict(metadata["best"]), set(metadata["watched"])
         self.tries = metadata.get("tries", 1)
         self.figures = {

@@ -26,20 +26,20 @@ from iterant.io import RunFolder
 from iterant.io.files import check_writable_folder
 from iterant.tasks.protocol import Task
 from iterant.tasks.rng import check_seed
-from iterant.training.data import Problems
-from iterant.training.distributed import Crew
+from iterant.training.data import TrainingSet
+from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Reporter, Silent
-from iterant.training.loop import Keeping
+from iterant.training.logging import Reporter, SilentReporter
+from iterant.training.loop import CheckpointOptions
 from iterant.training.recipe import Recipe
 from iterant.training.run import (
-    Going,
-    Setting,
-    begun,
+    RunContext,
+    RunIterator,
     recipe_for,
-    resumed,
-    task_again,
+    resume_run,
+    start_run,
     task_named,
+    task_of_run,
     use_device,
 )
 
@@ -103,7 +103,7 @@ def train_seeds(
     """Train every seed into its own folder ``OUT-s0``, ``OUT-s1`` … and return those begun.
 
     A seed that fails does not stop the others: its folder's state says so. ``resume`` goes on
-    with the runs ``RESUME-s0`` …, and begins those that were not begun. ``at_once`` is how many
+    with the runs ``RESUME-s0`` …, and begins those that were not started. ``at_once`` is how many
     share the device: 1 on a CPU, 8 on a GPU.
     """
     seeds = check_seeds(seeds)
@@ -113,15 +113,15 @@ def train_seeds(
     if base is None or (out is not None and resume is not None):
         raise UsageError("give either out= (new runs) or resume= (runs to go on with)")
     folders = {seed: seed_folder(base, seed) for seed in seeds}
-    keeping = Keeping(shard_mb, pool=not drop_pool)
+    checkpoints = CheckpointOptions(shard_mb, pool=not drop_pool)
     where = use_device(device)
     together = min(len(seeds), at_once or (SIDE_BY_SIDE if where.type == "cuda" else 1))
     clock = Clock(None if time_limit is None else seconds(time_limit), runs=together)
-    listeners = reporter or (lambda _: Silent())
+    listeners = reporter or (lambda _: SilentReporter())
     with Signals() as signals:
 
-        def setting(seed: int) -> Setting:
-            return Setting(where, Crew(), keeping, listeners(seed), clock, signals)
+        def context(seed: int) -> RunContext:
+            return RunContext(where, ProcessGroup(), checkpoints, listeners(seed), clock, signals)
 
         if resume is None:
             _refuse_taken(folders)
@@ -133,13 +133,13 @@ def train_seeds(
             word, made, chosen = _as_begun(task, folders, data)
         # Before any run has a stream of its own, for all of them will read it.
         new = resume is None or not all(folder.exists() for folder in folders.values())
-        shared = Problems.of(made, chosen, where) if new else None
+        shared = TrainingSet.of(made, chosen, where) if new else None
 
-        def going(seed: int) -> Going:
+        def going(seed: int) -> RunIterator:
             if resume is not None and folders[seed].exists():
-                return (yield from resumed(task, folders[seed], setting(seed), data))
+                return (yield from resume_run(task, folders[seed], context(seed), data))
             return (
-                yield from begun(word, made, chosen, seed, folders[seed], setting(seed), shared)
+                yield from start_run(word, made, chosen, seed, folders[seed], context(seed), shared)
             )
 
         def enough() -> bool:
@@ -151,13 +151,13 @@ def train_seeds(
 
 def _in_turns(
     seeds: Sequence[int],
-    going: Callable[[int], Going],
+    going: Callable[[int], RunIterator],
     at_once: int,
     device: torch.device,
     enough: Callable[[], bool],
 ) -> Iterator[int]:
     """An update of each run in turn, at most so many side by side; gives the seeds as they end."""
-    waiting, turns = deque(seeds), deque[tuple[int, Going, Any]]()
+    waiting, turns = deque(seeds), deque[tuple[int, RunIterator, Any]]()
     try:
         while waiting or turns:
             while waiting and len(turns) < at_once and not enough():
@@ -215,5 +215,5 @@ def _as_begun(
         wanted = next(iter(folders.values()))
         raise RunError(f"there is no run {wanted} to go on with; see: iterant runs")
     config = RunFolder.open(there[0]).config
-    made = task_again(config, data) if task is None or isinstance(task, str) else task
+    made = task_of_run(config, data) if task is None or isinstance(task, str) else task
     return config["task"], made, Recipe().changed(**config["recipe"])

@@ -14,9 +14,9 @@ from typing import Protocol
 from torch import Tensor
 
 from iterant.errors import RecipeError
-from iterant.training.distributed import Crew
-from iterant.training.rng import Moment
-from iterant.training.unroll import Hands, Stretch
+from iterant.training.distributed import ProcessGroup
+from iterant.training.rng import StepRng
+from iterant.training.unroll import Segment, Unroll
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Update:
     inputs: Tensor
     """The new problems, all processes' together"""
     targets: Tensor
-    moment: Moment
-    crew: Crew
+    rng: StepRng
+    processes: ProcessGroup
 
     def mine(self) -> tuple[Tensor, Tensor]:
         """This process's share of the problems."""
-        return self.crew.mine(self.inputs), self.crew.mine(self.targets)
+        return self.processes.mine(self.inputs), self.processes.mine(self.targets)
 
 
 class Objective(Protocol):
@@ -40,7 +40,7 @@ class Objective(Protocol):
     def takes(self, batch: int) -> int:
         """How many new problems an update with this batch size needs."""
 
-    def run(self, hands: Hands, update: Update) -> Tensor:
+    def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this update's gradients to the parameters; return the loss, a number."""
 
 
@@ -75,22 +75,26 @@ class Progressive:
         """Every problem of the batch is new."""
         return batch
 
-    def draw(self, moment: Moment) -> tuple[int, int]:
+    def draw(self, rng: StepRng) -> tuple[int, int]:
         """n and k of this update."""
-        n = moment.whole(0, self.iterations - 1, "prefix") if self.prefix else 0
-        return n, moment.whole(1, self.iterations - n, "stretch")
+        n = rng.whole(0, self.iterations - 1, "prefix") if self.prefix else 0
+        return n, rng.whole(1, self.iterations - n, "stretch")
 
-    def run(self, hands: Hands, update: Update) -> Tensor:
+    def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this update's gradients to the parameters; return the loss, a number."""
         inputs, targets = update.mine()
-        n, k = self.draw(update.moment)
+        n, k = self.draw(update.rng)
         if self.alpha == 0:
-            return hands.learn(inputs, targets, Stretch(self.iterations)).loss
+            return unroll.forward_backward(inputs, targets, Segment(self.iterations)).loss
         if self.alpha == 1:
-            state = hands.advance(inputs, None, n) if n else None
-            return hands.learn(inputs, targets, Stretch(k), state=state).loss
-        full = hands.learn(inputs, targets, Stretch(self.iterations, 1 - self.alpha), keep=n)
-        part = hands.learn(inputs, targets, Stretch(k, self.alpha), state=full.kept if n else None)
+            state = unroll.forward_no_grad(inputs, None, n) if n else None
+            return unroll.forward_backward(inputs, targets, Segment(k), state=state).loss
+        full = unroll.forward_backward(
+            inputs, targets, Segment(self.iterations, 1 - self.alpha), keep=n
+        )
+        part = unroll.forward_backward(
+            inputs, targets, Segment(k, self.alpha), state=full.kept if n else None
+        )
         return (1 - self.alpha) * full.loss + self.alpha * part.loss
 
 
@@ -108,9 +112,9 @@ class RunTimeWeighted:
         """Every problem of the batch is new."""
         return batch
 
-    def run(self, hands: Hands, update: Update) -> Tensor:
+    def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this update's gradients to the parameters; return the loss, a number."""
         inputs, targets = update.mine()
         total = self.iterations * (self.iterations + 1) / 2
         each = tuple((i + 1) / total for i in range(self.iterations))
-        return hands.learn(inputs, targets, Stretch(self.iterations, each=each)).loss
+        return unroll.forward_backward(inputs, targets, Segment(self.iterations, each=each)).loss

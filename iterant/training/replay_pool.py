@@ -25,8 +25,8 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.objectives import Update
-from iterant.training.rng import Moment, sent
-from iterant.training.unroll import Hands, Stretch, blank
+from iterant.training.rng import StepRng, to_device
+from iterant.training.unroll import Segment, Unroll, empty_features
 
 JITTER = 0.3
 """How strong the noise is that is added to a state; unit noise replaces one."""
@@ -36,7 +36,7 @@ _WIDEST = 0.4
 
 
 @dataclass(frozen=True)
-class Blow:
+class Corruption:
     """What a kind of damage may use; it says what becomes of every state, hit or not."""
 
     features: Tensor
@@ -50,30 +50,32 @@ class Blow:
     generator: torch.Generator
 
 
-def zeros(blow: Blow) -> Tensor:
+def zeros(corruption: Corruption) -> Tensor:
     """Nothing is left."""
-    return torch.zeros_like(blow.features)
+    return torch.zeros_like(corruption.features)
 
 
-def noise(blow: Blow) -> Tensor:
+def noise(corruption: Corruption) -> Tensor:
     """Noise instead of the state."""
-    return blow.noise
+    return corruption.noise
 
 
-def another(blow: Blow) -> Tensor:
+def another(corruption: Corruption) -> Tensor:
     """The state of another slot, thought about another problem."""
-    return blow.held[blow.other]
+    return corruption.held[corruption.other]
 
 
-def jitter(blow: Blow) -> Tensor:
+def jitter(corruption: Corruption) -> Tensor:
     """The state with weak noise added."""
-    return blow.features + JITTER * blow.noise
+    return corruption.features + JITTER * corruption.noise
 
 
-def disc(blow: Blow) -> Tensor:
+def disc(corruption: Corruption) -> Tensor:
     """Nothing is left within a disc, of any place and of a radius from 1 to 0.4 of the side."""
-    count, _, *sides = blow.features.shape
-    drawn = torch.rand(count, len(sides) + 1, generator=blow.generator).to(blow.features.device)
+    count, _, *sides = corruption.features.shape
+    drawn = torch.rand(count, len(sides) + 1, generator=corruption.generator).to(
+        corruption.features.device
+    )
     distance: Tensor | float = 0.0
     for axis, side in enumerate(sides):
         places = torch.arange(side, device=drawn.device)
@@ -81,7 +83,7 @@ def disc(blow: Blow) -> Tensor:
         distance = distance + off.view(count, *[1] * axis, side, *[1] * (len(sides) - axis - 1))
     radius = 1 + drawn[:, -1] * max(0.0, _WIDEST * min(sides) - 1)
     inside = distance < radius.view(-1, *[1] * len(sides)) ** 2
-    return blow.features.masked_fill(inside[:, None], 0)
+    return corruption.features.masked_fill(inside[:, None], 0)
 
 
 _NOISES = 32
@@ -157,36 +159,36 @@ class ReplayPool:
         """The fresh share of the batch, at least one problem."""
         return max(1, round(batch * self.fresh))
 
-    def run(self, hands: Hands, update: Update) -> Tensor:
+    def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this update's gradients to the parameters; return the loss, a number."""
-        moment, crew = update.moment, update.crew
-        held = self._slots(hands, update)
-        chosen = torch.from_numpy(moment.chosen(self.batch, self.slots, "slots"))
-        rows = sent(chosen, held.filled.device)
+        rng, processes = update.rng, update.processes
+        held = self._slots(unroll, update)
+        chosen = torch.from_numpy(rng.chosen(self.batch, self.slots, "slots"))
+        rows = to_device(chosen, held.filled.device)
         leaving = rows[round(len(update.inputs) * self.stay) : len(update.inputs)]
         kept = self.tensors() if self.stay < 1 else {}
         lent = {name: column[leaving] for name, column in kept.items()}
         self._renew(held, rows[: len(update.inputs)], update)
-        mine = crew.mine(rows)
-        features = self._damaged(held, rows, moment)
-        k = moment.whole(self.shortest, self.longest, "stretch")
-        learned = hands.learn(
+        mine = processes.mine(rows)
+        features = self._damaged(held, rows, rng)
+        k = rng.whole(self.shortest, self.longest, "stretch")
+        learned = unroll.forward_backward(
             held.inputs[mine],
             held.targets[mine],
-            Stretch(k, each=(1 / k,) * k if self.every else (), settle=self.settle),
-            state=State(crew.mine(features)),
+            Segment(k, each=(1 / k,) * k if self.every else (), settle=self.settle),
+            state=State(processes.mine(features)),
             restart=~held.filled[mine],
-            noise=crew.mine(self._shaking(held, rows, moment)) if self.shake else None,
+            noise=processes.mine(self._shaking(held, rows, rng)) if self.shake else None,
         )
-        held.features[rows] = crew.gather(learned.end.features).to(held.features.dtype)
+        held.features[rows] = processes.gather(learned.end.features).to(held.features.dtype)
         held.filled.index_fill_(0, rows, True)
         if held.solved is not None:
-            held.solved[rows] = _solved(hands.net, held, rows)
+            held.solved[rows] = _solved(unroll.net, held, rows)
         for name, column in lent.items():
             kept[name][leaving] = column
         return learned.loss
 
-    def _slots(self, hands: Hands, update: Update) -> Slots:
+    def _slots(self, unroll: Unroll, update: Update) -> Slots:
         """The slots; at the first update, filled with its problems over and over, unthought."""
         if self.held is None:
             device = update.inputs.device
@@ -194,7 +196,7 @@ class ReplayPool:
             self.held = Slots(
                 inputs=update.inputs[again].clone(),
                 targets=update.targets[again].clone(),
-                features=blank(hands.net, update.inputs, self.slots),
+                features=empty_features(unroll.net, update.inputs, self.slots),
                 filled=torch.zeros(self.slots, dtype=torch.bool, device=device),
                 solved=torch.ones(self.slots, dtype=torch.bool, device=device)
                 if self.hard
@@ -215,39 +217,43 @@ class ReplayPool:
         held.inputs[rows] = update.inputs
         held.targets[rows] = update.targets
 
-    def _damaged(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
+    def _damaged(self, held: Slots, rows: Tensor, rng: StepRng) -> Tensor:
         """The states of these slots, some of them damaged in one of the ways."""
         if not self.damage:
             return held.features[rows]
-        generator, device = moment.generator("damage"), held.features.device
+        generator, device = rng.generator("damage"), held.features.device
         hit = torch.rand(len(rows), generator=generator) < self.damage
         how = torch.randint(len(self.kinds), (len(rows),), generator=generator).where(hit, -1)
         other = torch.randint(self.slots, (len(rows),), generator=generator)
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         features = held.features[rows]
         kind = how.to(device).view(-1, *[1] * (features.dim() - 1))
-        blow = Blow(features, held.features, self._noise(held, moment)[which], other, generator)
+        corruption = Corruption(
+            features, held.features, self._noise(held, rng)[which], other, generator
+        )
         for number, word in enumerate(self.kinds):
-            features = torch.where(kind == number, registry.find("damage", word)(blow), features)
+            features = torch.where(
+                kind == number, registry.find("damage", word)(corruption), features
+            )
         return features
 
-    def _shaking(self, held: Slots, rows: Tensor, moment: Moment) -> Tensor:
+    def _shaking(self, held: Slots, rows: Tensor, rng: StepRng) -> Tensor:
         """What the features of these slots are shaken by, at every iteration of this stretch."""
-        generator, sides = moment.generator("shake"), held.features.shape[2:]
+        generator, sides = rng.generator("shake"), held.features.shape[2:]
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         shifts = [int(torch.randint(side, (), generator=generator)) for side in sides]
-        drawn = self._noise(held, moment)[sent(which, held.features.device)]
+        drawn = self._noise(held, rng)[to_device(which, held.features.device)]
         noise = self.shake * drawn.roll(shifts, tuple(range(2, drawn.dim())))
         if not self.varied:
             return noise
         share = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
-        return noise * sent(share, noise.device).view(-1, *[1] * (noise.dim() - 1))
+        return noise * to_device(share, noise.device).view(-1, *[1] * (noise.dim() - 1))
 
-    def _noise(self, held: Slots, moment: Moment) -> Tensor:
+    def _noise(self, held: Slots, rng: StepRng) -> Tensor:
         """Unit Gaussian noise, drawn once a run: drawing it anew would cost more than learning."""
         if self.noise is None:
             shape = (_NOISES, *held.features.shape[1:])
-            generator = Moment(moment.seed, 0).generator("noise")
+            generator = StepRng(rng.seed, 0).generator("noise")
             self.noise = torch.randn(shape, generator=generator).to(held.features)
         return self.noise
 

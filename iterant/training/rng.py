@@ -20,7 +20,7 @@ from iterant.tasks.rng import Stream
 
 
 @dataclass(frozen=True)
-class Moment:
+class StepRng:
     """One update of one run."""
 
     seed: int
@@ -31,7 +31,7 @@ class Moment:
         drawn = Stream(self.seed, "training", what).below(high - low + 1, self.update, 0)
         return low + int(drawn)
 
-    def wholes(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
+    def integers(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
         """``count`` whole numbers below ``bound``."""
         return Stream(self.seed, "training", what).below(bound, self.update, np.arange(count))
 
@@ -45,7 +45,7 @@ class Moment:
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 
-def sent(drawn: Tensor, device: torch.device) -> Tensor:
+def to_device(drawn: Tensor, device: torch.device) -> Tensor:
     """Numbers drawn on the CPU, on their way to a device: nobody waits for its work in the queue.
 
     A copy from memory that may be swapped out waits; one from pinned memory does not.
@@ -55,7 +55,7 @@ def sent(drawn: Tensor, device: torch.device) -> Tensor:
     return drawn.pin_memory().to(device, non_blocking=True)
 
 
-class Order:
+class Shuffle:
     """Which problems each update sees: epoch after epoch, each a fresh shuffle of all of them.
 
     >>> order = Order(problems=40_000, seed=0)

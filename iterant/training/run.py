@@ -26,20 +26,20 @@ from iterant.io import RunFolder, code_version
 from iterant.nets import Net, build, parameter_count
 from iterant.tasks.protocol import Task
 from iterant.tasks.rng import check_seed
-from iterant.training.build import network_of
-from iterant.training.data import Problems
+from iterant.training.build import build_network
+from iterant.training.data import TrainingSet
 from iterant.training.device import device_of
-from iterant.training.distributed import Crew, join
+from iterant.training.distributed import ProcessGroup, join
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Reporter, Silent
-from iterant.training.loop import Keeping, Loop
+from iterant.training.logging import Reporter, SilentReporter
+from iterant.training.loop import CheckpointOptions, Loop
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import honest
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 
-def take_over(learner: Learner, path: Path) -> None:
+def start_from(trainer: Trainer, path: Path) -> None:
     """Give a learner the last weights, moments, average and pool of a run; it begins at update 0.
 
     A pool of another size than the learner's is left out, and begins anew; so does an average that
@@ -48,20 +48,20 @@ def take_over(learner: Learner, path: Path) -> None:
     folder = RunFolder.open(path)
     if not folder.has("last"):
         raise RunError(f"{path} has no checkpoint yet; train it first, or begin without start")
-    theirs, own = folder.config.get("recipe", {}).get("optimizer"), learner.recipe.optimizer
+    theirs, own = folder.config.get("recipe", {}).get("optimizer"), trainer.recipe.optimizer
     if theirs != own:
         raise RunError(
             f"{path} was trained by {theirs}, and its moments mean nothing to {own}; "
             f"--optimizer {theirs}"
         )
     tensors, _ = folder.load("last")
-    slots = learner.objective.slots if isinstance(learner.objective, ReplayPool) else 0
+    slots = trainer.objective.slots if isinstance(trainer.objective, ReplayPool) else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: held for name, held in tensors.items() if not name.startswith("pool.")}
     if not any(name.startswith("average.") for name in tensors):
         tensors = average_anew(tensors)
     try:
-        learner.restore(tensors, 0)
+        trainer.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         said = str(error).strip().splitlines()
         # torch announces what is wrong in a line of its own.
@@ -74,22 +74,22 @@ def take_over(learner: Learner, path: Path) -> None:
 
 def average_anew(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A checkpoint whose average begins at its weights."""
-    begun = {f"average.{name.removeprefix('net.')}": held for name, held in tensors.items()
+    average = {f"average.{name.removeprefix('net.')}": held for name, held in tensors.items()
              if name.startswith("net.")}  # fmt: skip
-    return {**tensors, **begun}
+    return {**tensors, **average}
 
 
-Going = Generator[None, None, RunFolder]
+RunIterator = Generator[None, None, RunFolder]
 """A run under way: yields after every update, returns its folder."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """What a run is carried out with."""
 
     device: torch.device
-    crew: Crew
-    keeping: Keeping
+    processes: ProcessGroup
+    checkpoints: CheckpointOptions
     reporter: Reporter
     clock: Clock
     signals: Signals | None = None
@@ -134,12 +134,12 @@ def train(
         )
     net = registry.name_of("net", net) if isinstance(net, type) else net
     check_seed(seed)
-    keeping = Keeping(shard_mb, pool=not drop_pool)
+    checkpoints = CheckpointOptions(shard_mb, pool=not drop_pool)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     where = use_device(device)
-    crew = join(where)
-    listener = Silent() if reporter is None or crew.rank else reporter
-    setting = Setting(where, crew, keeping, listener, clock)
+    processes = join(where)
+    listener = SilentReporter() if reporter is None or processes.rank else reporter
+    context = RunContext(where, processes, checkpoints, listener, clock)
     try:
         if resume is not None:
             changes |= {"net": net} if net else {}
@@ -149,12 +149,12 @@ def train(
                     f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
                     "(only --time-limit, --shard-mb, --drop-pool and --device can)"
                 )
-            return finish(resumed(task, Path(resume), setting, data))
+            return finish(resume_run(task, Path(resume), context, data))
         word, made = task_named(task, data)
         chosen = recipe_for(made, recipe, net, changes)
-        return finish(begun(word, made, chosen, seed, Path(str(out)), setting, start=start))
+        return finish(start_run(word, made, chosen, seed, Path(str(out)), context, start=start))
     except BaseException:
-        crew.leave()
+        processes.leave()
         raise
 
 
@@ -192,7 +192,7 @@ def recipe_for(
     return recipe.asked(**({"net": net} if net else {}), **changes)
 
 
-def finish(going: Going) -> RunFolder:
+def finish(going: RunIterator) -> RunFolder:
     """Carry a run to its end."""
     while True:
         try:
@@ -202,27 +202,27 @@ def finish(going: Going) -> RunFolder:
             return folder
 
 
-def begun(
+def start_run(
     word: str,
     task: Task,
     recipe: Recipe,
     seed: int,
     out: Path,
-    setting: Setting,
-    problems: Problems | None = None,
+    context: RunContext,
+    problems: TrainingSet | None = None,
     start: str | Path | None = None,
-) -> Going:
+) -> RunIterator:
     """A new run; everything that can be refused is refused before the folder is made."""
-    crew, keeping, reporter = setting.crew, setting.keeping, setting.reporter
-    crew.check(recipe.batch)
-    if crew.rank == 0:
+    processes, checkpoints, reporter = context.processes, context.checkpoints, context.reporter
+    processes.check(recipe.batch)
+    if processes.rank == 0:
         RunFolder.check_new(out)
     recipe = honest(recipe, task.spec.name)
-    net, described = network_of(recipe, task.spec, seed)
-    learner = Learner(net, recipe, setting.device, crew)
+    net, described = build_network(recipe, task.spec, seed)
+    trainer = Trainer(net, recipe, context.device, processes)
     if start is not None:
-        take_over(learner, Path(start))
-    problems = problems or Problems.of(task, recipe, setting.device)
+        start_from(trainer, Path(start))
+    problems = problems or TrainingSet.of(task, recipe, context.device)
     data = getattr(task, "data", None)
     config = {
         "task": word,
@@ -234,24 +234,24 @@ def begun(
         # Averaged weights go on improving after validation is perfect; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
-    folder = RunFolder.create(out, config) if crew.rank == 0 else None
-    loop = Loop(task, recipe, seed, learner, problems, folder=folder, reporter=reporter,
-                keeping=keeping, crew=crew)  # fmt: skip
-    if not keeping.pool and isinstance(learner.objective, ReplayPool):
+    folder = RunFolder.create(out, config) if processes.rank == 0 else None
+    loop = Loop(task, recipe, seed, trainer, problems, folder=folder, reporter=reporter,
+                checkpoints=checkpoints, processes=processes)  # fmt: skip
+    if not checkpoints.pool and isinstance(trainer.objective, ReplayPool):
         reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
-    title = f"{task.spec.title}: {_named(recipe, learner, seed)}"
-    return (yield from _going(loop, out, setting, title))
+    title = f"{task.spec.title}: {_named(recipe, trainer, seed)}"
+    return (yield from _going(loop, out, context, title))
 
 
-def resumed(
+def resume_run(
     task: Task | str | None,
     path: Path,
-    setting: Setting,
+    context: RunContext,
     data: str | Path | None = None,
-    problems: Problems | None = None,
-) -> Going:
+    problems: TrainingSet | None = None,
+) -> RunIterator:
     """Go on with a run from its last checkpoint."""
-    crew, reporter = setting.crew, setting.reporter
+    processes, reporter = context.processes, context.reporter
     folder = RunFolder.open(path)
     config = folder.config
     if not {"task", "recipe", "net", "seed"} <= config.keys():
@@ -271,41 +271,41 @@ def resumed(
             f"this run was begun by another version of the code ({began or 'unknown'} then, "
             f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
         )
-    made = task_again(config, data) if task is None or isinstance(task, str) else task
+    made = task_of_run(config, data) if task is None or isinstance(task, str) else task
     recipe = Recipe().changed(**config["recipe"])
-    crew.check(recipe.batch)
+    processes.check(recipe.batch)
     net: Net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
-    learner = Learner(net, recipe, setting.device, crew)
-    problems = problems or Problems.of(made, recipe, setting.device)
-    loop = Loop(made, recipe, config["seed"], learner, problems,
-                folder=None if crew.rank else folder, reporter=reporter, keeping=setting.keeping,
-                crew=crew)  # fmt: skip
-    title = f"{made.spec.title}: {_named(recipe, learner, config['seed'])}"
-    return (yield from _going(loop, path, setting, title, source=folder))
+    trainer = Trainer(net, recipe, context.device, processes)
+    problems = problems or TrainingSet.of(made, recipe, context.device)
+    loop = Loop(made, recipe, config["seed"], trainer, problems,
+                folder=None if processes.rank else folder, reporter=reporter,
+                checkpoints=context.checkpoints, processes=processes)  # fmt: skip
+    title = f"{made.spec.title}: {_named(recipe, trainer, config['seed'])}"
+    return (yield from _going(loop, path, context, title, source=folder))
 
 
-def task_again(config: dict[str, Any], data: str | Path | None = None) -> Task:
+def task_of_run(config: dict[str, Any], data: str | Path | None = None) -> Task:
     """The task of a run, on the data that it had or on that of now."""
     place = data or config.get("data")
     return registry.task(config["task"], **({"data": place} if place else {}))
 
 
-def _named(recipe: Recipe, learner: Learner, seed: int) -> str:
-    count = parameter_count(learner.net)
+def _named(recipe: Recipe, trainer: Trainer, seed: int) -> str:
+    count = parameter_count(trainer.net)
     return f"{recipe.net}, recipe {recipe.name}, {count:,} parameters, seed {seed}"
 
 
 def _going(
-    loop: Loop, path: Path, setting: Setting, title: str, source: RunFolder | None = None
-) -> Going:
+    loop: Loop, path: Path, context: RunContext, title: str, source: RunFolder | None = None
+) -> RunIterator:
     """Run the loop under the folder's lock, and leave the folder saying how it ended."""
-    listening = Signals() if setting.signals is None else contextlib.nullcontext(setting.signals)
+    listening = Signals() if context.signals is None else contextlib.nullcontext(context.signals)
     if loop.folder is None:
         with listening as signals:
             if source is not None:
                 loop.resume(source)
-            yield from loop.steps(setting.clock, signals)
-        loop.crew.agree(False)  # wait until the first process has written the end
+            yield from loop.steps(context.clock, signals)
+        loop.processes.any_process(False)  # wait until the first process has written the end
         return RunFolder.open(path)
     folder = loop.folder
     with folder.lock(), listening as signals:
@@ -314,7 +314,7 @@ def _going(
         folder.set_status("running", step=loop.update, steps=loop.total)
         loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
         try:
-            reason = yield from loop.steps(setting.clock, signals)
+            reason = yield from loop.steps(context.clock, signals)
         except BaseException as error:
             broken_off = isinstance(error, KeyboardInterrupt | GeneratorExit)
             state = "stopped" if broken_off else "failed"
@@ -326,5 +326,5 @@ def _going(
         done = reason == "finished"
         folder.set_status("finished" if done else "stopped", reason=None if done else reason)
         loop.reporter.end(reason)
-    loop.crew.agree(False)
+    loop.processes.any_process(False)
     return folder

@@ -3,7 +3,7 @@
     >>> hands = SquareHands(net, smoothing=0.2)          # as PlainHands, several times faster
 
 The open squares of all problems are rows of one matrix, and an iteration is two matrix products
-over them. Losses and gradients are those of `iterant.training.unroll.PlainHands` up to rounding: a
+over them. Losses and gradients are those of `iterant.training.unroll.EagerUnroll` up to rounding: a
 rule's walls hold nothing, whatever noise or damage a pool adds. Only the penalty on restless
 features differs where walls were damaged, which is no restlessness of the rule's.
 
@@ -22,7 +22,7 @@ from iterant.engine import State
 from iterant.nets.active import beside_of
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
-from iterant.training.unroll import Learned, PlainHands, Stretch, begin_again, push_back
+from iterant.training.unroll import EagerUnroll, Segment, StepResult, backward, initial_state
 
 _POOL = {1: functional.avg_pool1d, 2: functional.avg_pool2d}
 
@@ -79,23 +79,23 @@ def _with_wall(held: Tensor) -> Tensor:
     return torch.cat([held, held.new_zeros(1, held.shape[1])])
 
 
-class SquareHands(PlainHands):
+class SparseUnroll(EagerUnroll):
     """The verbs on open squares; advancing is left to the plain way."""
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         """Iterate with gradients, add those of the loss to the parameters."""
         net: Any = self.net
-        first = begin_again(net, inputs, state, restart)
+        first = initial_state(net, inputs, state, restart)
         memory = net.read(inputs)
         is_open = memory[:, -1].detach().bool()
         places = is_open.flatten().nonzero().flatten()
@@ -103,30 +103,30 @@ class SquareHands(PlainHands):
         beside = beside_of(is_open, len(places))
         path = [rows_of(first.features)[places]]
         shake = 0.0 if noise is None else rows_of(noise)[places]
-        for _ in range(stretch.steps):
+        for _ in range(segment.steps):
             path.append(_next(net, path[-1] + shake, term, beside))
-        counted = [(share, held) for share, held in zip(self.shares(stretch), path[1:], strict=True)
+        counted = [(share, held) for share, held in zip(self.shares(segment), path[1:], strict=True)
                    if share]  # fmt: skip
         held = torch.stack([held for _, held in counted])
         logits = functional.linear(held, net.head.weight.flatten(1), net.head.bias)
         wanted = self.wanted(inputs, targets)[places]
         loss = self.weighed(logits, wanted, [share for share, _ in counted])
-        if stretch.settle:
+        if segment.settle:
             moved = torch.stack(path)
             total = (moved[1:] - moved[:-1]).abs().sum()
-            loss = loss + stretch.settle * total / (stretch.steps * first.features.numel())
-        push_back(net, loss * stretch.weight, self.scale)
+            loss = loss + segment.settle * total / (segment.steps * first.features.numel())
+        backward(net, loss * segment.weight, self.scale)
 
         def state_at(number: int) -> State:
             return self.spread(path[number].detach(), places, is_open, first.step + number)
 
         kept = None if keep is None else state_at(keep)
-        return Learned(loss.detach(), state_at(stretch.steps), kept)
+        return StepResult(loss.detach(), state_at(segment.steps), kept)
 
     @staticmethod
-    def shares(stretch: Stretch) -> tuple[float, ...]:
+    def shares(segment: Segment) -> tuple[float, ...]:
         """What the criterion after every iteration counts; one after the last if none is said."""
-        return stretch.each or (*[0.0] * (stretch.steps - 1), 1.0)
+        return segment.each or (*[0.0] * (segment.steps - 1), 1.0)
 
     @staticmethod
     def weighed(logits: Tensor, wanted: Tensor, shares: list[float]) -> Tensor:

@@ -7,7 +7,7 @@ the same small layer, of the problem and of what the teller heard from its other
 what a square holds of its own is read by nobody but the answer. So the messages between open
 squares are the columns of one matrix; what is told to walls, and squares' own numbers, are computed
 only where a loss or the state at the end asks for them. Losses, gradients and states are those of
-`iterant.training.unroll.PlainHands` up to rounding.
+`iterant.training.unroll.EagerUnroll` up to rounding.
 
 Shapes: D sides of a square, E numbers of a message, O numbers of a square's own, H hidden numbers
 of a side, N open squares, M messages between them, K iterations.
@@ -27,9 +27,9 @@ from iterant.nets.active import beside_of
 from iterant.nets.grouped import fits as can_be_grouped
 from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
 from iterant.nets.protocol import Net
-from iterant.training.squares import SquareHands, rows_of
+from iterant.training.squares import SparseUnroll, rows_of
 from iterant.training.squares import fits as lies_on_squares
-from iterant.training.unroll import Learned, Stretch, begin_again, push_back
+from iterant.training.unroll import Segment, StepResult, backward, initial_state
 
 
 def fits(net: Net) -> bool:
@@ -201,26 +201,26 @@ def _bias(layer: nn.Module) -> Tensor:
     return layer.bias
 
 
-class TellingHands(SquareHands):
+class MessageUnroll(SparseUnroll):
     """The verbs on messages between open squares."""
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         """Iterate with gradients, add those of the loss to the parameters."""
-        if stretch.settle:  # what walls are told counts as restless, too
-            return super().learn(inputs, targets, stretch, state=state, restart=restart,
+        if segment.settle:  # what walls are told counts as restless, too
+            return super().forward_backward(inputs, targets, segment, state=state, restart=restart,
                                  keep=keep, noise=noise)  # fmt: skip
         net: Any = self.net
-        begun = begin_again(net, inputs, state, restart)
+        begun = initial_state(net, inputs, state, restart)
         seen, room = net.view(inputs)
         is_open = room[:, 0].bool()
         places = is_open.flatten().nonzero().flatten()
@@ -239,15 +239,15 @@ class TellingHands(SquareHands):
         talk: Any = _Talk
         weights = (layers.tells, layers.told, layers.bias)
         path = talk.apply(messages(begun.features), rule.terms(roads.told_by), *weights, roads,
-                          shake, stretch.steps)  # fmt: skip
+                          shake, segment.steps)  # fmt: skip
         heard = path[:-1] if shake is None else path[:-1] + shake
-        counted = [(share, at) for at, share in enumerate(self.shares(stretch)) if share]
+        counted = [(share, at) for at, share in enumerate(self.shares(segment)) if share]
         own = rule.own(heard[[at for _, at in counted]])
         head = net.head.weight.flatten(1)[:, : layers.state.own]
         logits = (head @ own + net.head.bias[:, None]).movedim(1, -1)
         wanted = self.wanted(inputs, targets)[places]
         loss = self.weighed(logits, wanted, [share for share, _ in counted])
-        push_back(net, loss * stretch.weight, self.scale)
+        backward(net, loss * segment.weight, self.scale)
 
         def state_at(number: int) -> State:
             if number == 0:
@@ -256,4 +256,4 @@ class TellingHands(SquareHands):
             return self.spread(rows, places, is_open, begun.step + number)
 
         kept = None if keep is None else state_at(keep)
-        return Learned(loss.detach(), state_at(stretch.steps), kept)
+        return StepResult(loss.detach(), state_at(segment.steps), kept)

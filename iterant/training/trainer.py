@@ -5,20 +5,13 @@
 
 The network's own parameters are float32 and are what the optimiser moves. In bfloat16 a copy of
 the network computes, and hands its gradients over.
-
-Optimisers without torch's compiler, whose import takes seconds and which nothing here uses.
-
-torch imports its compiler at the first optimiser, to tell it not to compile what optimisers do.
-It asks each of their methods first whether somebody has told it already, so we do.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,43 +21,24 @@ from iterant.errors import NetError, RecipeError
 from iterant.formatting import counted
 from iterant.nets.fast.towers import fastest
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.build import objective_of, optimizer_of
-from iterant.training.cuda_graphs import CapturedHands, Repeated
-from iterant.training.distributed import Crew
+from iterant.training.build import build_objective, build_optimizer
+from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Update
 from iterant.training.optim import Scaling
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import Moment
-from iterant.training.squares import SquareHands, fits
-from iterant.training.tellings import TellingHands
+from iterant.training.rng import StepRng
+from iterant.training.squares import SparseUnroll, fits
+from iterant.training.tellings import MessageUnroll
 from iterant.training.tellings import fits as tells
-from iterant.training.unroll import Hands, PlainHands
-
-_TOLD = "__dynamo_disable"
-_METHODS = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
-
-
-def spare_the_compiler() -> None:
-    """Let optimisers be made, saved and restored without it; in vain where torch has changed."""
-    for name in _METHODS:
-        method = inspect.unwrap(getattr(torch.optim.Optimizer, name))
-        if getattr(method, _TOLD, None) is None:
-            setattr(method, _TOLD, method)
-
-
-@torch.no_grad()
-def step(optimizer: torch.optim.Optimizer) -> None:
-    """The optimiser's own step, without what torch wraps around it (hooks, profiling, compiler)."""
-    inner: Any = inspect.unwrap(type(optimizer).step)
-    inner(optimizer)
-
+from iterant.training.unroll import EagerUnroll, Unroll
 
 _WARM = 10
 """The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
 
 
-class Learner:
+class Trainer:
     """A network in training: its parameters, optimiser, average and pool."""
 
     def __init__(
@@ -72,15 +46,15 @@ class Learner:
         net: Net,
         recipe: Recipe,
         device: torch.device,
-        crew: Crew | None = None,
+        processes: ProcessGroup | None = None,
         *,
         capture: bool = True,
     ) -> None:
         """Take a network into training; ``capture``: use CUDA graphs where there is a GPU."""
         if not isinstance(net, nn.Module):
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
-        self.recipe, self.device, self.crew = recipe, device, crew or Crew()
-        self.objective = objective_of(recipe)
+        self.recipe, self.device, self.processes = recipe, device, processes or ProcessGroup()
+        self.objective = build_objective(recipe)
         if (depth := depth_of(net)) is not None and isinstance(self.objective, ReplayPool):
             raise RecipeError(
                 f"a network of fixed depth ({counted(depth, 'iteration')}) cannot be trained "
@@ -91,13 +65,12 @@ class Learner:
         self.working = self._working()
         self.net = _as_net(self.working)
         self.fast = fastest(self.working)
-        spare_the_compiler()
-        self.optimizer = optimizer_of(recipe, self.module)
+        self.optimizer = build_optimizer(recipe, self.module)
         self.scaling = Scaling(device) if self.dtype == torch.float16 else None
         scale = None if self.scaling is None else self.scaling.scale
         if self.scaling is not None:
             self.scaling.attach(self.optimizer)
-        self.hands = self._hands(scale, captured=device.type == "cuda" and capture)
+        self.unroll = self._hands(scale, captured=device.type == "cuda" and capture)
         if self.fast is not None:
             self.fast.pin()
         self.updates = 0
@@ -111,17 +84,17 @@ class Learner:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._move: Callable[[], None] = self._moved
-        if device.type == "cuda" and capture and type(self.crew) is Crew:
+        if device.type == "cuda" and capture and type(self.processes) is ProcessGroup:
             self._capture_moves()
 
-    def _hands(self, scale: Tensor | None, *, captured: bool) -> Hands:
+    def _hands(self, scale: Tensor | None, *, captured: bool) -> Unroll:
         """What learns: by graphs, or on a CPU only where it counts, if that is the same."""
         net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
         if captured:
-            return CapturedHands(net, self.working, smoothing, scale, places)
+            return GraphUnroll(net, self.working, smoothing, scale, places)
         if self.device.type != "cpu" or places or not fits(self.net):
-            return PlainHands(net, smoothing, scale, places)
-        kind = TellingHands if tells(self.net) else SquareHands
+            return EagerUnroll(net, smoothing, scale, places)
+        kind = MessageUnroll if tells(self.net) else SparseUnroll
         return kind(net, smoothing, scale)
 
     def _capture_moves(self) -> None:
@@ -130,7 +103,7 @@ class Learner:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=self.device)
-            self._move = Repeated(self._moved)
+            self._move = CapturedCall(self._moved)
 
     def _working(self) -> nn.Module:
         """The network that computes: the trained one itself, or its copy in lower precision."""
@@ -142,11 +115,11 @@ class Learner:
             return self.module
         return copy.deepcopy(self.module).to(self.dtype)
 
-    def update(self, inputs: Tensor, targets: Tensor, moment: Moment, factor: float) -> Tensor:
+    def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
         """One update; returns the loss as a number on the device (reading it waits for it)."""
         torch._foreach_zero_(_gradients(self.working))
         loss = self.objective.run(
-            self.hands, Update(inputs.to(self.dtype), targets, moment, self.crew)
+            self.unroll, Update(inputs.to(self.dtype), targets, rng, self.processes)
         )
         if self.scaling is not None:
             self.scaling.see(loss)
@@ -168,12 +141,12 @@ class Learner:
         gradients = _gradients(self.module)
         if self.working is not self.module:
             torch._foreach_copy_(gradients, _gradients(self.working))
-        self.crew.average(gradients)
+        self.processes.average(gradients)
         if self.scaling is not None:
             self.scaling.unscale(gradients)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
-        step(self.optimizer)
+        self.optimizer.step()
         self._follow()
 
     @torch.no_grad()

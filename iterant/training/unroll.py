@@ -4,7 +4,7 @@
     >>> learned = hands.learn(inputs, targets, steps=k, state=state, weight=alpha)
 
 An objective says what is done in these two verbs; how it is done fast is the hands' own affair:
-`PlainHands` here, captured CUDA graphs in `iterant.training.cuda_graphs`. Gradients add up on the
+`EagerUnroll` here, captured CUDA graphs in `iterant.training.cuda_graphs`. Gradients add up on the
 network's parameters until the update is made.
 
 Thinking as training does it: a stretch of iterations at a time where a network can.
@@ -29,7 +29,7 @@ from iterant.nets.fast.strings import FusedStrings
 from iterant.nets.protocol import Net, readout_of
 
 
-def thoughts(
+def iterate(
     net: Net, inputs: Tensor, *, steps: int, state: State | None = None
 ) -> Iterable[Thought]:
     """As `iterant.engine.think`; without gradients some networks give the last thought only."""
@@ -37,13 +37,13 @@ def thoughts(
         return think(net, inputs, steps=steps, state=state)
     net.check(inputs)
     first = state or State(net.start(inputs))
-    made = net.stretch(first.features, net.read(inputs), steps, first.step)
+    made = net.segment(first.features, net.read(inputs), steps, first.step)
     before = first.step + (steps if not torch.is_grad_enabled() else 1)
     return [Thought(net, State(phi, before + i), inputs) for i, phi in enumerate(made)]
 
 
 @dataclass(frozen=True)
-class Learned:
+class StepResult:
     """What a stretch of learning leaves behind; nothing here carries gradients."""
 
     loss: Tensor
@@ -55,7 +55,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Segment:
     """How to learn over a number of iterations."""
 
     steps: int
@@ -67,25 +67,25 @@ class Stretch:
     """What the mean absolute change of the features an iteration adds to the loss, times this"""
 
 
-class Hands(Protocol):
+class Unroll(Protocol):
     """The two verbs, and the network they are about."""
 
     net: Net
 
-    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients; None starts from the projection."""
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         """Iterate with gradients, add those of the loss to the parameters.
 
         Rows of the state that ``restart`` (B,) marks begin at the projection instead, which then
@@ -142,13 +142,13 @@ _NOWHERE = -1e4
 
 
 @torch.no_grad()
-def blank(net: Net, inputs: Tensor, count: int) -> Tensor:
+def empty_features(net: Net, inputs: Tensor, count: int) -> Tensor:
     """(count, W, *S) zeros: the features of so many problems before anything was thought."""
     features = net.start(inputs[:1])
     return features.new_zeros(count, *features.shape[1:])
 
 
-def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor | None) -> State:
+def initial_state(net: Net, inputs: Tensor, state: State | None, restart: Tensor | None) -> State:
     """The state to learn from: the projection for all, for the marked rows, or for none."""
     if state is None:
         return State(net.start(inputs))
@@ -158,7 +158,7 @@ def begin_again(net: Net, inputs: Tensor, state: State | None, restart: Tensor |
     return State(torch.where(rows, net.start(inputs), state.features), state.step)
 
 
-class Shaken:
+class NoisyNet:
     """A network whose features are shaken before every iteration."""
 
     def __init__(self, net: Net, noise: Tensor) -> None:
@@ -172,22 +172,22 @@ class Shaken:
         return self.net.step(features + self.noise, memory, index)
 
 
-def stretch_loss(
+def segment_loss(
     net: Net,
     inputs: Tensor,
     targets: Tensor,
-    stretch: Stretch,
+    segment: Segment,
     state: State,
     criterion: Criterion,
     noise: Tensor | None = None,
 ) -> tuple[Tensor, list[State]]:
     """The loss of a stretch, with its graph, and every state on the way, the start first."""
-    states, losses, alike = [state], [], len(set(stretch.each)) == 1
-    walker = net if noise is None else Shaken(net, noise)
-    for thought in thoughts(walker, inputs, steps=stretch.steps, state=state):
+    states, losses, alike = [state], [], len(set(segment.each)) == 1
+    walker = net if noise is None else NoisyNet(net, noise)
+    for thought in iterate(walker, inputs, steps=segment.steps, state=state):
         states.append(thought.state)
-        if stretch.each and not alike:
-            share = stretch.each[len(states) - 2]
+        if segment.each and not alike:
+            share = segment.each[len(states) - 2]
             losses.append(share * criterion(net, thought.logits, inputs, targets))
     if losses:
         loss = torch.stack(losses).sum()
@@ -196,29 +196,29 @@ def stretch_loss(
         count = len(states) - 1
         logits = net.answer(torch.cat([thought.features for thought in states[1:]]))
         again = [part.repeat(count, *[1] * (part.dim() - 1)) for part in (inputs, targets)]
-        loss = sum(stretch.each) * criterion(net, logits, again[0], again[1])
+        loss = sum(segment.each) * criterion(net, logits, again[0], again[1])
     else:
         final = last_of(think(net, inputs, steps=0, state=states[-1]))
         loss = criterion(net, final.logits, inputs, targets)
-    if stretch.settle:
-        loss = loss + stretch.settle * restlessness(states)
+    if segment.settle:
+        loss = loss + segment.settle * mean_change(states)
     return loss, states
 
 
-def restlessness(states: Sequence[State]) -> Tensor:
+def mean_change(states: Sequence[State]) -> Tensor:
     """The mean absolute change of the features from one of these states to the next."""
     path = torch.stack([state.features for state in states])
     return (path[1:] - path[:-1]).abs().mean()
 
 
-def push_back(net: Net, loss: Tensor, scale: Tensor | None) -> None:
+def backward(net: Net, loss: Tensor, scale: Tensor | None) -> None:
     """Add the gradients of a loss to the parameters, times a scale if there is one."""
     torch.autograd.backward(loss if scale is None else loss * scale)
     if isinstance(net, Fused):
         net.flush()
 
 
-class PlainHands:
+class EagerUnroll:
     """The verbs, step by step: the CPU, networks of users, and the measure of the fast ones."""
 
     def __init__(
@@ -228,27 +228,27 @@ class PlainHands:
         self.net, self.smoothing, self.scale = net, smoothing, scale
         self.criterion = Criterion(smoothing, places)
 
-    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
         with torch.no_grad():
-            return last_of(thoughts(self.net, inputs, steps=steps, state=state)).state
+            return last_of(iterate(self.net, inputs, steps=steps, state=state)).state
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         """Iterate with gradients, add those of the loss to the parameters."""
-        first = begin_again(self.net, inputs, state, restart)
-        loss, states = stretch_loss(
-            self.net, inputs, targets, stretch, first, self.criterion, noise
+        first = initial_state(self.net, inputs, state, restart)
+        loss, states = segment_loss(
+            self.net, inputs, targets, segment, first, self.criterion, noise
         )
-        push_back(self.net, loss * stretch.weight, self.scale)
+        backward(self.net, loss * segment.weight, self.scale)
         kept = None if keep is None else states[keep].detached()
-        return Learned(loss.detach(), states[-1].detached(), kept)
+        return StepResult(loss.detach(), states[-1].detached(), kept)

@@ -30,7 +30,7 @@ Figures = dict[str, float]
 
 
 @dataclass
-class Watcher:
+class Validator:
     """Judges a network in training."""
 
     task: Task

@@ -15,12 +15,12 @@ from iterant.bench.plain import Even, PlainStep, plain_loss, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Progressive, Update
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
-from iterant.training.unroll import PlainHands
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
+from iterant.training.unroll import EagerUnroll
 
 PROBLEMS = ["prefix-sums", "mazes", "chess"]
 
@@ -44,13 +44,13 @@ def test_losses_and_gradients_are_those_of_our_step(
     objective = Progressive(iterations=4, alpha=alpha)
     draws = set()
     for update in range(6):
-        moment = Moment(5, update)
-        draws.add(objective.draw(moment))
+        rng = StepRng(5, update)
+        draws.add(objective.draw(rng))
         ours = module(small_net(problem, variant))
         plain = copy.deepcopy(ours)
-        hands = PlainHands(Fused(ours) if can_fuse(ours) else ours)
-        loss = objective.run(hands, Update(batch.inputs, batch.targets, moment, Crew()))
-        other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(moment))
+        unroll = EagerUnroll(Fused(ours) if can_fuse(ours) else ours)
+        loss = objective.run(unroll, Update(batch.inputs, batch.targets, rng, ProcessGroup()))
+        other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(rng))
         torch.autograd.backward(other)
         assert other.dtype == torch.float64
         assert abs(float(other.detach() - loss)) < 1e-12
@@ -68,17 +68,17 @@ def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
     config = replace(paper_net(problem), width=4, head=(4, 3))
     batch = small_batch(problem)
     inputs = batch.inputs.float()
-    learner = Learner(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
+    trainer = Trainer(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
     plain = PlainStep(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
     before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
     for update in range(4):
-        moment = Even(0, update, of=4)
-        first = learner.update(inputs, batch.targets, moment, 0.5)
-        second = plain.update(inputs, batch.targets, moment, 0.5)
+        rng = Even(0, update, of=4)
+        first = trainer.update(inputs, batch.targets, rng, 0.5)
+        second = plain.update(inputs, batch.targets, rng, 0.5)
         assert float(first) == pytest.approx(float(second), rel=1e-4)
     after = plain.net.state_dict()
     assert any(not torch.equal(before[name], after[name]) for name in after)
-    for name, weight in learner.module.state_dict().items():
+    for name, weight in trainer.module.state_dict().items():
         moved = (weight - before[name]).abs().max()
         assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
 

@@ -10,7 +10,7 @@ import pytest
 
 from iterant import registry
 from iterant.cli.main import run as run_command
-from iterant.training.data import Problems
+from iterant.training.data import TrainingSet
 from iterant.zoo import loading
 
 BELOW_A_FILE = "file/below"
@@ -54,7 +54,7 @@ def test_places_are_looked_at_first(
     def work(*given: Any, **how: Any) -> None:
         raise AssertionError("work began")
 
-    monkeypatch.setattr(Problems, "of", work)
+    monkeypatch.setattr(TrainingSet, "of", work)
     if words[0] not in ("train", "sweep", "export", "import"):  # these need it to know the place
         monkeypatch.setattr(registry, "task", work)
         monkeypatch.setattr(loading, "load", work)

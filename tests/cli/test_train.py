@@ -20,7 +20,7 @@ from iterant.cli.train import free_folder, resolved
 from iterant.io import RunFolder
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch", "10",
          "--epochs", "2", "--iterations", "3", "--pool-slots", "16", "--pool-shortest", "1",
@@ -184,13 +184,13 @@ def test_a_run_that_fails_is_code_1_and_one_line(
 
 
 def _fail_seed_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Learner.update
+    original = Trainer.update
 
-    def update(self: Learner, inputs: Any, targets: Any, moment: Any, factor: float) -> Any:
+    def update(self: Trainer, inputs: Any, targets: Any, moment: Any, factor: float) -> Any:
         loss = original(self, inputs, targets, moment, factor)
         return loss * float("nan") if moment.seed == 1 else loss
 
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(Trainer, "update", update)
 
 
 def test_several_seeds_with_one_that_fails(

@@ -15,7 +15,7 @@ import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.tasks import Task
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.recipe import Recipe
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -143,7 +143,7 @@ def test_task_and_network_of_ones_own_are_found_again() -> None:
 @pytest.mark.parametrize("net", ["dt-recall", "ff", "local-rule", "gated_network:Gated"])
 def test_networks_have_a_score_for_each_class_of_the_task(net: str) -> None:
     task: Task = importlib.import_module("running_sum").RunningSum()
-    made, described = network_of(Recipe(net=net, iterations=2), task.spec, seed=0)
+    made, described = build_network(Recipe(net=net, iterations=2), task.spec, seed=0)
     assert described["config"]["classes"] == 3
     thought = iterant.last(iterant.think(made, task.sample(2).inputs, steps=1))
     assert thought.logits.shape == (2, 3, 10)
@@ -151,7 +151,7 @@ def test_networks_have_a_score_for_each_class_of_the_task(net: str) -> None:
 
 def test_a_network_that_was_never_trained_here_is_analysed() -> None:
     task = iterant.task("mazes")
-    net, _ = network_of(Recipe(net="gated_network:Gated"), task.spec, seed=0)
+    net, _ = build_network(Recipe(net="gated_network:Gated"), task.spec, seed=0)
     subject = Subject(net, task, label="mine")
     report = iterant.analyze(subject, what="zeros", size=5, count=2, max_steps=4)
     assert report.table()[1][0] == "mine"

@@ -20,7 +20,7 @@ from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, Look, Model, Trial
 from iterant.experiments.records import Record
 from iterant.nets import build, variant_config
-from iterant.training.data import Problems
+from iterant.training.data import TrainingSet
 from iterant.training.recipe import Recipe
 
 SUMS = iterant.task("prefix-sums")
@@ -122,7 +122,7 @@ def test_a_share_of_the_problems_is_one_of_all_that_is_judged(
 ) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
                         batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
-    problems = Problems.of(SUMS, Recipe().changed(**run.config["recipe"]), torch.device("cpu"))
+    problems = TrainingSet.of(SUMS, Recipe().changed(**run.config["recipe"]), torch.device("cpu"))
     monkeypatch.setattr(measuring, "SEEN", 10)
     model, net = replace(MODEL, tests=(Trial(8, 2, 3),)), iterant.load(run.path)
     for share, counts in ((1.0, (10, 4, 2)), (0.5, (5, 2, 1))):

@@ -100,7 +100,7 @@ def test_a_stretch_and_its_gradients_are_those_of_the_plain_network(
         start = random(3, 16, 6, seed=2).requires_grad_()
         memory, states = it.read(x), [it.start(x) + start]
         if fast is not None:
-            states += fast.stretch(states[0], memory, 4)
+            states += fast.segment(states[0], memory, 4)
         else:
             for index in range(4):
                 states.append(it.step(states[-1], memory, index))
@@ -126,7 +126,7 @@ def test_without_gradients_a_stretch_gives_its_end() -> None:
         memory, wanted = net.read(x), net.start(x)
         for index in range(5):
             wanted = net.step(wanted, memory, index)
-        ends = fast.stretch(fast.start(x), fast.read(x), 5)
+        ends = fast.segment(fast.start(x), fast.read(x), 5)
         stepped = fast.step(fast.step(fast.start(x), fast.read(x), 0), fast.read(x), 1)
         two = net.step(net.step(net.start(x), memory, 0), memory, 1)
     assert len(ends) == 1
@@ -143,7 +143,7 @@ def test_pinned_kernels_follow_the_weights_when_refreshed() -> None:
         for weight in net.parameters():
             weight.mul_(1.1)
     fast.refresh()
-    loss = fast.answer(fast.stretch(fast.start(x), fast.read(x), 2)[-1]).square().sum()
+    loss = fast.answer(fast.segment(fast.start(x), fast.read(x), 2)[-1]).square().sum()
     torch.autograd.backward(loss)
     fast.flush()
     got = gradients(net)
@@ -239,7 +239,7 @@ def test_a_program_computes_what_single_kernels_compute(dtype: torch.dtype, reca
     ends, starts = [], []
     for single in (True, False):
         start = (fast.start(x) + 0.1).detach().requires_grad_()
-        states = fast.stretch(start, fast.read(x), 3)
+        states = fast.segment(start, fast.read(x), 3)
         if single:
             node: Any = states[-1].grad_fn
             node.program = None
@@ -247,7 +247,7 @@ def test_a_program_computes_what_single_kernels_compute(dtype: torch.dtype, reca
         assert start.grad is not None
         starts.append(start.grad.double())
         with torch.no_grad():
-            walked = fast.stretch(start, fast.read(x), 3)[-1]
+            walked = fast.segment(start, fast.read(x), 3)[-1]
             stepped = start
             for index in range(3):
                 stepped = net.step(stepped, net.read(x), index)

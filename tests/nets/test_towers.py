@@ -48,8 +48,8 @@ def test_features_and_gradients_are_those_of_the_plain_network(blocks: int, pinn
         start = random(3, 16, 6, seed=2).requires_grad_()
         states = [it.start(x) + start]
         if fast is not None:
-            states += fast.stretch(states[0], None, 1)
-            states += fast.stretch(states[1], None, 3, done=1)
+            states += fast.segment(states[0], None, 1)
+            states += fast.segment(states[1], None, 3, done=1)
         else:
             for index in range(4):
                 states.append(it.step(states[-1], None, index))
@@ -72,7 +72,7 @@ def test_without_gradients_a_stretch_gives_its_end() -> None:
     fast = FusedTower(net)
     with torch.no_grad():
         wanted = net.step(net.step(net.start(x), None, 0), None, 1)
-        ends = fast.stretch(fast.start(x), None, 2)
+        ends = fast.segment(fast.start(x), None, 2)
         third = fast.step(wanted, None, 2)
         assert len(ends) == 1
         assert (ends[0] - wanted).abs().max() < 1e-12
@@ -82,7 +82,7 @@ def test_without_gradients_a_stretch_gives_its_end() -> None:
 def test_there_is_no_iteration_beyond_the_last() -> None:
     fast = FusedTower(network())
     with pytest.raises(NetError, match="has 4 iterations, asked for iteration 5"):
-        fast.stretch(fast.start(random(1, 3, 6)), None, 2, done=3)
+        fast.segment(fast.start(random(1, 3, 6)), None, 2, done=3)
 
 
 def test_the_form_follows_from_network_and_machine() -> None:
@@ -110,7 +110,7 @@ def test_the_kernels_give_the_gradients_of_plain_float32() -> None:
         start = it.start(x.to(dtype)).detach().requires_grad_()
         if isinstance(fast, FusedTower):
             fast.pin()
-            end = fast.stretch(start, None, 3)[-1]
+            end = fast.segment(start, None, 3)[-1]
         else:
             end = it.step(it.step(it.step(start, None, 0), None, 1), None, 2)
         torch.autograd.backward(end.float().square().sum())

@@ -30,7 +30,7 @@ from iterant.io.lock import lock_holder
 from iterant.training import train
 from iterant.training.interrupts import Clock, Signals
 from iterant.training.loop import Loop
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 torch.set_num_threads(1)
 RANK = int(os.environ.get("RANK", "0"))
@@ -57,7 +57,7 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
     for turn in range(times):
         process = os.fork()
         if process == 0:
-            with patch.object(Learner, "update", unhurried):
+            with patch.object(Trainer, "update", unhurried):
                 go(out, kind, changes)
             os._exit(0)
         if times == 10 and turn % 2:
@@ -80,13 +80,13 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
     tell(state=go(out, kind, changes).state)
 
 
-_UPDATE = Learner.update
+_UPDATE = Trainer.update
 
 
-def unhurried(learner: Learner, *given: Any) -> torch.Tensor:
+def unhurried(trainer: Trainer, *given: Any) -> torch.Tensor:
     """An update that takes a while: no machine is so fast that a run ends before it is killed."""
     time.sleep(0.01)
-    return _UPDATE(learner, *given)
+    return _UPDATE(trainer, *given)
 
 
 def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
@@ -132,16 +132,16 @@ def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
 
 def lost(out: Path, kind: str) -> None:
     """The second process dies in the middle; the first says what it sees."""
-    original = Learner.update
+    original = Trainer.update
 
-    def update(learner: Learner, *given: Any) -> torch.Tensor:
-        if RANK == 1 and learner.updates == 5:
+    def update(trainer: Trainer, *given: Any) -> torch.Tensor:
+        if RANK == 1 and trainer.updates == 5:
             tell(died=time.time())
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(learner, *given)
+        return original(trainer, *given)
 
     try:
-        with patch.object(Learner, "update", update):
+        with patch.object(Trainer, "update", update):
             train("prefix-sums", out=out, device="cpu", **KINDS[kind])
     except IterantError as error:
         tell(noticed=time.time(), error=type(error).__name__, message=str(error))

@@ -18,11 +18,11 @@ from small_runs import begin, metrics
 from iterant import registry
 from iterant.nets.factory import VARIANTS
 from iterant.training import train
-from iterant.training.build import network_of, optimizer_of, rate_factor
+from iterant.training.build import build_network, build_optimizer, lr_factor
 from iterant.training.loop import Loop
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
-from iterant.training.validation import Figures, Watcher
+from iterant.training.validation import Figures, Validator
 
 PROBLEMS = ("prefix-sums", "mazes", "chess")
 MAZES: dict[str, Any] = {"size": 3, "count": 50, "width": 4, "iterations": 2, "watch_every": 0}
@@ -57,7 +57,7 @@ def authors_choice(validated: Sequence[float]) -> int:
 
 
 def our_factors(made: Recipe, per_epoch: int = 80) -> list[float]:
-    return [rate_factor(made, epoch * per_epoch, per_epoch) for epoch in range(made.epochs)]
+    return [lr_factor(made, epoch * per_epoch, per_epoch) for epoch in range(made.epochs)]
 
 
 @pytest.mark.parametrize("word", ["paper", "paper-code"])
@@ -80,9 +80,9 @@ def test_the_rates_of_the_authors_log() -> None:
     assert (made.epochs, made.warmup, made.rate) == (
         config["epochs"], config["warmup_period"], config["lr"],
     )  # fmt: skip
-    net, _ = network_of(made, task.spec, seed=0)
+    net, _ = build_network(made, task.spec, seed=0)
     assert isinstance(net, torch.nn.Module)
-    first, recurrent = optimizer_of(made, net).param_groups
+    first, recurrent = build_optimizer(made, net).param_groups
     logged = LOG["learning rate logged after each epoch"]
     for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
         rates = [made.rate * group["share"] * factor for factor in our_factors(made)]
@@ -100,11 +100,11 @@ def test_a_run_that_validates_as_theirs_did_tests_the_weights_they_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values, weights = iter(VALIDATED), {}
-    monkeypatch.setattr(Watcher, "validate", lambda self, net: {"validation": next(values)})
+    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
     keep_best = Loop._keep_best
 
     def remember(loop: Loop, epoch: int, fresh: Figures) -> None:
-        weights[epoch] = loop.learner.judged()["net.projection.weight"].clone()
+        weights[epoch] = loop.trainer.judged()["net.projection.weight"].clone()
         keep_best(loop, epoch, fresh)
 
     monkeypatch.setattr(Loop, "_keep_best", remember)
@@ -125,6 +125,6 @@ def test_the_first_of_equals_is_tested(
     validated: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = iter(validated)
-    monkeypatch.setattr(Watcher, "validate", lambda self, net: {"validation": next(values)})
+    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
     run = begin(tmp_path / "run", epochs=len(validated), watch_every=0)
     assert run.status.best["epoch"] == authors_choice(validated)

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from iterant.engine import State
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training import cuda_graphs as captured
-from iterant.training.cuda_graphs import CapturedHands
-from iterant.training.distributed import Crew
+from iterant.training.cuda_graphs import GraphUnroll
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import Moment
-from iterant.training.unroll import Hands, PlainHands, Stretch
+from iterant.training.rng import StepRng
+from iterant.training.unroll import EagerUnroll, Segment, Unroll
 
 
 class Replayed:
@@ -41,7 +41,7 @@ class Replayed:
             kept.copy_(features)
 
 
-class OnTheCpu(CapturedHands):
+class OnTheCpu(GraphUnroll):
     """Captured hands without a GPU."""
 
     captures = 0
@@ -72,13 +72,13 @@ def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captured, "_CUDA", Cuda)
 
 
-def hands_on(variant: str, kind: str) -> tuple[Hands, nn.Module]:
+def hands_on(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
     net = small_net("mazes", variant)
     assert isinstance(net, nn.Module)
     for weight in net.parameters():
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
-        return PlainHands(net), net
+        return EagerUnroll(net), net
     return OnTheCpu(Fused(net) if can_fuse(net) else net, net), net
 
 
@@ -101,15 +101,17 @@ def test_captured_updates_equal_plain_ones(name: str, variant: str) -> None:
     batch = small_batch("mazes")
     outcome = {}
     for kind in ("plain", "captured"):
-        hands, net = hands_on(variant, kind)
+        unroll, net = hands_on(variant, kind)
         objective = OBJECTIVES[name]()
         new = objective.takes(4)
         seen = []
         for number in range(12):
             nn.Module.zero_grad(net, set_to_none=False)
             rows = torch.arange(new) + number % (len(batch) - new + 1)
-            update = Update(batch.inputs[rows], batch.targets[rows], Moment(0, number), Crew())
-            loss = objective.run(hands, update)
+            update = Update(
+                batch.inputs[rows], batch.targets[rows], StepRng(0, number), ProcessGroup()
+            )
+            loss = objective.run(unroll, update)
             gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
             seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
         outcome[kind] = torch.stack(seen)
@@ -122,23 +124,23 @@ def test_prefixes_advance_from_the_start_and_from_any_state(steps: int) -> None:
     x = small_batch("mazes").inputs
     plain, _ = hands_on("dt-recall", "plain")
     fast, _ = hands_on("dt-recall", "captured")
-    wanted, got = plain.advance(x, None, steps), fast.advance(x, None, steps)
+    wanted, got = plain.forward_no_grad(x, None, steps), fast.forward_no_grad(x, None, steps)
     assert got.step == wanted.step == steps
     assert (got.features - wanted.features).abs().max() < 1e-12
-    further = fast.advance(x, State(wanted.features + 1, 3), 2)
-    expected = plain.advance(x, State(wanted.features + 1, 3), 2)
+    further = fast.forward_no_grad(x, State(wanted.features + 1, 3), 2)
+    expected = plain.forward_no_grad(x, State(wanted.features + 1, 3), 2)
     assert further.step == expected.step == 5
     assert (further.features - expected.features).abs().max() < 1e-12
 
 
 def test_a_stretch_is_captured_once() -> None:
     batch = small_batch("mazes")
-    hands, _ = hands_on("dt-recall", "captured")
-    assert isinstance(hands, OnTheCpu)
-    prepared = [hands.preparing]
+    unroll, _ = hands_on("dt-recall", "captured")
+    assert isinstance(unroll, OnTheCpu)
+    prepared = [unroll.preparing]
     for steps in (3, 2, 3, 3, 2):
-        hands.learn(batch.inputs, batch.targets, Stretch(steps))
-        prepared.append(hands.preparing)
-    assert hands.captures == 2
+        unroll.forward_backward(batch.inputs, batch.targets, Segment(steps))
+        prepared.append(unroll.preparing)
+    assert unroll.captures == 2
     # Time goes into preparing when a stretch is new, and only then.
     assert prepared[0] == 0 < prepared[1] < prepared[2] == prepared[-1]

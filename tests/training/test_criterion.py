@@ -7,7 +7,7 @@ import restated
 import torch
 
 import iterant
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.recipe import Recipe
 from iterant.training.unroll import Criterion
 
@@ -17,7 +17,7 @@ from iterant.training.unroll import Criterion
 def test_the_loss_is_the_formula(problem: str, smoothing: float) -> None:
     task = iterant.task(problem)
     batch = task.sample(3, size=3, seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
     features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
     ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
     theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
@@ -28,7 +28,7 @@ def test_the_loss_is_the_formula(problem: str, smoothing: float) -> None:
 def test_the_question_where_is_cross_entropy_over_positions(smoothing: float) -> None:
     task = iterant.task("chess")
     batch = task.sample(3, size=(0, 50), seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
     logits = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(1))
     ours = Criterion(smoothing, places=1.0)(net, logits, batch.inputs, batch.targets)
     total = 0.0
@@ -46,7 +46,7 @@ def test_the_question_where_is_cross_entropy_over_positions(smoothing: float) ->
 def test_where_is_not_asked_of_positions_that_do_not_count() -> None:
     task = iterant.task("mazes")
     batch = task.sample(2, size=5, seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
     logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
     walls = ~(batch.inputs > 0).any(dim=1)
     raised = logits + 50.0 * walls.unsqueeze(1)
@@ -59,7 +59,7 @@ def test_where_is_not_asked_of_positions_that_do_not_count() -> None:
 def test_what_stands_on_a_wall_costs_nothing() -> None:
     task = iterant.task("mazes")
     batch = task.sample(2, size=5, seed=2)
-    net, _ = network_of(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
     logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
     walls = ~(batch.inputs > 0).any(dim=1)
     assert walls.any()

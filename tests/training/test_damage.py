@@ -10,20 +10,20 @@ import torch
 from iterant import registry
 from iterant.errors import RecipeError
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import JITTER, Blow, another, disc, jitter, noise, zeros
+from iterant.training.replay_pool import JITTER, Corruption, another, disc, jitter, noise, zeros
 
 
-def blow(*sides: int, count: int = 400) -> Blow:
+def corruption(*sides: int, count: int = 400) -> Corruption:
     generator = torch.Generator().manual_seed(5)
     features, strange, held = (
         torch.rand(count, 3, *sides, generator=generator) + shift for shift in (1, 2, 3)
     )
     other = torch.randint(count, (count,), generator=generator)
-    return Blow(features, held, strange, other, generator)
+    return Corruption(features, held, strange, other, generator)
 
 
 def test_each_kind_leaves_what_it_says() -> None:
-    hit = blow(7)
+    hit = corruption(7)
     assert not zeros(hit).any()
     assert torch.equal(noise(hit), hit.noise)
     assert torch.equal(another(hit), torch.stack([hit.held[i] for i in hit.other.tolist()]))
@@ -31,7 +31,7 @@ def test_each_kind_leaves_what_it_says() -> None:
 
 
 def test_a_disc_is_empty_and_all_else_as_it_was() -> None:
-    hit = blow(13, 13)
+    hit = corruption(13, 13)
     left = disc(hit)
     gone = left == 0
     assert torch.equal(left[~gone], hit.features[~gone])
@@ -54,7 +54,7 @@ def test_a_disc_is_empty_and_all_else_as_it_was() -> None:
 
 
 def test_a_disc_in_one_dimension_is_an_interval() -> None:
-    for hole in (disc(blow(32)) == 0)[:, 0]:
+    for hole in (disc(corruption(32)) == 0)[:, 0]:
         places = hole.nonzero().flatten()
         assert len(places) <= 2 * 0.4 * 32 + 1
         if len(places):
@@ -62,7 +62,7 @@ def test_a_disc_in_one_dimension_is_an_interval() -> None:
 
 
 def test_small_sides_have_discs_of_radius_one() -> None:
-    assert int((disc(blow(2)) == 0)[:, 0].sum(dim=1).max()) <= 2
+    assert int((disc(corruption(2)) == 0)[:, 0].sum(dim=1).max()) <= 2
 
 
 @pytest.mark.parametrize("kinds", [(), ("zero",), "zeros"])

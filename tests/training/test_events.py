@@ -11,7 +11,7 @@ from small_runs import Listener, begin, stopping_at
 from iterant.errors import MissingExtra
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.logging import FOLDER, Events
+from iterant.training.logging import FOLDER, TensorBoardReporter
 
 
 def scalars(run: RunFolder) -> dict[str, list[tuple[int, float]]]:
@@ -47,7 +47,7 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
 
 def test_events_hold_what_the_run_logged_and_pass_it_on(tmp_path: Path) -> None:
     heard, alone = Listener(), Listener()
-    run = begin(tmp_path / "run", reporter=Events(heard))
+    run = begin(tmp_path / "run", reporter=TensorBoardReporter(heard))
     assert_holds_the_metrics(run)
     begin(tmp_path / "alone", reporter=alone)
     assert heard.titles == alone.titles
@@ -59,9 +59,9 @@ def test_a_resumed_run_has_each_update_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping_at(monkeypatch, 6)
-    begin(tmp_path / "run", reporter=Events(Listener()))
+    begin(tmp_path / "run", reporter=TensorBoardReporter(Listener()))
     stopping_at(monkeypatch, None)
-    run = train(resume=tmp_path / "run", device="cpu", reporter=Events(Listener()))
+    run = train(resume=tmp_path / "run", device="cpu", reporter=TensorBoardReporter(Listener()))
     assert run.state == "finished"
     assert_holds_the_metrics(run)
 
@@ -69,4 +69,4 @@ def test_a_resumed_run_has_each_update_once(
 def test_without_the_package_it_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtra, match=r"iterant\[track\]"):
-        Events(Listener())
+        TensorBoardReporter(Listener())

@@ -18,7 +18,7 @@ from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.training import train
-from iterant.training.trainer import Learner
+from iterant.training.trainer import Trainer
 
 
 def failing(out: Path, **changes: Any) -> tuple[str, Listener]:
@@ -36,18 +36,18 @@ class TestNumbers:
     def test_an_answer_that_is_no_number(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        original, updates = Fused.answer, Learner.update
+        original, updates = Fused.answer, Trainer.update
         at: dict[str, int] = {"update": 0}
 
-        def update(learner: Learner, *given: Any) -> Tensor:
-            at["update"] = learner.updates + 1
-            return updates(learner, *given)
+        def update(trainer: Trainer, *given: Any) -> Tensor:
+            at["update"] = trainer.updates + 1
+            return updates(trainer, *given)
 
         def answer(net: Fused, features: Tensor) -> Tensor:
             logits = original(net, features)
             return logits * float("nan") if at["update"] == 6 else logits
 
-        monkeypatch.setattr(Learner, "update", update)
+        monkeypatch.setattr(Trainer, "update", update)
         monkeypatch.setattr(Fused, "answer", answer)
         message, _ = failing(tmp_path / "run")
         assert "the loss became nan at update 6" in message
@@ -58,16 +58,16 @@ class TestNumbers:
     def test_weights_that_are_no_numbers(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        updates = Learner.update
+        updates = Trainer.update
 
-        def update(learner: Learner, *given: Any) -> Tensor:
-            loss = updates(learner, *given)
-            if learner.updates == 8:
+        def update(trainer: Trainer, *given: Any) -> Tensor:
+            loss = updates(trainer, *given)
+            if trainer.updates == 8:
                 with torch.no_grad():
-                    next(learner.module.parameters()).view(-1)[0] = float("inf")
+                    next(trainer.module.parameters()).view(-1)[0] = float("inf")
             return loss
 
-        monkeypatch.setattr(Learner, "update", update)
+        monkeypatch.setattr(Trainer, "update", update)
         message, _ = failing(tmp_path / "run")
         assert "a weight became NaN or infinite by update 8" in message
         self.assert_kept(tmp_path / "run", step=4, message=message)
@@ -103,7 +103,7 @@ class TestNumbers:
         def broken(*_: Any) -> Tensor:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(Learner, "update", broken)
+        monkeypatch.setattr(Trainer, "update", broken)
         listener = Listener()
         with pytest.raises(ZeroDivisionError):
             begin(tmp_path / "run", reporter=listener)
@@ -198,19 +198,19 @@ class TestDisks:
     def test_a_full_disk_keeps_the_last_checkpoint(
         self, little_disk: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        updates = Learner.update
+        updates = Trainer.update
 
-        def update(learner: Learner, *given: Any) -> Tensor:
-            if learner.updates == 6:
+        def update(trainer: Trainer, *given: Any) -> Tensor:
+            if trainer.updates == 6:
                 with (little_disk / "filler").open("wb", buffering=0) as file:
                     while True:
                         try:
                             file.write(bytes(4096))
                         except OSError:
                             break
-            return updates(learner, *given)
+            return updates(trainer, *given)
 
-        monkeypatch.setattr(Learner, "update", update)
+        monkeypatch.setattr(Trainer, "update", update)
         listener = Listener()
         with pytest.raises(RunError, match="the disk is full") as caught:
             begin(little_disk / "run", reporter=listener)

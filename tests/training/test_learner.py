@@ -13,58 +13,58 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.objectives import Update
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
-from iterant.training.unroll import Hands
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
+from iterant.training.unroll import Unroll
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
 
 
-def learner_of(problem: str = "prefix-sums", **changes: Any) -> Learner:
+def learner_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     chosen = Recipe(**{**SMALL, **changes})
-    net, _ = network_of(chosen, iterant.task(problem).spec, seed=1)
-    return Learner(net, chosen, CPU)
+    net, _ = build_network(chosen, iterant.task(problem).spec, seed=1)
+    return Trainer(net, chosen, CPU)
 
 
-def module_of(learner: Learner) -> nn.Module:
-    return learner.module
+def module_of(trainer: Trainer) -> nn.Module:
+    return trainer.module
 
 
 class Given:
     """An objective whose gradients are known: of update u, the u-th draw of a generator."""
 
-    def __init__(self, learner: Learner, scale: float = 1.0) -> None:
-        self.learner, self.scale = learner, scale
+    def __init__(self, trainer: Trainer, scale: float = 1.0) -> None:
+        self.trainer, self.scale = trainer, scale
 
     def takes(self, batch: int) -> int:
         return batch
 
-    def run(self, hands: Hands, update: Update) -> Tensor:
-        weights = self.learner.working.parameters()
+    def run(self, unroll: Unroll, update: Update) -> Tensor:
+        weights = self.trainer.working.parameters()
         for weight, gradient in zip(
-            weights, gradients(self.learner, update.moment.update), strict=True
+            weights, gradients(self.trainer, update.rng.update), strict=True
         ):
             assert weight.grad is not None
             weight.grad += (self.scale * gradient).to(weight.dtype)
         return torch.zeros(())
 
 
-def gradients(learner: Learner, number: int) -> list[Tensor]:
+def gradients(trainer: Trainer, number: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(number)
-    return [torch.randn(w.shape, generator=generator) for w in learner.module.parameters()]
+    return [torch.randn(w.shape, generator=generator) for w in trainer.module.parameters()]
 
 
-def step(learner: Learner, number: int, factor: float = 1.0) -> None:
+def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
     inputs, targets = torch.zeros(2, 1, 4), torch.zeros(2, 4, dtype=torch.int64)
-    learner.update(inputs, targets, Moment(0, number), factor)
+    trainer.update(inputs, targets, StepRng(0, number), factor)
 
 
-def weights_of(learner: Learner) -> list[Tensor]:
-    return [weight.detach().clone() for weight in learner.module.parameters()]
+def weights_of(trainer: Trainer) -> list[Tensor]:
+    return [weight.detach().clone() for weight in trainer.module.parameters()]
 
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -76,25 +76,25 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 @pytest.mark.parametrize("word", OPTIMISERS)
 def test_optimisers_are_torchs_own(word: str) -> None:
-    learner = learner_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
-    learner.objective = Given(learner)
-    theirs = [nn.Parameter(weight) for weight in weights_of(learner)]
+    trainer = learner_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
+    trainer.objective = Given(trainer)
+    theirs = [nn.Parameter(weight) for weight in weights_of(trainer)]
     optimiser = OPTIMISERS[word](theirs)
     for number in range(5):
-        step(learner, number)
-        for weight, gradient in zip(theirs, gradients(learner, number), strict=True):
+        step(trainer, number)
+        for weight, gradient in zip(theirs, gradients(trainer, number), strict=True):
             weight.grad = gradient
         optimiser.step()
-    restated.assert_same(weights_of(learner), [weight.detach() for weight in theirs], 1e-6)
+    restated.assert_same(weights_of(trainer), [weight.detach() for weight in theirs], 1e-6)
 
 
 def test_decay_inside_adam_is_not_decoupled_decay() -> None:
     ends = []
     for word in ("adam", "adamw"):
-        learner = learner_of(optimizer=word, weight_decay=0.1)
-        learner.objective = Given(learner)
-        step(learner, 0)
-        ends.append(weights_of(learner)[0])
+        trainer = learner_of(optimizer=word, weight_decay=0.1)
+        trainer.objective = Given(trainer)
+        step(trainer, 0)
+        ends.append(weights_of(trainer)[0])
     assert not torch.allclose(ends[0], ends[1])
 
 
@@ -102,7 +102,7 @@ def test_decay_inside_adam_is_not_decoupled_decay() -> None:
 def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
     moved = {}
     for throttle in (False, True):
-        learner = learner_of(
+        trainer = learner_of(
             net=variant,
             optimizer="sgd",
             momentum=0.0,
@@ -110,11 +110,11 @@ def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
             throttle=throttle,
             rate=1.0,
         )
-        before = weights_of(learner)
-        learner.objective = Given(learner)
-        step(learner, 0, factor=0.5)
-        moved[throttle] = [b - a for a, b in zip(before, weights_of(learner), strict=True)]
-    named = [name for name, _ in module_of(learner).named_parameters()]
+        before = weights_of(trainer)
+        trainer.objective = Given(trainer)
+        step(trainer, 0, factor=0.5)
+        moved[throttle] = [b - a for a, b in zip(before, weights_of(trainer), strict=True)]
+    named = [name for name, _ in module_of(trainer).named_parameters()]
     for name, plain, slow in zip(named, moved[False], moved[True], strict=True):
         repeated = not variant.startswith("ff") and name.split(".")[0] in ("recall", "block")
         restated.assert_same([slow], [plain / 3 if repeated else plain], 1e-5)
@@ -122,80 +122,80 @@ def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
 
 
 def test_clipping_bounds_the_norm_of_all_gradients_together() -> None:
-    learner = learner_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
-    before = weights_of(learner)
-    learner.objective = Given(learner)
-    step(learner, 0)
-    wanted = gradients(learner, 0)
+    trainer = learner_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
+    before = weights_of(trainer)
+    trainer.objective = Given(trainer)
+    step(trainer, 0)
+    wanted = gradients(trainer, 0)
     length = sum(float((gradient**2).sum()) for gradient in wanted) ** 0.5
     assert length > 0.5
-    for old, new, gradient in zip(before, weights_of(learner), wanted, strict=True):
+    for old, new, gradient in zip(before, weights_of(trainer), wanted, strict=True):
         torch.testing.assert_close(old - new, gradient * 0.5 / length, rtol=1e-4, atol=1e-6)
 
 
 def test_small_gradients_are_not_clipped() -> None:
     ends = []
     for clip in (None, 100.0):
-        learner = learner_of(optimizer="sgd", clip=clip)
-        learner.objective = Given(learner, scale=1e-3)
-        step(learner, 0)
-        ends.append(weights_of(learner))
+        trainer = learner_of(optimizer="sgd", clip=clip)
+        trainer.objective = Given(trainer, scale=1e-3)
+        step(trainer, 0)
+        ends.append(weights_of(trainer))
     restated.assert_same(ends[0], ends[1], 0.0)
 
 
 def test_averaged_weights_follow_their_recurrence() -> None:
-    learner = learner_of(average=0.6)
-    learner.objective = Given(learner)
-    wanted = weights_of(learner)
+    trainer = learner_of(average=0.6)
+    trainer.objective = Given(trainer)
+    wanted = weights_of(trainer)
     for number in range(20):
-        step(learner, number, factor=10.0)
+        step(trainer, number, factor=10.0)
         decay = min(0.6, (number + 1) / (number + 11))
-        now = weights_of(learner)
+        now = weights_of(trainer)
         wanted = [decay * old + (1 - decay) * new for old, new in zip(wanted, now, strict=True)]
-    assert learner.average is not None
-    restated.assert_same(list(learner.average.values()), wanted, 1e-5)
-    raw = weights_of(learner)
-    with learner.averaged() as net:
+    assert trainer.average is not None
+    restated.assert_same(list(trainer.average.values()), wanted, 1e-5)
+    raw = weights_of(trainer)
+    with trainer.averaged() as net:
         assert isinstance(net, nn.Module)
         inside = [weight.detach().clone() for weight in net.parameters()]
     restated.assert_same(inside, wanted, 1e-5)
-    restated.assert_same(weights_of(learner), raw, 0.0)
+    restated.assert_same(weights_of(trainer), raw, 0.0)
     assert not torch.allclose(inside[0], raw[0])
 
 
 def test_what_is_no_parameter_is_shipped_beside_the_average() -> None:
-    learner = learner_of(average=0.6)
-    learner.module.register_buffer("counted", torch.ones(2))
-    learner.objective = Given(learner)
-    step(learner, 0, factor=10.0)
-    judged = learner.judged()
-    assert judged.keys() == {f"net.{name}" for name in learner.module.state_dict()}
-    assert learner.average is not None
-    assert torch.equal(judged["net.projection.weight"], learner.average["projection.weight"])
+    trainer = learner_of(average=0.6)
+    trainer.module.register_buffer("counted", torch.ones(2))
+    trainer.objective = Given(trainer)
+    step(trainer, 0, factor=10.0)
+    judged = trainer.judged()
+    assert judged.keys() == {f"net.{name}" for name in trainer.module.state_dict()}
+    assert trainer.average is not None
+    assert torch.equal(judged["net.projection.weight"], trainer.average["projection.weight"])
 
 
 def test_a_failure_within_averaged_gives_the_weights_back() -> None:
-    learner = learner_of(average=0.9)
-    learner.objective = Given(learner)
-    step(learner, 0, factor=100.0)
-    raw = weights_of(learner)
-    with pytest.raises(RuntimeError, match="judging failed"), learner.averaged():
+    trainer = learner_of(average=0.9)
+    trainer.objective = Given(trainer)
+    step(trainer, 0, factor=100.0)
+    raw = weights_of(trainer)
+    with pytest.raises(RuntimeError, match="judging failed"), trainer.averaged():
         raise RuntimeError("judging failed")
-    restated.assert_same(weights_of(learner), raw, 0.0)
+    restated.assert_same(weights_of(trainer), raw, 0.0)
 
 
 def test_the_bf16_copy_follows_its_masters() -> None:
-    learner = learner_of(precision="bf16", average=0.9)
+    trainer = learner_of(precision="bf16", average=0.9)
     batch = iterant.task("prefix-sums").sample(8, size=8)
     for number in range(6):
-        learner.update(batch.inputs, batch.targets, Moment(0, number), 1.0)
+        trainer.update(batch.inputs, batch.targets, StepRng(0, number), 1.0)
         for master, working in zip(
-            learner.module.parameters(), learner.working.parameters(), strict=True
+            trainer.module.parameters(), trainer.working.parameters(), strict=True
         ):
             assert master.dtype == torch.float32
             assert working.dtype == torch.bfloat16
             assert torch.equal(master.to(torch.bfloat16), working)
-    masters = torch.cat([weight.flatten() for weight in weights_of(learner)])
+    masters = torch.cat([weight.flatten() for weight in weights_of(trainer)])
     assert not torch.equal(masters, masters.to(torch.bfloat16).float())
 
 
@@ -212,11 +212,11 @@ def test_the_bf16_copy_follows_its_masters() -> None:
     ],
 )
 def test_every_kind_learns(changes: dict[str, Any]) -> None:
-    learner = learner_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
+    trainer = learner_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
     batch = iterant.task("prefix-sums").sample(16, size=4)
-    takes = learner.objective.takes(16)
+    takes = trainer.objective.takes(16)
     losses = [
-        float(learner.update(batch.inputs[:takes], batch.targets[:takes], Moment(0, u), 1.0))
+        float(trainer.update(batch.inputs[:takes], batch.targets[:takes], StepRng(0, u), 1.0))
         for u in range(40)
     ]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
@@ -244,4 +244,4 @@ def test_only_modules_are_trained() -> None:
 
     bare: Net = Bare()
     with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got Bare"):
-        Learner(bare, Recipe(), CPU)
+        Trainer(bare, Recipe(), CPU)

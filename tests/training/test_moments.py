@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant.training.rng import Moment, Order
+from iterant.training.rng import Shuffle, StepRng
 
 seeds = st.integers(0, 2**32)
 numbers = st.integers(0, 10**6)
@@ -16,51 +16,54 @@ numbers = st.integers(0, 10**6)
 def test_a_draw_depends_on_nothing_but_seed_update_and_name(
     seed: int, update: int, low: int, spread: int
 ) -> None:
-    drawn = Moment(seed, update).whole(low, low + spread, "prefix")
-    Moment(seed, update + 1).whole(0, 9, "prefix")
+    drawn = StepRng(seed, update).whole(low, low + spread, "prefix")
+    StepRng(seed, update + 1).whole(0, 9, "prefix")
     assert low <= drawn <= low + spread
-    assert Moment(seed, update).whole(low, low + spread, "prefix") == drawn
+    assert StepRng(seed, update).whole(low, low + spread, "prefix") == drawn
 
 
 @given(seeds, numbers, st.integers(1, 40))
 def test_chosen_are_different_and_the_same_again(seed: int, update: int, of: int) -> None:
-    chosen = Moment(seed, update).chosen(of // 2 + 1, of, "slots").tolist()
+    chosen = StepRng(seed, update).chosen(of // 2 + 1, of, "slots").tolist()
     assert len(set(chosen)) == len(chosen) == of // 2 + 1
     assert set(chosen) <= set(range(of))
-    assert Moment(seed, update).chosen(of // 2 + 1, of, "slots").tolist() == chosen
+    assert StepRng(seed, update).chosen(of // 2 + 1, of, "slots").tolist() == chosen
 
 
 def test_names_updates_and_seeds_draw_apart() -> None:
     def drawn(seed: int, update: int, what: str) -> list[float]:
-        return torch.rand(4, generator=Moment(seed, update).generator(what)).tolist()
+        return torch.rand(4, generator=StepRng(seed, update).generator(what)).tolist()
 
     assert drawn(0, 1, "damage") == drawn(0, 1, "damage")
     others = [drawn(0, 2, "damage"), drawn(1, 1, "damage"), drawn(0, 1, "noise")]
     assert drawn(0, 1, "damage") not in others
-    assert Moment(0, 1).wholes(8, 1000, "a").tolist() != Moment(0, 2).wholes(8, 1000, "a").tolist()
+    assert (
+        StepRng(0, 1).integers(8, 1000, "a").tolist()
+        != StepRng(0, 2).integers(8, 1000, "a").tolist()
+    )
 
 
 @given(st.integers(1, 30), seeds)
 def test_every_epoch_is_a_permutation(problems: int, seed: int) -> None:
-    order = Order(problems, seed)
+    order = Shuffle(problems, seed)
     for epoch in range(3):
         seen = order.take(epoch * problems, problems)
         assert sorted(seen.tolist()) == list(range(problems))
 
 
 def test_epochs_and_seeds_shuffle_differently() -> None:
-    order = Order(50, 0)
+    order = Shuffle(50, 0)
     first, second = order.take(0, 50).tolist(), order.take(50, 50).tolist()
     assert first != second
     assert first != list(range(50))
-    assert first != Order(50, 1).take(0, 50).tolist()
+    assert first != Shuffle(50, 1).take(0, 50).tolist()
 
 
 @given(st.integers(1, 12), seeds, st.integers(0, 40), st.integers(0, 40))
 def test_what_is_taken_in_portions_is_what_is_taken_at_once(
     problems: int, seed: int, first: int, count: int
 ) -> None:
-    whole = Order(problems, seed).take(0, first + count).tolist() if first + count else []
+    whole = Shuffle(problems, seed).take(0, first + count).tolist() if first + count else []
     assert len(whole) == first + count
     if count:
-        assert Order(problems, seed).take(first, count).tolist() == whole[first:]
+        assert Shuffle(problems, seed).take(first, count).tolist() == whole[first:]

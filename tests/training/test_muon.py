@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.optim import Muon, Scaling, orthogonal
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -87,21 +87,21 @@ def test_gradients_that_overflowed_move_nothing() -> None:
     assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
 
 
-def learner_of(**changes: Any) -> Learner:
+def learner_of(**changes: Any) -> Trainer:
     fields: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "optimizer": "muon",
                               "rate": 0.01, "weight_decay": 0.0}  # fmt: skip
     chosen = Recipe(**{**fields, **changes})
-    net, _ = network_of(chosen, iterant.task("mazes").spec, seed=1)
-    return Learner(net, chosen, CPU)
+    net, _ = build_network(chosen, iterant.task("mazes").spec, seed=1)
+    return Trainer(net, chosen, CPU)
 
 
 @pytest.mark.parametrize("net", ["dt", "dt-recall", "ff", "ff-recall"])
 def test_kernels_between_features_are_orthogonalised_and_nothing_else(net: str) -> None:
-    learner = learner_of(net=net)
+    trainer = learner_of(net=net)
     batch = iterant.task("mazes").sample(2, size=5)
-    learner.update(batch.inputs, batch.targets, Moment(0, 0), 1.0)
-    kept = {id(weight): set(state) for weight, state in learner.optimizer.state.items()}
-    for name, weight in learner.module.named_parameters():
+    trainer.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
+    kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
+    for name, weight in trainer.module.named_parameters():
         ends = name.startswith(("projection", "head"))
         assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
 
@@ -110,10 +110,10 @@ def test_kernels_between_features_are_orthogonalised_and_nothing_else(net: str) 
 def test_a_restored_learner_goes_on_alike(throttle: bool) -> None:
     batch = iterant.task("mazes").sample(2, size=5)
     first, second = learner_of(throttle=throttle), learner_of(throttle=throttle)
-    first.update(batch.inputs, batch.targets, Moment(0, 0), 1.0)
+    first.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     second.restore({name: held.clone() for name, held in first.tensors().items()}, 1)
-    for learner in (first, second):
-        learner.update(batch.inputs, batch.targets, Moment(0, 1), 1.0)
+    for trainer in (first, second):
+        trainer.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
     theirs = second.tensors()
     for name, held in first.tensors().items():
         assert torch.equal(held, theirs[name]), name

@@ -18,10 +18,10 @@ from iterant.errors import RecipeError
 from iterant.nets import Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.tasks.protocol import Batch
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
-from iterant.training.rng import Moment
-from iterant.training.unroll import PlainHands
+from iterant.training.rng import StepRng
+from iterant.training.unroll import EagerUnroll
 
 
 def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:
@@ -46,12 +46,12 @@ def learned(objective: Objective, net: Net, update: Update) -> tuple[Tensor, lis
     weights = restated.parameters(net)
     for weight in weights:
         weight.grad = torch.zeros_like(weight)
-    loss = objective.run(PlainHands(Fused(net) if can_fuse(net) else net), update)
+    loss = objective.run(EagerUnroll(Fused(net) if can_fuse(net) else net), update)
     return loss, [weight.grad for weight in weights if weight.grad is not None]
 
 
 def update_of(batch: Batch, number: int, seed: int = 1) -> Update:
-    return Update(batch.inputs, batch.targets, Moment(seed, number), Crew())
+    return Update(batch.inputs, batch.targets, StepRng(seed, number), ProcessGroup())
 
 
 class Counting:
@@ -80,7 +80,7 @@ class Counting:
 class TestDraws:
     def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(self) -> None:
         m, updates = 5, 4000
-        drawn = Counter(Progressive(m).draw(Moment(3, number)) for number in range(updates))
+        drawn = Counter(Progressive(m).draw(StepRng(3, number)) for number in range(updates))
         pairs = [(n, k) for n in range(m) for k in range(1, m - n + 1)]
         assert set(drawn) == set(pairs)
         expected = [updates / m / (m - n) for n, _ in pairs]
@@ -88,7 +88,7 @@ class TestDraws:
 
     def test_consecutive_draws_are_independent(self) -> None:
         m, updates = 4, 3000
-        prefixes = [Progressive(m).draw(Moment(3, number))[0] for number in range(updates)]
+        prefixes = [Progressive(m).draw(StepRng(3, number))[0] for number in range(updates)]
         table = [[0] * m for _ in range(m)]
         for before, after in pairwise(prefixes):
             table[before][after] += 1
@@ -97,26 +97,26 @@ class TestDraws:
     def test_the_variant_without_prefix_draws_k_from_all_of_them(self) -> None:
         m, updates = 5, 2000
         objective = Progressive(m, prefix=False)
-        drawn = [objective.draw(Moment(3, number)) for number in range(updates)]
+        drawn = [objective.draw(StepRng(3, number)) for number in range(updates)]
         assert {n for n, _ in drawn} == {0}
         lengths = Counter(k for _, k in drawn)
         assert stats.chisquare([lengths[k] for k in range(1, m + 1)]).pvalue > 1e-3
 
     def test_seeds_draw_differently(self) -> None:
-        first = [Progressive(30).draw(Moment(0, number)) for number in range(50)]
-        assert first != [Progressive(30).draw(Moment(1, number)) for number in range(50)]
+        first = [Progressive(30).draw(StepRng(0, number)) for number in range(50)]
+        assert first != [Progressive(30).draw(StepRng(1, number)) for number in range(50)]
 
 
 class TestWork:
     def counted(self, objective: Objective, number: int) -> Counter[str]:
         net = Counting(tiny())
-        objective.run(PlainHands(net), update_of(batch_of("prefix-sums"), number))
+        objective.run(EagerUnroll(net), update_of(batch_of("prefix-sums"), number))
         return net.counts
 
     @pytest.mark.parametrize("number", range(6))
     def test_alpha_1_runs_no_full_unroll(self, number: int) -> None:
         objective = Progressive(7, alpha=1.0)
-        n, k = objective.draw(Moment(1, number))
+        n, k = objective.draw(StepRng(1, number))
         assert self.counted(objective, number) == Counter({"without": n, "with": k, "answers": 1})
 
     def test_alpha_0_runs_nothing_but_the_full_unroll(self) -> None:
@@ -125,7 +125,7 @@ class TestWork:
     @pytest.mark.parametrize("number", range(6))
     def test_in_between_the_prefix_is_the_full_unrolls(self, number: int) -> None:
         objective = Progressive(7, alpha=0.5)
-        _, k = objective.draw(Moment(1, number))
+        _, k = objective.draw(StepRng(1, number))
         assert self.counted(objective, number) == {"with": 7 + k, "answers": 2}
 
     def test_every_iteration_is_answered_where_each_has_a_loss(self) -> None:
@@ -142,7 +142,7 @@ class TestGradients:
         return gradients[names.index("projection.weight")]
 
     def number_with(self, objective: Progressive, *, prefix: bool) -> int:
-        return next(u for u in range(100) if (objective.draw(Moment(1, u))[0] > 0) == prefix)
+        return next(u for u in range(100) if (objective.draw(StepRng(1, u))[0] > 0) == prefix)
 
     def test_a_prefix_keeps_gradients_from_the_projection(self) -> None:
         objective = Progressive(4, alpha=1.0)
@@ -158,10 +158,10 @@ class TestGradients:
 
     def test_nothing_handed_back_carries_a_graph(self) -> None:
         net, batch = tiny(), batch_of("prefix-sums")
-        hands = PlainHands(net)
-        state = hands.advance(batch.inputs, None, 3)
+        unroll = EagerUnroll(net)
+        state = unroll.forward_no_grad(batch.inputs, None, 3)
         assert not state.features.requires_grad
-        assert not Progressive(4, 0.5).run(hands, update_of(batch, 0)).requires_grad
+        assert not Progressive(4, 0.5).run(unroll, update_of(batch, 0)).requires_grad
 
 
 KINDS = [("prefix-sums", "dt-recall"), ("prefix-sums", "dt"), ("mazes", "dt-recall"),
@@ -179,7 +179,7 @@ class TestRestated:
         objective = Progressive(4, alpha, prefix)
         seen = set()
         for number in range(2 if problem == "mazes" else 5):
-            n, k = objective.draw(Moment(1, number))
+            n, k = objective.draw(StepRng(1, number))
             seen.add(n > 0)
             loss, gradients = learned(objective, net, update_of(batch, number))
             wanted = restated.progressive(

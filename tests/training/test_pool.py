@@ -16,18 +16,18 @@ from watched_pool import BATCH, SLOTS, copied, hands_of, small, there, updates
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.readout import TwoBest
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Update
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import Moment
-from iterant.training.unroll import Learned
+from iterant.training.rng import StepRng
+from iterant.training.unroll import StepResult
 
 
 class TestSlots:
     def test_a_batch_takes_different_slots_and_all_alike(self) -> None:
         seen: Counter[int] = Counter()
         for number in range(600):
-            rows = Moment(4, number).chosen(BATCH, SLOTS, "slots").tolist()
+            rows = StepRng(4, number).chosen(BATCH, SLOTS, "slots").tolist()
             assert len(set(rows)) == BATCH
             seen.update(rows)
         assert stats.chisquare([seen[slot] for slot in range(SLOTS)]).pvalue > 1e-3
@@ -136,12 +136,12 @@ class TestHard:
                 start=lambda inputs: inputs.new_zeros(len(inputs), 2, 4),
             )  # fmt: skip
 
-            def learn(self, *given: Any, **how: Any) -> Learned:
-                return Learned(torch.zeros(()), State(torch.stack([scores * 0, scores], dim=1)))
+            def forward_backward(self, *given: Any, **how: Any) -> StepResult:
+                return StepResult(torch.zeros(()), State(torch.stack([scores * 0, scores], dim=1)))
 
-        hands: Any = Telling()
+        unroll: Any = Telling()
         pool = ReplayPool(2, 2, fresh=1.0, damage=0.0, shortest=1, longest=1, hard=True)
-        pool.run(hands, Update(torch.zeros(2, 1, 4), targets, Moment(0, 0), Crew()))
+        pool.run(unroll, Update(torch.zeros(2, 1, 4), targets, StepRng(0, 0), ProcessGroup()))
         assert pool.held is not None
         assert pool.held.solved is not None
         first = (pool.held.targets == targets[0]).all(dim=1)
@@ -212,7 +212,7 @@ class TestDamage:
         for _ in updates(pool, hands_of(idle=True), 3):
             pass
         before = copied(pool.held)
-        pool._damaged(pool.held, torch.arange(SLOTS), Moment(2, 50))  # type: ignore[arg-type]
+        pool._damaged(pool.held, torch.arange(SLOTS), StepRng(2, 50))  # type: ignore[arg-type]
         assert before is not None
         assert pool.held is not None
         assert torch.equal(before.features, pool.held.features)

@@ -14,10 +14,10 @@ from watched_pool import BATCH, hands_of, small, there, updates
 
 import iterant
 from iterant.engine import State
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Update
-from iterant.training.rng import Moment
-from iterant.training.unroll import PlainHands, Stretch
+from iterant.training.rng import StepRng
+from iterant.training.unroll import EagerUnroll, Segment
 
 
 class TestLearning:
@@ -27,10 +27,10 @@ class TestLearning:
         assert stats.chisquare(list(drawn.values())).pvalue > 1e-3
 
     def test_losses_and_gradients_are_those_of_the_definition(self) -> None:
-        pool, hands = small(), hands_of()
+        pool, unroll = small(), hands_of()
         net = tiny()
-        mine = restated.parameters(getattr(hands.net, "net", hands.net))
-        for number, (*_, asked, _) in enumerate(updates(pool, hands, 6)):
+        mine = restated.parameters(getattr(unroll.net, "net", unroll.net))
+        for number, (*_, asked, _) in enumerate(updates(pool, unroll, 6)):
             rows = [
                 net.start(asked.inputs[i : i + 1])
                 if asked.restart[i]
@@ -106,8 +106,8 @@ class TestLearning:
         net, task = tiny(), iterant.task("prefix-sums")
         batch = task.sample(3, size=5, seed=9)
         inputs = batch.inputs.double()
-        stretch = Stretch(4, each=(0.25,) * 4)
-        learned = PlainHands(net, smoothing=0.1).learn(inputs, batch.targets, stretch)
+        segment = Segment(4, each=(0.25,) * 4)
+        learned = EagerUnroll(net, smoothing=0.1).forward_backward(inputs, batch.targets, segment)
         features = [restated.unrolled(net, inputs, net.start(inputs), k) for k in (1, 2, 3, 4)]
         losses = [restated.loss_of(net, f, inputs, batch.targets, 0.1) for f in features]
         wanted = torch.stack(losses).mean()
@@ -117,15 +117,15 @@ class TestLearning:
         restated.assert_same(ours, restated.gradients_of(wanted, weights), 1e-12)
 
     def test_rows_that_go_on_teach_the_projection_nothing(self) -> None:
-        net, hands = tiny(), hands_of()
+        net, unroll = tiny(), hands_of()
         pool = small()
-        for *_, asked, _ in updates(pool, hands, 4):
+        for *_, asked, _ in updates(pool, unroll, 4):
             going_on = State(asked.state.features[~asked.restart])
         weights = restated.parameters(net)
-        PlainHands(net).learn(
+        EagerUnroll(net).forward_backward(
             asked.inputs[~asked.restart],
             asked.targets[~asked.restart],
-            Stretch(3),
+            Segment(3),
             state=going_on,
             restart=torch.zeros(len(going_on.features), dtype=torch.bool),
         )
@@ -140,8 +140,8 @@ class TestLearning:
         assert not all(map(torch.equal, first, other))
 
     def test_a_pool_taken_over_goes_on_alike(self) -> None:
-        pool, hands = small(), hands_of()
-        whole = [after for *_, after in updates(pool, hands, 8)]
+        pool, unroll = small(), hands_of()
+        whole = [after for *_, after in updates(pool, unroll, 8)]
         broken = small()
         for _ in updates(broken, hands_of(), 4):
             pass
@@ -150,7 +150,9 @@ class TestLearning:
         task = iterant.task("prefix-sums")
         for number in range(4, 8):
             fresh = task.sample(2, size=5, seed=9, first=number * 2)
-            update = Update(fresh.inputs.double(), fresh.targets, Moment(2, number), Crew())
+            update = Update(
+                fresh.inputs.double(), fresh.targets, StepRng(2, number), ProcessGroup()
+            )
             successor.run(hands_of(), update)
         assert successor.held is not None
         for name, value in there(whole[-1]).items():

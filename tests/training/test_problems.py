@@ -13,15 +13,15 @@ from torch import Tensor
 import iterant
 from iterant.errors import RecipeError, TaskError
 from iterant.tasks.protocol import Batch
-from iterant.training.data import Problems
+from iterant.training.data import TrainingSet
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
+from iterant.training.rng import StepRng
 
 CPU = torch.device("cpu")
 
 
-def made(task: str, **changes: Any) -> Problems:
-    return Problems.of(iterant.task(task), Recipe(**{"batch": 10, "count": 60, **changes}), CPU)
+def made(task: str, **changes: Any) -> TrainingSet:
+    return TrainingSet.of(iterant.task(task), Recipe(**{"batch": 10, "count": 60, **changes}), CPU)
 
 
 def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
@@ -35,7 +35,7 @@ def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
 def test_training_and_validation_share_out_the_tasks_own_problems(task: str) -> None:
     problems = made(task)
     whole: Batch = iterant.task(task).sample(60, seed=0)
-    trained = rows_of(*problems.rows(torch.arange(48), Moment(0, 0)))
+    trained = rows_of(*problems.rows(torch.arange(48), StepRng(0, 0)))
     held = rows_of(problems.held_out.inputs, problems.held_out.targets)
     assert (len(problems), len(problems.held_out)) == (48, 12)
     assert trained | held == rows_of(whole.inputs, whole.targets)
@@ -55,10 +55,10 @@ def test_packed_problems_take_few_bytes() -> None:
 
 def test_half_the_problems_are_mirrored_anew_at_every_update() -> None:
     task, problems = iterant.task("chess"), made("chess", mirror=True, count=400)
-    plain, _ = made("chess", count=400).rows(torch.arange(320), Moment(3, 7))
-    inputs, targets = problems.rows(torch.arange(320), Moment(3, 7))
-    again, _ = problems.rows(torch.arange(320), Moment(3, 7))
-    later, _ = problems.rows(torch.arange(320), Moment(3, 8))
+    plain, _ = made("chess", count=400).rows(torch.arange(320), StepRng(3, 7))
+    inputs, targets = problems.rows(torch.arange(320), StepRng(3, 7))
+    again, _ = problems.rows(torch.arange(320), StepRng(3, 7))
+    later, _ = problems.rows(torch.arange(320), StepRng(3, 8))
     assert torch.equal(inputs, again)
     assert not torch.equal(inputs, later)
     same = (inputs == plain).flatten(1).all(1)
@@ -83,8 +83,8 @@ def test_answers_that_no_score_stands_for_are_refused() -> None:
 
     odd: Any = SimpleNamespace(spec=sums.spec, check_size=sums.check_size, sample=beyond)
     with pytest.raises(TaskError, match=r"class 1 to 2, and its spec says classes 0 to 1"):
-        Problems.of(odd, recipe, CPU)
+        TrainingSet.of(odd, recipe, CPU)
     odd.spec = replace(sums.spec, classes=3)
-    assert len(Problems.of(odd, recipe, CPU)) == 48
+    assert len(TrainingSet.of(odd, recipe, CPU)) == 48
     with pytest.raises(RecipeError, match=r"places asks where class 1 is, .* 3 classes"):
-        Problems.of(odd, recipe.changed(places=0.5), CPU)
+        TrainingSet.of(odd, recipe.changed(places=0.5), CPU)

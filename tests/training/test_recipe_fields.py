@@ -12,7 +12,7 @@ import pytest
 import iterant
 from iterant.errors import RecipeError, UnknownName
 from iterant.training import Recipe, recipe
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.recipe import fields_of, recipe_from_file
 
 OTHER: dict[str, Any] = {
@@ -69,9 +69,9 @@ class TestChanging:
 
     def test_a_wrong_network_gets_a_suggestion(self) -> None:
         with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
-            network_of(Recipe(net="dt-recal"), iterant.task("mazes").spec, 0)
+            build_network(Recipe(net="dt-recal"), iterant.task("mazes").spec, 0)
         with pytest.raises(UnknownName, match="ff-recall, local-rule; or module:Class"):
-            network_of(Recipe(net="resnet"), iterant.task("mazes").spec, 0)
+            build_network(Recipe(net="resnet"), iterant.task("mazes").spec, 0)
 
 
 BAD: dict[str, list[Any]] = {

@@ -13,7 +13,7 @@ from iterant import registry
 from iterant.errors import TaskError
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.recipes import honest
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
@@ -80,7 +80,7 @@ def test_the_table_of_architectures(problem: str) -> None:
     assert made.head is None
     config = paper_net(problem, "dt-recall")
     assert (config.width, config.head, config.readout) == (width, head, readout)
-    _, described = network_of(made.changed(width=8, head=(4,)), iterant.task(problem).spec, 0)
+    _, described = build_network(made.changed(width=8, head=(4,)), iterant.task(problem).spec, 0)
     assert described["config"]["readout"] == readout
     assert dict(iterant.nets.catalogue())[f"{problem} dt-recall"] == parameters
 
@@ -152,18 +152,18 @@ def test_the_best_recipe_trains_a_small_local_rule(problem: str, count: int) -> 
     made = recipe("best", problem)
     assert (made.name, made.net, made.objective) == ("best", "local-rule", "pool")
     assert recipe("best", problem, "local-rule") == made
-    net, described = network_of(made, iterant.task(problem).spec, 0)
+    net, described = build_network(made, iterant.task(problem).spec, 0)
     assert described["kind"] == "local-rule"
     assert parameter_count(net) == count
     # Another network by the same recipe has the paper's width.
-    other, _ = network_of(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
+    other, _ = build_network(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
     assert parameter_count(other) == ARCHITECTURES[problem][2]
 
 
 def test_the_best_recipe_for_chess_trains_the_papers_network_at_half_its_width() -> None:
     made = recipe("best", "chess")
     assert (made.name, made.net, made.objective) == ("best", "dt-recall", "pool")
-    net, _ = network_of(made, iterant.task("chess").spec, 0)
+    net, _ = build_network(made, iterant.task("chess").spec, 0)
     assert parameter_count(net) == 3_080_592
     assert "scripts/train-chess" in made.notes[0]
 

@@ -8,18 +8,18 @@ from typing import Any
 import torch
 
 import iterant
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
 
 
-def learner_of(problem: str = "prefix-sums", **changes: Any) -> Learner:
+def learner_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     chosen = Recipe(**{**SMALL, **changes})
-    net, _ = network_of(chosen, iterant.task(problem).spec, seed=1)
-    return Learner(net, chosen, torch.device("cpu"))
+    net, _ = build_network(chosen, iterant.task(problem).spec, seed=1)
+    return Trainer(net, chosen, torch.device("cpu"))
 
 
 def test_restored_is_the_same_learner() -> None:
@@ -28,12 +28,12 @@ def test_restored_is_the_same_learner() -> None:
                                "pool_shortest": 1, "average": 0.9}  # fmt: skip
     first = learner_of(**changes)
     for number in range(3):
-        first.update(batch.inputs[:3], batch.targets[:3], Moment(0, number), 1.0)
+        first.update(batch.inputs[:3], batch.targets[:3], StepRng(0, number), 1.0)
     second = learner_of(**changes)
     second.restore(copy.deepcopy(first.tensors()), first.updates)
-    for learner in (first, second):
+    for trainer in (first, second):
         for number in range(3, 6):
-            learner.update(batch.inputs[3:6], batch.targets[3:6], Moment(0, number), 0.5)
+            trainer.update(batch.inputs[3:6], batch.targets[3:6], StepRng(0, number), 0.5)
     theirs = second.tensors()
     assert theirs.keys() == first.tensors().keys()
     for name, value in first.tensors().items():
@@ -44,7 +44,7 @@ def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
     """The GPU's fused optimiser refuses moments in another order than its weights'."""
     before, after = learner_of("mazes"), learner_of("mazes")
     batch = iterant.task("mazes").sample(2, size=5)
-    before.update(batch.inputs, batch.targets, Moment(0, 1), 1.0)
+    before.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
     for weight in after.module.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
@@ -52,6 +52,6 @@ def test_restored_moments_lie_in_memory_as_their_weights_do() -> None:
     olds = before.optimizer.state.values()
     for old, own in zip(olds, list(after.optimizer.state), strict=True):
         for key in ("exp_avg", "exp_avg_sq"):
-            moment = after.optimizer.state[own][key]
-            assert moment.stride() == own.stride()
-            assert torch.equal(moment, old[key])
+            rng = after.optimizer.state[own][key]
+            assert rng.stride() == own.stride()
+            assert torch.equal(rng, old[key])

@@ -6,36 +6,36 @@ import torch
 from torch import Tensor
 
 import iterant
-from iterant.training.build import network_of
+from iterant.training.build import build_network
 from iterant.training.optim import Scaling
 from iterant.training.recipes import recipe
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
 
-def learner(precision: str) -> Learner:
+def trainer(precision: str) -> Trainer:
     made = recipe("paper", "prefix-sums").changed(precision=precision, width=8, batch=20)
-    net, _ = network_of(made, iterant.task("prefix-sums").spec, 0)
-    return Learner(net, made, CPU)
+    net, _ = build_network(made, iterant.task("prefix-sums").spec, 0)
+    return Trainer(net, made, CPU)
 
 
-def updates(made: Learner, count: int) -> list[float]:
+def updates(made: Trainer, count: int) -> list[float]:
     batch = iterant.task("prefix-sums").sample(20, size=8, seed=0)
     first = made.updates
     return [
-        made.update(batch.inputs, batch.targets, Moment(0, first + i), 1.0).item()
+        made.update(batch.inputs, batch.targets, StepRng(0, first + i), 1.0).item()
         for i in range(count)
     ]
 
 
-def weights(made: Learner) -> Tensor:
+def weights(made: Trainer) -> Tensor:
     return torch.cat([weight.detach().flatten() for weight in made.module.parameters()])
 
 
 def test_float16_updates_are_those_of_float32() -> None:
-    exact, half = learner("fp32"), learner("fp16")
+    exact, half = trainer("fp32"), trainer("fp16")
     losses = [updates(made, 10) for made in (exact, half)]
     assert half.working is not half.module
     assert all(weight.dtype == torch.float16 for weight in half.working.parameters())
@@ -45,7 +45,7 @@ def test_float16_updates_are_those_of_float32() -> None:
 
 
 def test_an_overflow_leaves_the_update_out() -> None:
-    made = learner("fp16")
+    made = trainer("fp16")
     assert made.scaling is not None
     updates(made, 2)
     before, scale = weights(made), made.scaling.scale.item()
@@ -85,7 +85,7 @@ def test_a_loss_that_is_no_number_is_no_fault_of_the_scale() -> None:
 
 
 def test_features_beyond_float16_move_no_weight() -> None:
-    made = learner("fp16")
+    made = trainer("fp16")
     updates(made, 1)
     with torch.no_grad():
         for weight in made.module.parameters():
@@ -98,7 +98,7 @@ def test_features_beyond_float16_move_no_weight() -> None:
 
 
 def test_the_scale_belongs_to_the_checkpoint() -> None:
-    whole, first, second = learner("fp16"), learner("fp16"), learner("fp16")
+    whole, first, second = trainer("fp16"), trainer("fp16"), trainer("fp16")
     updates(whole, 6)
     updates(first, 3)
     assert first.scaling is not None

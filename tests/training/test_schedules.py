@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from iterant.training.build import rate_factor
+from iterant.training.build import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
 
@@ -15,8 +15,8 @@ def by_epoch(chosen: Recipe, per_epoch: int = 7) -> list[float]:
     """The factor at the first and the last update of every epoch, which must be one."""
     factors = []
     for epoch in range(chosen.epochs):
-        first = rate_factor(chosen, epoch * per_epoch, per_epoch)
-        assert first == rate_factor(chosen, (epoch + 1) * per_epoch - 1, per_epoch)
+        first = lr_factor(chosen, epoch * per_epoch, per_epoch)
+        assert first == lr_factor(chosen, (epoch + 1) * per_epoch - 1, per_epoch)
         factors.append(first)
     return factors
 
@@ -44,14 +44,14 @@ def test_warm_up_and_milestones_multiply() -> None:
 
 def test_hold_is_constant_and_then_falls_straight_to_nothing() -> None:
     chosen = Recipe(epochs=10, warmup=0, schedule="hold", hold=0.6)
-    factors = [rate_factor(chosen, update, 10) for update in range(100)]
+    factors = [lr_factor(chosen, update, 10) for update in range(100)]
     assert factors[:61] == [1.0] * 61
     assert factors[60:] == pytest.approx([1 - step / 40 for step in range(40)])
 
 
 def test_linear_warm_up_update_by_update() -> None:
     chosen = Recipe(epochs=2, warmup=0, warmup_updates=4, schedule="constant")
-    assert [rate_factor(chosen, update, 5) for update in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    assert [lr_factor(chosen, update, 5) for update in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
 
 
 def test_the_papers_sums_by_the_numbers() -> None:
@@ -65,7 +65,7 @@ def test_the_papers_sums_by_the_numbers() -> None:
 
 def test_cosine_goes_from_one_to_nearly_nothing() -> None:
     chosen = Recipe(epochs=10, warmup=0, schedule="cosine")
-    factors = [rate_factor(chosen, update, 10) for update in range(100)]
+    factors = [lr_factor(chosen, update, 10) for update in range(100)]
     assert factors[0] == 1.0
     assert factors[50] == pytest.approx(0.5)
     assert 0 < factors[-1] < 0.001

@@ -16,8 +16,8 @@ from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder
 from iterant.training import train_seeds
 from iterant.training.multi_seed import parse_seeds, seed_folder
-from iterant.training.rng import Moment
-from iterant.training.trainer import Learner
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
 
 
 def several(out: Path, seeds: list[int], kind: str = "pool", **changes: Any) -> list[RunFolder]:
@@ -97,15 +97,15 @@ def test_a_seed_among_others_is_the_seed_alone(
 
 def failing_seed(monkeypatch: pytest.MonkeyPatch, seed: int, at: int) -> None:
     """Let one seed's loss become NaN at an update."""
-    original = Learner.update
+    original = Trainer.update
 
     def update(
-        self: Learner, inputs: Tensor, targets: Tensor, moment: Moment, factor: float
+        self: Trainer, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float
     ) -> Tensor:
-        loss = original(self, inputs, targets, moment, factor)
-        return loss * float("nan") if moment == Moment(seed, at) else loss
+        loss = original(self, inputs, targets, rng, factor)
+        return loss * float("nan") if rng == StepRng(seed, at) else loss
 
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(Trainer, "update", update)
 
 
 @pytest.mark.parametrize("at_once", [1, 3])

@@ -12,16 +12,16 @@ from iterant.engine import State
 from iterant.evaluation import judge
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
-from iterant.training.build import network_of
-from iterant.training.data import Problems
+from iterant.training.build import build_network
+from iterant.training.data import TrainingSet
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Moment, Order
-from iterant.training.squares import SquareHands, fits
-from iterant.training.tellings import TellingHands
+from iterant.training.rng import Shuffle, StepRng
+from iterant.training.squares import SparseUnroll, fits
+from iterant.training.tellings import MessageUnroll
 from iterant.training.tellings import fits as tells
-from iterant.training.trainer import Learner
-from iterant.training.unroll import Learned, PlainHands, Stretch
-from iterant.training.validation import Watcher
+from iterant.training.trainer import Trainer
+from iterant.training.unroll import EagerUnroll, Segment, StepResult
+from iterant.training.validation import Validator
 
 MAZES: dict[str, object] = {
     "dims": 2,
@@ -64,9 +64,9 @@ def rule(way: str) -> LocalRule:
     return net.double()
 
 
-def fast(net: LocalRule, smoothing: float = 0.0) -> SquareHands:
+def fast(net: LocalRule, smoothing: float = 0.0) -> SparseUnroll:
     """The fastest hands that fit."""
-    return (TellingHands if tells(net) else SquareHands)(net, smoothing)
+    return (MessageUnroll if tells(net) else SparseUnroll)(net, smoothing)
 
 
 def problems(way: str) -> Batch:
@@ -80,39 +80,39 @@ def problems(way: str) -> Batch:
 
 
 def learned(
-    hands: PlainHands, batch: Batch, stretch: Stretch, shaken: bool = False
-) -> tuple[Learned, list[Tensor]]:
-    assert isinstance(hands.net, nn.Module)
-    hands.net.zero_grad()
-    features = hands.net.start(batch.inputs)
+    unroll: EagerUnroll, batch: Batch, segment: Segment, shaken: bool = False
+) -> tuple[StepResult, list[Tensor]]:
+    assert isinstance(unroll.net, nn.Module)
+    unroll.net.zero_grad()
+    features = unroll.net.start(batch.inputs)
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
-    memory = hands.net.read(batch.inputs)
+    memory = unroll.net.read(batch.inputs)
     assert memory is not None
     # Noise and damage fall on walls too, and a rule that masks them must not hear it; only a
     # penalty on change sees that damage vanish.
     shake = 0.4 * noise.flip(0) if shaken else None
-    state = State(noise.tanh() * (memory.detach()[:, -1:] if stretch.settle else 1), 4)
+    state = State(noise.tanh() * (memory.detach()[:, -1:] if segment.settle else 1), 4)
     restart = torch.tensor([True, False, False])
-    made = hands.learn(
-        batch.inputs, batch.targets, stretch, state=state, restart=restart, keep=2, noise=shake
+    made = unroll.forward_backward(
+        batch.inputs, batch.targets, segment, state=state, restart=restart, keep=2, noise=shake
     )
-    return made, [w.grad.clone() for w in hands.net.parameters() if w.grad is not None]
+    return made, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "stretch",
+    "segment",
     [
-        Stretch(3),
-        Stretch(3, weight=0.4, settle=0.8),
-        Stretch(3, each=(1 / 3,) * 3, settle=0.5),
-        Stretch(3, each=(0.1, 0.3, 0.6)),
+        Segment(3),
+        Segment(3, weight=0.4, settle=0.8),
+        Segment(3, each=(1 / 3,) * 3, settle=0.5),
+        Segment(3, each=(0.1, 0.3, 0.6)),
     ],
 )
-def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
+def test_it_learns_what_plain_hands_learn(way: str, segment: Segment) -> None:
     net, batch = rule(way), problems(way)
-    plain, theirs = learned(PlainHands(net, 0.2), batch, stretch)
-    squares, ours = learned(fast(net, 0.2), batch, stretch)
+    plain, theirs = learned(EagerUnroll(net, 0.2), batch, segment)
+    squares, ours = learned(fast(net, 0.2), batch, segment)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
@@ -126,10 +126,10 @@ def test_it_learns_what_plain_hands_learn(way: str, stretch: Stretch) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_shaken_it_learns_what_plain_hands_learn_shaken(way: str) -> None:
-    net, batch, stretch = rule(way), problems(way), Stretch(3, each=(1 / 3,) * 3)
-    plain, theirs = learned(PlainHands(net), batch, stretch, shaken=True)
-    squares, ours = learned(fast(net), batch, stretch, shaken=True)
-    calm, _ = learned(PlainHands(net), batch, stretch)
+    net, batch, segment = rule(way), problems(way), Segment(3, each=(1 / 3,) * 3)
+    plain, theirs = learned(EagerUnroll(net), batch, segment, shaken=True)
+    squares, ours = learned(fast(net), batch, segment, shaken=True)
+    calm, _ = learned(EagerUnroll(net), batch, segment)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(squares.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
     for mine, other in zip(ours, theirs, strict=True):
@@ -141,28 +141,32 @@ def test_a_square_at_the_edge_answers_for_fewer_pixels() -> None:
     net = rule("no mask")
     inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2)).double()
     targets = torch.randint(2, (2, 6, 6), generator=torch.Generator().manual_seed(3))
-    plain, theirs = learned_on(PlainHands(net, 0.1), inputs, targets)
-    squares, ours = learned_on(SquareHands(net, 0.1), inputs, targets)
+    plain, theirs = learned_on(EagerUnroll(net, 0.1), inputs, targets)
+    squares, ours = learned_on(SparseUnroll(net, 0.1), inputs, targets)
     torch.testing.assert_close(squares, plain, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def learned_on(hands: PlainHands, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    assert isinstance(hands.net, LocalRule)
-    hands.net.zero_grad()
-    loss = hands.learn(inputs, targets, Stretch(2)).loss
-    assert hands.net.sight.weight.grad is not None
-    return loss, hands.net.sight.weight.grad.clone()
+def learned_on(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    assert isinstance(unroll.net, LocalRule)
+    unroll.net.zero_grad()
+    loss = unroll.forward_backward(inputs, targets, Segment(2)).loss
+    assert unroll.net.sight.weight.grad is not None
+    return loss, unroll.net.sight.weight.grad.clone()
 
 
 def test_networks_whose_walls_answer_too_learn_the_plain_way() -> None:
     assert all(fits(rule(way)) for way in WAYS)
     assert not fits(build("local-rule", {**MAZES, "readout": "argmax"}))
     recipe = Recipe(net="local-rule", masked=True, objective="pool")
-    for way, hands in (("mazes", SquareHands), ("sums", SquareHands), ("messages", TellingHands)):
+    for way, unroll in (
+        ("mazes", SparseUnroll),
+        ("sums", SparseUnroll),
+        ("messages", MessageUnroll),
+    ):
         net = rule(way).float()
-        learner = Learner(net, recipe, torch.device("cpu"))
-        assert type(learner.hands) is hands
+        trainer = Trainer(net, recipe, torch.device("cpu"))
+        assert type(trainer.unroll) is unroll
 
 
 def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
@@ -171,9 +175,9 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
         assert net.head.bias is not None
         net.head.bias.copy_(torch.tensor([0.0, 5.0]))
     batch = task.sample(30, size=3, seed=2)
-    watcher = Watcher(task, Recipe(iterations=3, watch_count=30), batch)
-    watcher.larger = {"13": batch, "33": batch}
-    figures = {**watcher.validate(net), **watcher.watch(net)}
+    validator = Validator(task, Recipe(iterations=3, watch_count=30), batch)
+    validator.larger = {"13": batch, "33": batch}
+    figures = {**validator.validate(net), **validator.watch(net)}
     curve = judge(net, task, batch, steps=12, at=[3, 6, 12])
     assert 0 < curve.end < 1
     assert figures["validation"] == curve.at(3)
@@ -187,19 +191,19 @@ def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
     """Noise, damage and pool included: a GPU computes all squares, a CPU the open ones."""
     task, device = iterant.task(word), torch.device("cpu")
     recipe = registry.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
-    problems = Problems.of(task, recipe, device)
+    problems = TrainingSet.of(task, recipe, device)
     losses: list[list[float]] = []
     for everywhere in (False, True):
-        net, _ = network_of(recipe, task.spec, 3)
-        learner, order = Learner(net, recipe, device), Order(len(problems), 3)
-        assert type(learner.hands) is (TellingHands if word == "mazes" else SquareHands)
+        net, _ = build_network(recipe, task.spec, 3)
+        trainer, order = Trainer(net, recipe, device), Shuffle(len(problems), 3)
+        assert type(trainer.unroll) is (MessageUnroll if word == "mazes" else SparseUnroll)
         if everywhere:
-            learner.hands = PlainHands(learner.net)
-        takes = learner.objective.takes(recipe.batch)
+            trainer.unroll = EagerUnroll(trainer.net)
+        takes = trainer.objective.takes(recipe.batch)
         losses.append([])
         for number in range(8):
-            moment = Moment(3, number)
-            rows = problems.rows(order.take(number * takes, takes), moment)
-            losses[-1].append(float(learner.update(*rows, moment, 1.0)))
+            rng = StepRng(3, number)
+            rows = problems.rows(order.take(number * takes, takes), rng)
+            losses[-1].append(float(trainer.update(*rows, rng, 1.0)))
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert max(losses[0]) - min(losses[0]) > 1e-3

@@ -12,11 +12,11 @@ from torch import nn
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
 from iterant.nets.fast.strings import FusedStrings
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import Moment
-from iterant.training.unroll import Hands, PlainHands, thoughts
+from iterant.training.rng import StepRng
+from iterant.training.unroll import EagerUnroll, Unroll, iterate
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "alpha 0.3": lambda: Progressive(6, 0.3),
@@ -40,13 +40,15 @@ def test_updates_by_stretches_equal_updates_by_iterations(name: str, variant: st
         net = plain_net(variant)
         for weight in net.parameters():
             weight.grad = torch.zeros_like(weight)
-        hands: Hands = PlainHands(FusedStrings(net) if kind == "strings" else net)
+        unroll: Unroll = EagerUnroll(FusedStrings(net) if kind == "strings" else net)
         objective, seen = OBJECTIVES[name](), []
         new = objective.takes(4)
         for number in range(6):
             nn.Module.zero_grad(net, set_to_none=False)
-            update = Update(batch.inputs[:new], batch.targets[:new], Moment(0, number), Crew())
-            loss = objective.run(hands, update)
+            update = Update(
+                batch.inputs[:new], batch.targets[:new], StepRng(0, number), ProcessGroup()
+            )
+            loss = objective.run(unroll, update)
             gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
             seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
         outcome[kind] = torch.stack(seen)
@@ -62,8 +64,8 @@ def test_thoughts_have_the_numbers_and_features_of_thinking(steps: int, learning
     with torch.set_grad_enabled(learning):
         begun = State(net.start(x), 3)
         wanted = list(think(net, x, steps=steps, state=begun))
-        got = list(thoughts(fast, x, steps=steps, state=begun))
-        end = last(thoughts(fast, x, steps=steps))
+        got = list(iterate(fast, x, steps=steps, state=begun))
+        end = last(iterate(fast, x, steps=steps))
     assert [t.step for t in got] == [t.step for t in wanted][0 if learning else -1 :]
     for mine, theirs in zip(reversed(got), reversed(wanted), strict=False):
         assert (mine.features - theirs.features).abs().max() < 1e-12

@@ -14,7 +14,7 @@ from iterant.errors import RecipeError
 from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.recipe import Recipe
-from iterant.training.validation import Watcher
+from iterant.training.validation import Validator
 
 ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 
@@ -27,7 +27,7 @@ def short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
 def validating(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
     """Let validations, one after the other, find this."""
     found: Iterator[float] = iter(accuracies)
-    monkeypatch.setattr(Watcher, "validate", lambda *_: {"validation": next(found)})
+    monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(found)})
 
 
 def test_it_begins_again_with_other_weights_until_it_fits(

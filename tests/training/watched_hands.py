@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from iterant.engine import State
-from iterant.training.unroll import Learned, PlainHands, Stretch
+from iterant.training.unroll import EagerUnroll, Segment, StepResult
 
 
 @dataclass
@@ -21,36 +21,36 @@ class Asked:
     state: State
     restart: Tensor
     noise: Tensor | None = None
-    learned: Learned | None = None
+    learned: StepResult | None = None
 
 
-class Watched(PlainHands):
+class Watched(EagerUnroll):
     """Hands that remember what they were asked; idle ones make up where it leads."""
 
     idle = False
     turn = 0
     asked: Asked | None = None
 
-    def advance(self, inputs: Tensor, state: State | None, steps: int) -> State:
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         raise AssertionError("the pool needs no prefix")
 
-    def learn(
+    def forward_backward(
         self,
         inputs: Tensor,
         targets: Tensor,
-        stretch: Stretch,
+        segment: Segment,
         *,
         state: State | None = None,
         restart: Tensor | None = None,
         keep: int | None = None,
         noise: Tensor | None = None,
-    ) -> Learned:
+    ) -> StepResult:
         assert state is not None
         assert restart is not None
-        assert stretch.weight == 1
-        assert stretch.each == ()
+        assert segment.weight == 1
+        assert segment.each == ()
         self.asked = Asked(
-            inputs.clone(), targets, stretch.steps, State(state.features.clone()), restart.clone(),
+            inputs.clone(), targets, segment.steps, State(state.features.clone()), restart.clone(),
             noise,
         )  # fmt: skip
         if self.idle:
@@ -58,10 +58,10 @@ class Watched(PlainHands):
             thought = torch.rand(
                 state.features.shape, generator=torch.Generator().manual_seed(self.turn)
             )
-            learned = Learned(torch.zeros(()), State(thought.double()))
+            learned = StepResult(torch.zeros(()), State(thought.double()))
         else:
-            learned = super().learn(
-                inputs, targets, stretch, state=state, restart=restart, noise=noise
+            learned = super().forward_backward(
+                inputs, targets, segment, state=state, restart=restart, noise=noise
             )
         self.asked.learned = learned
         return learned

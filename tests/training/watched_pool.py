@@ -11,19 +11,19 @@ from watched_hands import Asked, Watched
 
 import iterant
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.training.distributed import Crew
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Update
 from iterant.training.replay_pool import ReplayPool, Slots
-from iterant.training.rng import Moment
+from iterant.training.rng import StepRng
 
 BATCH, SLOTS = 8, 24
 
 
 def hands_of(*, idle: bool = False) -> Watched:
     net = tiny()
-    hands = Watched(Fused(net) if can_fuse(net) else net)
-    hands.idle = idle
-    return hands
+    unroll = Watched(Fused(net) if can_fuse(net) else net)
+    unroll.idle = idle
+    return unroll
 
 
 def copied(slots: Slots | None) -> Slots | None:
@@ -35,22 +35,22 @@ def there(slots: Slots) -> dict[str, Tensor]:
 
 
 def updates(
-    pool: ReplayPool, hands: Watched, count: int, seed: int = 2
+    pool: ReplayPool, unroll: Watched, count: int, seed: int = 2
 ) -> Iterator[tuple[Update, Tensor, Slots | None, Asked, Slots]]:
     """Run updates; of each: what it was given, its slots, the pool before, the ask, the pool."""
     task = iterant.task("prefix-sums")
     takes = pool.takes(pool.batch)
     for number in range(count):
         fresh = task.sample(takes, size=5, seed=9, first=number * takes)
-        moment = Moment(seed, number)
-        update = Update(fresh.inputs.double(), fresh.targets, moment, Crew())
+        rng = StepRng(seed, number)
+        update = Update(fresh.inputs.double(), fresh.targets, rng, ProcessGroup())
         before = copied(pool.held)
-        pool.run(hands, update)
-        rows = torch.from_numpy(moment.chosen(pool.batch, pool.slots, "slots"))
+        pool.run(unroll, update)
+        rows = torch.from_numpy(rng.chosen(pool.batch, pool.slots, "slots"))
         after = copied(pool.held)
-        assert hands.asked is not None
+        assert unroll.asked is not None
         assert after is not None
-        yield update, rows, before, hands.asked, after
+        yield update, rows, before, unroll.asked, after
 
 
 def small(**changes: float) -> ReplayPool:

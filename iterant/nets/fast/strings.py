@@ -67,9 +67,9 @@ class FusedStrings(Fused):
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration."""
-        return self.stretch(features, memory, 1)[-1]
+        return self.segment(features, memory, 1)[-1]
 
-    def stretch(
+    def segment(
         self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
     ) -> tuple[Tensor, ...]:
         """The features after each of ``count`` iterations; without gradients, after the last.

@@ -39,9 +39,9 @@ class FusedTower(FusedStrings):
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """Iteration ``index``."""
-        return self.stretch(features, memory, 1, index)[-1]
+        return self.segment(features, memory, 1, index)[-1]
 
-    def stretch(
+    def segment(
         self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
     ) -> tuple[Tensor, ...]:
         """The features after each of ``count`` iterations; without gradients, after the last."""
