@@ -34,20 +34,28 @@ _NOT_OF_A_RECIPE = {"name", "notes", "precision"}
 def has_changed(
     model: str, was: Mapping[str, Any] | None, validated: Iterable[float | None] = ()
 ) -> bool:
-    """Whether its recipe is another now; nothing is said of what kept no recipe.
+    """Whether its recipe is another now; see `changed_fields`."""
+    return bool(changed_fields(model, was, validated))
+
+
+def changed_fields(
+    model: str, was: Mapping[str, Any] | None, validated: Iterable[float | None] = ()
+) -> dict[str, Any]:
+    """Fields of its recipe that are others now, as they were; {} for what kept no recipe.
 
     ``validated`` is how its runs validated: those that reached what the recipe asks of a run now
     would not have begun again, and are the same.
     """
     if model not in MODELS or not was:
-        return False
+        return {}
     usual, now = Recipe().described(), to_json(MODELS[model].recipe().described())
     # What a recipe did not know then was as usual.
-    fields = {key for key, value in now.items() if was.get(key, to_json(usual[key])) != value}
+    then = {key: was.get(key, to_json(usual[key])) for key in now}
+    fields = {key for key, value in now.items() if then[key] != value}
     reached = list(validated)
     if reached and all(one is not None and one >= now["again_below"] for one in reached):
         fields.discard("again_below")
-    return bool(fields - _NOT_OF_A_RECIPE)
+    return {key: then[key] for key in sorted(fields - _NOT_OF_A_RECIPE)}
 
 
 def validations(seeds: object) -> list[float | None]:

@@ -1,7 +1,7 @@
 """The paper's network beside the paper, after as many iterations as the paper needed.
 
     >>> headline(read_records("results/runs").whole, read_counts("results"))[0]
-    "| DT-Recall, trained by the paper's recipe | iterations | paper | here | peak here | seeds |"
+    "| DT-Recall, trained by the paper's recipe | iterations | paper | here | peak here | … |"
 
 The README has this table word for word; a test compares it with what ``results/`` gives.
 """
@@ -15,10 +15,11 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import Summary, Value, summary
+from iterant.experiments.tables import precisions
 from iterant.formatting import markdown_table
 
 HEAD = ("DT-Recall, trained by the paper's recipe", "iterations", "paper", "here", "peak here",
-        "seeds")  # fmt: skip
+        "seeds", "precision")  # fmt: skip
 
 ROWS = (
     ("prefix sums, 48 bits", "48", "sums-recall-a1"),
@@ -42,11 +43,12 @@ def headline(records: Records, counts: Counts) -> list[str]:
             ours = SolvedAfter(size, steps).of(Evidence(records, counts), model)
         cells = [f"{name}, α = {alpha:g}", f"{steps:,}", Value(paper.mean, paper.error).told]
         if ours is None:
-            cells += ["not run", "", ""]
+            cells += ["not run", "", "", ""]
         else:
             highest = Peaks(size).of(records.of(model))
             top = highest.every and Value(highest.every.mean, highest.every.error, highest.step)
             cells += [Value(ours.mean, ours.error).told, top.told if top else "", str(ours.seeds)]
+            cells.append(precisions(one.precision for one in records.of(model)))
         rows.append(cells)
     return markdown_table(HEAD, rows)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from iterant.experiments.catalogue import BESIDES, EXPERIMENTS, Experiment
 from iterant.experiments.checks import MARGIN, REACHED, Evidence
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, findings
-from iterant.experiments.counts import Counts, has_changed, read_counts
+from iterant.experiments.counts import Counts, changed_fields, read_counts
 from iterant.experiments.figures import BY_TIME, Reference, caption, caption_by_time, has_figure
 from iterant.experiments.headline import headline
 from iterant.experiments.measures import Peaks
@@ -218,17 +218,17 @@ def _contents(records: Records, counts: Counts) -> str:
 
 
 def by_older_recipes(records: Records) -> list[str]:
-    """Models whose recipe has changed since they were recorded."""
-    found = [
-        record.model
-        for record in records.all
-        if has_changed(
-            record.model,
-            record.figures["training"].get("recipe"),
-            [record.figures["training"].get("best", {}).get("validation")],
-        )
-    ]
-    return list(dict.fromkeys(found))
+    """Runs whose recipe has changed since they were recorded, a line a model."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for record in records.all:
+        training = record.figures["training"]
+        validated = training.get("best", {}).get("validation")
+        changed = changed_fields(record.model, training.get("recipe"), [validated])
+        if changed:
+            now = MODELS[record.model].recipe()
+            fields = [f"{key} {value}, now {getattr(now, key)}" for key, value in changed.items()]
+            found.setdefault((record.model, "; ".join(fields)), []).append(str(record.seed))
+    return [f"{model}, seed {', '.join(seeds)}: {told}" for (model, told), seeds in found.items()]
 
 
 def unlike_tests(records: Records) -> list[str]:
@@ -266,9 +266,13 @@ def _ended(record: Record) -> str:
     return str(record.figures["training"].get("ended", "")).partition(" (")[0].partition(";")[0]
 
 
-def _older(models: Sequence[str]) -> str:
-    about = "They count above, but the recipe has changed since they were recorded: "
-    return "\n".join(["## Runs by an older recipe", "", f"{about}{', '.join(models)}.", ""])
+def _older(runs: Sequence[str]) -> str:
+    about = (
+        "They count above until a finished run replaces them, but the recipe has changed since "
+        "they were recorded. Where validation was rarer, other weights were tested."
+    )
+    lines = [f"- {run}" for run in runs]
+    return "\n".join(["## Runs by an older recipe", "", about, "", *lines, ""])
 
 
 def _missing(records: Records, counts: Counts) -> str:

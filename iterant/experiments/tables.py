@@ -25,7 +25,7 @@ def rows_of(experiment: Experiment, records: Records, counts: Counts = NONE) -> 
     """The table of an experiment, its head first: what records say, then results without curves."""
     several = len(experiment.tasks) > 1  # then a label alone does not say which network it is
     recorded = [_cells(row, records.of(row.model), several) for row in experiment.rows]
-    counted = [cells for row in experiment.counted for cells in _counted(row, counts)]
+    counted = [cells for row in experiment.counted for cells in _counted(row, counts, records)]
     return [HEAD, *recorded, *counted]
 
 
@@ -83,8 +83,9 @@ def _counts(row: Row, record: Record) -> bool:
     return alone.every is not None or alone.seeds > 0
 
 
-def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:
+def _counted(row: Counted, counts: Counts, records: Records) -> Iterator[list[str]]:
     """A line a test; one that it was not run, where it is wanted."""
+    trained_in: dict[int | None, str] = {one.seed: one.precision for one in records.of(row.model)}
     theirs, groups = row.said or _theirs(row.paper, ""), counts.groups(row.model, row.size)
     for group in groups:
         first, solved = group.counts[0], group.solved
@@ -94,7 +95,7 @@ def _counted(row: Counted, counts: Counts) -> Iterator[list[str]]:
             _twice(group, first.iterations),
             solved.told_interval,
             str(solved.seeds),
-            precisions(one.precision for one in group.counts),
+            precisions(one.precision or trained_in.get(one.seed, "") for one in group.counts),
             "",
             "",
             theirs,

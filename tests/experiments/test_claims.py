@@ -245,6 +245,6 @@ def test_the_headline_is_taken_after_the_papers_iterations(tmp_path: Path) -> No
     lines = headline(read_records(tmp_path), Counts())
     assert lines[2] == (
         "| prefix sums, 48 bits, α = 1 | 26 | 99.96 ± 0.02 % | 85.00 ± 5.00 % "
-        "| 100.00 ± 0.00 % at 27 | 2 |"
+        "| 100.00 ± 0.00 % at 27 | 2 | fp16 |"
     )
-    assert lines[3].endswith("| 97.12 ± 1.88 % | not run |  |  |")
+    assert lines[3].endswith("| 97.12 ± 1.88 % | not run |  |  |  |")

@@ -161,8 +161,8 @@ def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
     assert by_older_recipes(read_records(tmp_path)) == [], "what is new is as it was before"
     keep(tmp_path / "runs", "sums-n0", 2, [50], training={"recipe": {**now, "rate": 7.0}})
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": {}})
-    assert by_older_recipes(read_records(tmp_path)) == ["sums-n0"]
-    assert "since they were recorded: sums-n0.\n" in results_page(tmp_path)
+    assert by_older_recipes(read_records(tmp_path)) == ["sums-n0, seed 2: rate 7.0, now 0.001"]
+    assert "- sums-n0, seed 2: rate 7.0, now 0.001\n" in results_page(tmp_path)
 
 
 def test_every_entry_of_the_contents_leads_somewhere(tmp_path: Path) -> None:
