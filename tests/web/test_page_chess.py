@@ -13,7 +13,7 @@ import iterant
 from iterant.errors import TaskError
 from iterant.tasks.chess.diagram import as_move, move_words
 from iterant.tasks.chess.fen import parse_fen, square_number
-from iterant.tasks.chess.task import tell_move
+from iterant.tasks.chess.task import Chess
 from iterant.zoo import shipped
 from web.browsing import Visit
 
@@ -61,7 +61,7 @@ def test_a_pasted_position_is_answered_as_by_the_package(
     for at, curve in looks.items():
         for look in curve[1:]:
             assert look["value"] == pytest.approx(float(likely[look["step"]][at]), abs=1e-3)
-    told = tell_move(batch, 0, own)
+    told = Chess().tell(batch, 0, own)
     words = visit.page.inner_text("[data-is=move]")
     assert words in visit.words
     assert ("no move" in told) == ("no move" in words)

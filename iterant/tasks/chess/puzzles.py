@@ -1,15 +1,15 @@
-"""Chess puzzles on disk: a folder of columns, a file each, in which row i is one puzzle.
+"""Chess puzzles on disk: a folder with one file per column, in which row i is one puzzle.
 
     >>> puzzles = load_puzzles("puzzles/")
     >>> puzzles.rating[0], puzzles.ids[0], len(puzzles)
     (399, b'025sW', 2815126)
-    >>> easiest = subset(puzzles)                 # the 1.5 million that index ranges refer to
+    >>> subset(puzzles)                           # the 1.5 million that index ranges refer to
 
-The columns are `boards` (N, 32) uint8 and `moves` uint16 as in `boards.py`, `rating`
-and `rating_deviation` uint16, `flags` uint8 (a bit for each of `FLAGS`) and `ids` of five bytes.
-Each is a plain ``.npy`` file, which is mapped and not read, or an ``.npy.xz`` file, which is about
-a third as large. A folder that we wrote also holds ``meta.json`` with the number of puzzles, where
-they came from and a SHA-256 of each file; a folder without it is read all the same.
+The columns are `boards` (N, 32) uint8 and `moves` uint16 as in `boards.py`, `rating` and
+`rating_deviation` uint16, `flags` uint8 (one bit for each of `FLAGS`) and `ids` of five bytes. A
+column is an ``.npy`` file, which is memory-mapped, or an ``.npy.xz`` file of a third of the size.
+``meta.json``, which `write_puzzles` adds, has the number of puzzles, their source and a SHA-256 of
+each file; a folder without it is read too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ SUBSET = 1_500_000
 """How many puzzles index ranges refer to, as in the paper."""
 
 VERSION = 1
+_ENDINGS = (".npy", ".npy.xz")
 _COLUMNS: dict[str, tuple[str, tuple[int, ...]]] = {
     "boards": ("|u1", (32,)),
     "moves": ("<u2", ()),
@@ -61,7 +62,7 @@ class Puzzles:
     source: str = ""
 
     def __len__(self) -> int:
-        """How many puzzles."""
+        """Number of puzzles."""
         return len(self.ids)
 
     @property
@@ -70,17 +71,17 @@ class Puzzles:
         return (self.moves >> 15).astype(bool)
 
     def take(self, rows: NDArray[np.int64] | slice) -> Puzzles:
-        """Some of the puzzles, in the order of the rows."""
+        """The puzzles of these rows."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 
 def holds_puzzles(folder: Path) -> bool:
-    """Whether a folder looks like a packed set: `load_puzzles` then says what may be wrong."""
-    return any((folder / f"boards{ending}").is_file() for ending in (".npy", ".npy.xz"))
+    """Whether a folder looks like a packed set; `load_puzzles` checks it."""
+    return any((folder / f"boards{ending}").is_file() for ending in _ENDINGS)
 
 
 def load_puzzles(path: str | Path) -> Puzzles:
-    """The packed set in a folder, checked: lengths, types, checksums, pieces where moves begin."""
+    """The packed set in a folder, with lengths, types, checksums and moves checked."""
     folder = Path(path)
     if not folder.is_dir():
         hint = (
@@ -89,7 +90,15 @@ def load_puzzles(path: str | Path) -> Puzzles:
             else "look at the path"
         )
         raise DataError(f"{folder} is not a folder of packed puzzles; {hint}")
-    files = {name: _file_of(folder, name) for name in _COLUMNS}
+    files = {}
+    for name in _COLUMNS:
+        candidates = [folder / f"{name}{ending}" for ending in _ENDINGS]
+        file = next(filter(Path.is_file, candidates), None)
+        if file is None:
+            raise DataError(
+                f"{folder} has no {name}.npy or {name}.npy.xz; it is no packed set of puzzles"
+            )
+        files[name] = file
     _check_meta(folder, files)
     columns: dict[str, Any] = {name: _read(file, name) for name, file in files.items()}
     count = len(columns["ids"])
@@ -114,7 +123,7 @@ def write_puzzles(
     order: NDArray[np.int64] | None = None,
     compress: bool = False,
 ) -> None:
-    """A new folder with the set (its rows in the given order): whole, or not there at all.
+    """Write the set, with its rows in the given order, to a new folder: all of it or nothing.
 
     Only one column at a time is held in memory.
     """
@@ -122,20 +131,20 @@ def write_puzzles(
     make_folder(folder.parent)
     rows = np.arange(len(puzzles)) if order is None else order
     try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".packing-") as place:
-            made = Path(place) / "set"
-            made.mkdir()
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".packing-") as temporary:
+            part = Path(temporary) / "set"
+            part.mkdir()
             digests = {}
             for name in _COLUMNS:
-                file = made / (f"{name}.npy.xz" if compress else f"{name}.npy")
+                file = part / (f"{name}.npy.xz" if compress else f"{name}.npy")
                 with lzma.open(file, "wb", preset=9) if compress else file.open("wb") as stream:
                     npy.write_array(stream, getattr(puzzles, name)[rows])
                 digests[file.name] = _digest(file)
             meta = {"version": VERSION, "count": len(rows), "source": source, "sha256": digests}
-            (made / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+            (part / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
             if folder.exists():
                 folder.rmdir()
-            made.replace(folder)
+            part.replace(folder)
     except OSError as error:
         raise DataError(
             f"{folder} cannot be written ({error.strerror}); free some space or give another folder"
@@ -143,42 +152,42 @@ def write_puzzles(
 
 
 def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:
-    """The puzzles that index ranges refer to: no position twice, `count` of them, by (rating, id).
+    """The puzzles that index ranges refer to: distinct positions, `count` of them, by (rating, id).
 
     Of puzzles with the same board and side to move, the first by (rating, id) is kept. Of these,
-    the `count` with the smallest number are kept, where a puzzle's number is its id, read as one
-    big-endian number of five bytes, scrambled by `iterant.tasks.rng.mix`: a rule that depends on
-    the id alone, so that another dump of the database gives nearly the same choice. Where there
-    are fewer, all are kept, and `source` says so.
+    the `count` with the smallest hash are kept: the id, read as a big-endian integer of five bytes,
+    through `iterant.tasks.rng.mix`. The choice depends on ids alone, so another dump of the
+    database gives nearly the same one. If there are fewer, all are kept, and `source` says so.
     """
     order = np.lexsort((puzzles.ids, puzzles.rating))
-    rows = order[_first_of_twins(puzzles, order)]
-    twins = len(puzzles) - len(rows)
+    rows = order[_first_occurrences(puzzles, order)]
+    repeated = len(puzzles) - len(rows)
     if len(rows) > count:
-        numbers = mix(_id_numbers(puzzles.ids[rows]))
-        rows = rows[np.sort(np.argsort(numbers, kind="stable")[:count])]
+        digits = np.ascontiguousarray(puzzles.ids[rows]).view(np.uint8).reshape(-1, 5)
+        powers = np.uint64(1) << np.arange(32, -1, -8, dtype=np.uint64)
+        hashes = mix(digits.astype(np.uint64) @ powers)
+        rows = rows[np.sort(np.argsort(hashes, kind="stable")[:count])]
     share = "all" if len(rows) == len(puzzles) else f"{len(rows):,} of the"
     fewer = f", fewer than {count:,}" if len(rows) < count else ""
-    said = f"{share} {len(puzzles):,} puzzles in {puzzles.source}{fewer}"
-    if twins:
-        said += f" ({twins:,} repeated positions dropped)"
-    return replace(puzzles.take(rows), source=said)
+    source = f"{share} {len(puzzles):,} puzzles in {puzzles.source}{fewer}"
+    if repeated:
+        source += f" ({repeated:,} repeated positions dropped)"
+    return replace(puzzles.take(rows), source=source)
 
 
-def _first_of_twins(puzzles: Puzzles, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _first_occurrences(puzzles: Puzzles, order: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(N,) along an order: whether no puzzle before it has the same board and side to move."""
-    words = np.ascontiguousarray(puzzles.boards).view("<u8")
+    words = np.ascontiguousarray(puzzles.boards).view("<u8")  # (N, 4)
     keys = puzzles.black.astype(np.uint64)
     for column in range(words.shape[1]):
         keys = mix(keys ^ words[:, column]) + np.uint64(1)
     keys = keys[order]
     by_key = np.argsort(keys, kind="stable")
     same = keys[by_key[1:]] == keys[by_key[:-1]]
-    alike = np.unique(np.concatenate([by_key[1:][same], by_key[:-1][same]]))
     first = np.ones(len(order), dtype=bool)
     seen: set[tuple[bytes, bool]] = set()
-    # Equal keys only narrow the search: the boards themselves decide, so no puzzle is lost.
-    for place in alike:
+    # Equal hashes only narrow the search: the boards themselves decide, so no puzzle is lost.
+    for place in np.unique(np.concatenate([by_key[1:][same], by_key[:-1][same]])):
         row = order[place]
         position = (puzzles.boards[row].tobytes(), bool(puzzles.moves[row] >> 15))
         first[place] = position not in seen
@@ -186,32 +195,15 @@ def _first_of_twins(puzzles: Puzzles, order: NDArray[np.int64]) -> NDArray[np.bo
     return first
 
 
-def _id_numbers(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
-    """The five bytes of each id as one big-endian number."""
-    signs = np.ascontiguousarray(ids).view(np.uint8).reshape(-1, 5).astype(np.uint64)
-    numbers = np.zeros(len(ids), np.uint64)
-    for column in range(5):
-        numbers = (numbers << np.uint64(8)) | signs[:, column]
-    return numbers
-
-
-def _file_of(folder: Path, name: str) -> Path:
-    """The file of one column, the mapped kind first because it opens at once."""
-    for ending in (".npy", ".npy.xz"):
-        if (folder / f"{name}{ending}").is_file():
-            return folder / f"{name}{ending}"
-    raise DataError(f"{folder} has no {name}.npy or {name}.npy.xz; it is no packed set of puzzles")
-
-
 def _read(file: Path, name: str) -> NDArray[Any]:
-    """One column, mapped or decompressed; pickles and half files are refused."""
+    """One column, memory-mapped or decompressed; pickles and truncated files are refused."""
     try:
         if file.suffix == ".npy":
             column: NDArray[Any] = npy.open_memmap(file, mode="r")
         else:
             with lzma.open(file) as stream:
                 column = npy.read_array(stream, allow_pickle=False)
-                if stream.read(1):  # Reading on to the end also verifies the file's checksum.
+                if stream.read(1):  # reading to the end also verifies the checksum
                     raise ValueError("something follows the array")
     except (ValueError, EOFError, OSError, lzma.LZMAError, MemoryError) as error:
         reason = " ".join(str(error).split())
@@ -227,13 +219,12 @@ def _read(file: Path, name: str) -> NDArray[Any]:
 
 
 def _digest(file: Path) -> str:
-    """The SHA-256 of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _check_meta(folder: Path, files: dict[str, Path]) -> None:
-    """Compare the files with what the packer wrote about them, where it did."""
+    """Compare the files with the checksums of meta.json, if there is one."""
     path = folder / "meta.json"
     if not path.is_file():
         return
@@ -250,7 +241,7 @@ def _check_meta(folder: Path, files: dict[str, Path]) -> None:
 
 
 def _check_moves(puzzles: Puzzles, file: Path) -> None:
-    """Every board holds known pieces, and every move begins on a piece of the side to move."""
+    """Check that piece codes are known and that moves start on a piece of the side to move."""
     for first in range(0, len(puzzles), 1 << 18):
         part = puzzles.take(slice(first, first + (1 << 18)))
         code = origin_codes(part.boards, part.moves)

@@ -1,4 +1,4 @@
-"""The packed store and the rule that chooses the subset."""
+"""Packed puzzles on disk, and the rule that selects the subset."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from iterant.errors import DataError, UsageError
+from iterant.tasks.chess.lichess import pack_csv
 from iterant.tasks.chess.puzzles import Puzzles, holds_puzzles, load_puzzles, subset, write_puzzles
 from iterant.tasks.chess.task import SAMPLE
 
@@ -209,7 +210,7 @@ def plain_subset(puzzles: Puzzles, count: int) -> list[bytes]:
     return [name for _, name in sorted(chosen)]
 
 
-def with_twins(sample: Puzzles) -> Puzzles:
+def with_repeats(sample: Puzzles) -> Puzzles:
     """Shuffled, a third of the positions repeated under other ids and ratings."""
     generator = np.random.default_rng(3)
     rows = generator.permutation(np.concatenate([np.arange(600), np.arange(200)]))
@@ -220,7 +221,7 @@ def with_twins(sample: Puzzles) -> Puzzles:
 
 @pytest.mark.parametrize("count", [1, 250, 600, 601, 5000])
 def test_the_subset_follows_its_rule(sample: Puzzles, count: int) -> None:
-    puzzles = with_twins(sample)
+    puzzles = with_repeats(sample)
     chosen = subset(puzzles, count)
     assert chosen.ids.tolist() == plain_subset(puzzles, count)
     assert "200 repeated positions dropped" in chosen.source
@@ -239,7 +240,7 @@ def test_the_order_of_the_rows_does_not_matter(sample: Puzzles) -> None:
     assert same(subset(shuffled, 1000), subset(sample, 1000))
 
 
-def test_the_shipped_sample_is_its_own_subset(sample: Puzzles) -> None:
+def test_shipped_sample(sample: Puzzles) -> None:
     assert len(sample) == 4000
     assert same(subset(sample), sample)
     assert digest(sample) == "92d38831f75f089f8cc2513fa5478d7270a8e58c1c1ac2e460175a5826cf9575"
@@ -247,3 +248,31 @@ def test_the_shipped_sample_is_its_own_subset(sample: Puzzles) -> None:
         digest(subset(sample, 1500))
         == "895c31f2def3e51e459117dae54362ee6b720e57669b5c50ef8e68ca0562655b"
     )
+
+
+@pytest.fixture(scope="module")
+def shared_puzzles(shared_data: Path) -> Puzzles:
+    return load_puzzles(shared_data / "lichess-puzzles")
+
+
+def test_packing_gives_the_rows_of_the_shared_set(
+    shared_data: Path, shared_puzzles: Puzzles, tmp_path: Path
+) -> None:
+    report = pack_csv(shared_data / "lichess-puzzles" / "sample_2000.csv", tmp_path / "set")
+    assert (report.kept, report.broken) == (2000, 0)
+    ours = load_puzzles(tmp_path / "set")
+    theirs = np.flatnonzero(np.isin(shared_puzzles.ids, ours.ids))
+    mine = np.flatnonzero(np.isin(ours.ids, shared_puzzles.ids[theirs]))
+    assert len(mine) == len(theirs) == 1975, "25 rows of the sample are not in the shared set"
+    assert same(ours.take(mine), shared_puzzles.take(theirs))
+
+
+def test_sample_is_spread_over_the_subset_of_the_shared_set(
+    sample: Puzzles, shared_puzzles: Puzzles
+) -> None:
+    chosen = subset(shared_puzzles)
+    assert (len(shared_puzzles), len(chosen)) == (2_815_126, 1_500_000)
+    assert "18,588 repeated positions dropped" in chosen.source
+    assert same(chosen.take(375 * np.arange(4000) + 187), sample)
+    edges = [0, 600_000, 700_000, 800_000, 1_000_000, 1_100_000]
+    assert chosen.rating[edges].tolist() == [399, 1389, 1506, 1619, 1839, 1967]

@@ -167,14 +167,6 @@ def test_a_bad_file_is_refused_and_leaves_nothing(tmp_path: Path, case: str) -> 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_cut_in_the_middle_of_many_rows_leaves_nothing(tmp_path: Path) -> None:
-    many = HEADER + "".join(ROWS) * 40
-    path = write(tmp_path, bz2.compress(many.encode(), 1)[:-3])
-    with pytest.raises(DataError, match="breaks off"):
-        pack_csv(path, tmp_path / "set")
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_files_of_several_streams_are_read_whole(tmp_path: Path) -> None:
     half = len(TEXT) // 2
     skipped = struct.pack("<II", 0x184D2A50, 4) + b"size"
