@@ -1,15 +1,13 @@
-"""Ours beside the plain way, as ratios in one run.
+"""Speed and memory of iterant beside the plain way of doing the same, as ratios in one run.
 
 >>> bench_train("prefix-sums", width=64)["ratio"]["median"]
 
-contest.py   two ways of the same work, in turns
-evaluate.py  our evaluation beside the plain one
-even.py      draws that stand for all others
-memory.py    how much memory a piece of work takes
-plain.py     the training step as one would write it first
-scale.py     several processes on one run
-solve.py     solve beside the command line and beside the dense network
+compare.py   several ways of the same work, timed in turns; peak memory
+plain.py     the paper's training step and evaluation, written as one would write them first
 train.py     our training step beside it
+evaluate.py  our evaluation beside it
+solve.py     solve() beside the command line and beside the dense network
+scale.py     several processes on one run
 """
 
 from iterant.bench.evaluate import bench_evaluate, evaluation_name

@@ -1,10 +1,10 @@
-"""`iterant.solve` beside the command line's path and beside the dense network, in one run.
+"""`iterant.solve` beside the command line's path and beside the dense network.
 
     >>> figures = bench_solve("mazes", size=59, count=10)
     >>> figures["ratio"]["dense / solve"]["median"]      # what `iterant.nets.fast` saves
 
 The dense network computes every cell at every iteration, with the same halting rule. The command's
-seconds are those that it reports: without reading, drawing and judging.
+seconds are those that it reports: without reading, drawing and checking.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
 from iterant import registry
-from iterant.bench.compare import Spread, contest
-from iterant.engine import last, think
+from iterant.bench.compare import Spread, compare, machine, waiter
 from iterant.nets import parameter_count
-from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import Answer, solutions, solve
 from iterant.solving.problems import budget_for
@@ -50,72 +46,71 @@ def bench_solve(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Measure all three ways on ``count`` problems; ``run``: weights, the shipped ones for None.
+    """Measure all three on ``count`` problems; ``run``: weights, None for the shipped ones.
 
-    The dense network takes one round, since it is far slower. The figures are what JSON can hold:
-    see `iterant.io.write_result`.
+    The dense network takes one round, since it is far slower. The figures are for
+    `iterant.io.write_result`.
     """
     where = device_of(device)
-    made = registry.task(task) if isinstance(task, str) else task
-    net: Any = load(made.spec.name if run is None else run, where)
-    size = made.spec.train_size if size is None else made.check_size(size)
-    batch = made.sample(count, size=size, seed=seed)
+    task = registry.task(task) if isinstance(task, str) else task
+    net: Any = load(task.spec.name if run is None else run, where)
+    size = task.spec.train_size if size is None else task.check_size(size)
+    batch = task.sample(count, size=size, seed=seed)
     problems = [Problem(batch[row : row + 1]) for row in range(count)]
     inputs, dense = batch.inputs.to(where), Dense(net)
-    budget = budget_for(made, problems[0])
+    budget = budget_for(task, problems[0])
     reported: list[float] = []
-    plain: list[Answer] = []
+    answers: list[Answer] = []
 
     def by_command() -> None:
-        solved = solutions(net, made, problems, max_steps=budget)
+        solved = solutions(net, task, problems, max_steps=budget)
         reported.append(sum(one.seconds for one in solved))
-
-    def wait() -> None:
-        if where.type == "cuda":
-            torch.cuda.synchronize(where)
 
     solve(dense, inputs, max_steps=min(budget, 20))
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
-    took = contest(lambda: solve(net, inputs, max_steps=budget), by_command,
-                   rounds=rounds, wait=wait, progress=progress)  # fmt: skip
-    slow = contest(lambda: plain.append(solve(dense, inputs, max_steps=budget)), wait,
-                   rounds=1, wait=wait)  # fmt: skip
-    some, fast = min(200, int(answer.steps.min())), accelerate(net, inputs)
-    with torch.no_grad(), threads(fast):
-        alone = contest(lambda: last(think(fast, inputs, steps=some)),
-                        lambda: last(think(dense, inputs, steps=some)),
-                        rounds=rounds, wait=wait)  # fmt: skip
-    iterations, ours, theirs = int(answer.steps.max()), Spread.of(took.ours), slow.ours[0]
-    differ = (plain[0].prediction != answer.prediction).flatten(1).any(dim=1)
-    beside_command = [a / b for a, b in zip(took.ours, reported, strict=True)]
+    wait = waiter(where)
+    times = compare(
+        {"solve": lambda: solve(net, inputs, max_steps=budget), "command": by_command},
+        rounds=rounds, wait=wait, progress=progress,
+    )  # fmt: skip
+    slow = compare(
+        {"dense": lambda: answers.append(solve(dense, inputs, max_steps=budget))},
+        rounds=1, wait=wait,
+    ).median("dense")  # fmt: skip
+    (plain,), ours = answers, times.seconds["solve"]
+    iterations = int(answer.steps.max())
+    differ = (plain.prediction != answer.prediction).flatten(1).any(dim=1)
     return {
-        "task": made.spec.name,
+        "task": task.spec.name,
         "device": where.type,
         "size": size,
         "problems": count,
         "parameters": parameter_count(net),
-        "threads": torch.get_num_threads(),
-        "load before": round(os.getloadavg()[0], 2),
+        **machine(),
         "iterations of the slowest problem": iterations,
         "settled": int(answer.settled.sum()),
-        "solved": int(made.solved(answer.prediction.cpu(), batch).sum()),
+        "solved": int(task.solved(answer.prediction.cpu(), batch).sum()),
         "answers that differ from the dense network's": int(differ.sum()),
-        "largest difference of iterations": int((plain[0].steps - answer.steps).abs().max()),
-        "seconds": {"solve": ours.median, "command": Spread.of(reported).median, "dense": theirs},
+        "largest difference of iterations": int((plain.steps - answer.steps).abs().max()),
+        "seconds": {
+            "solve": times.median("solve"),
+            "command": Spread.of(reported).median,
+            "dense": slow,
+        },
         "milliseconds an iteration": {
-            "solve": 1e3 * ours.median / iterations,
-            "dense": 1e3 * theirs / int(plain[0].steps.max()),
-            "solve, without halting": 1e3 * Spread.of(alone.ours).median / some,
-            "dense, without halting": 1e3 * Spread.of(alone.plain).median / some,
+            "solve": 1e3 * times.median("solve") / iterations,
+            "dense": 1e3 * slow / int(plain.steps.max()),
         },
         "ratio": {
-            "solve / command": asdict(Spread.of(beside_command)),
-            "dense / solve": asdict(Spread.of([theirs / one for one in took.ours])),
+            "solve / command": asdict(
+                Spread.of([a / b for a, b in zip(ours, reported, strict=True)])
+            ),
+            "dense / solve": asdict(Spread.of([slow / seconds for seconds in ours])),
         },
     }
 
 
 def solving_name(figures: dict[str, Any]) -> str:
-    """What a result is called: task, device, problems and their size."""
+    """The name of the result: task, device, problems and their size."""
     parts = [figures["task"], figures["device"], f"{figures['problems']}-of-{figures['size']}"]
     return "-".join(["bench-solve", *parts])

@@ -1,4 +1,4 @@
-"""``iterant bench``: ours beside the plain way, as ratios in one run.
+"""``iterant bench``: speed and memory beside the plain way of doing the same.
 
 iterant bench train --task mazes --width 32
 iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
@@ -8,16 +8,14 @@ iterant bench scale --task mazes --processes 1 2
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from iterant.cli.options import DeviceName, TaskName, console, parameters, task_of
+from iterant.cli.options import SEVERAL, DeviceName, TaskName, console, parameters, task_of
 from iterant.formatting import byte_size, counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 bench = App(
     name="bench",
@@ -30,223 +28,232 @@ bench = App(
 def train(
     *,
     task: TaskName = "prefix-sums",
-    recipe: Annotated[str, Parameter(help="which training recipe")] = "paper",
-    net: Annotated[str | None, Parameter(help="dt, dt-recall, ff or ff-recall")] = None,
-    width: Annotated[int | None, Parameter(help="features [default: the recipe's]")] = None,
-    batch: Annotated[int | None, Parameter(help="problems a step [default: the recipe's]")] = None,
-    steps: Annotated[int, Parameter(help="steps a round")] = 20,
-    rounds: Annotated[int, Parameter(help="rounds, ours and plain in turns")] = 5,
+    recipe: str = "paper",
+    net: str | None = None,
+    width: int | None = None,
+    batch: int | None = None,
+    steps: int = 20,
+    rounds: int = 5,
     device: DeviceName = "auto",
-    precision: Annotated[
-        str | None, Parameter(help="fp32 or bf16, of ours [default: bf16 on a GPU]")
-    ] = None,
-    seed: Annotated[int, Parameter(help="of weights and problems")] = 0,
-    memory: Annotated[bool, Parameter(help="measure the peak memory too")] = True,
-    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+    precision: str | None = None,
+    seed: int = 0,
+    memory: bool = True,
+    out: Path = Path("results"),
 ) -> None:
-    """Measure our training step beside one written the way the reference works."""
-    from rich.progress import Progress
+    """Measure our training step beside one written the way the reference works.
 
+    Args:
+        recipe: which training recipe
+        net: dt, dt-recall, ff or ff-recall
+        width: features [default: the recipe's]
+        batch: problems a step [default: the recipe's]
+        steps: steps a round
+        rounds: rounds, ours and plain in turns
+        precision: fp32 or bf16, of ours [default: bf16 on a GPU]
+        seed: of weights and problems
+        memory: measure the peak memory too
+        out: the folder for the result
+    """
     from iterant.bench import bench_train, result_name
-    from iterant.io import write_result
-    from iterant.io.files import check_writable_folder
 
-    check_writable_folder(out)
-    screen = console()
-    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
-        turns = bar.add_task("measuring", total=rounds)
-        figures = bench_train(
-            task_of(task),
-            recipe=recipe,
-            net=net,
-            width=width,
-            batch=batch,
-            steps=steps,
-            rounds=rounds,
-            device=device,
-            precision=precision,
-            seed=seed,
-            memory=memory,
-            progress=lambda done, total: bar.update(turns, completed=done, total=total),
-        )
-    path = write_result(result_name(figures), figures, seed=seed, folder=out)
-    _show(figures, screen)
-    screen.print(f"written to {path}", soft_wrap=True)
+    figures = _measure(
+        bench_train, result_name, task, out, recipe=recipe, net=net, width=width, batch=batch,
+        steps=steps, rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
+    )  # fmt: skip
+    precisions, speed = figures["precision"], figures["steps per second"]
+    peaks, less = _memory(figures["memory"])
+    console().print(
+        f"{figures['task']}, recipe {figures['recipe']}, {_network(figures)}, "
+        f"alpha {figures['alpha']:g}, on {figures['device']}",
+        soft_wrap=True,
+    )
+    _table(
+        ("", "precision", "steps per second", "peak memory"),
+        *([side, precisions[side], f"{speed[side]:.4g}", peaks[side]] for side in speed),
+        ("ratio", "", _times(figures["ratio"]), less),
+    )
 
 
 @bench.command
 def evaluate(
     *,
     task: TaskName = "prefix-sums",
-    run: Annotated[
-        Path | None, Parameter(help="a trained network, for halting too [default: random weights]")
-    ] = None,
-    net: Annotated[str, Parameter(help="dt, dt-recall, ff or ff-recall, without --run")] = (
-        "dt-recall"
-    ),
-    width: Annotated[int | None, Parameter(help="features [default: the paper's]")] = None,
-    size: Annotated[str | None, Parameter(help="how hard [default: the training size]")] = None,
-    count: Annotated[int, Parameter(help="problems")] = 100,
-    steps: Annotated[int, Parameter(help="iterations")] = 100,
-    rounds: Annotated[int, Parameter(help="rounds, ours and plain in turns")] = 5,
+    run: Path | None = None,
+    net: str = "dt-recall",
+    width: int | None = None,
+    size: str | None = None,
+    count: int = 100,
+    steps: int = 100,
+    rounds: int = 5,
     device: DeviceName = "auto",
-    seed: Annotated[int, Parameter(help="of weights and problems")] = 0,
-    memory: Annotated[bool, Parameter(help="measure the peak memory too")] = True,
-    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+    seed: int = 0,
+    memory: bool = True,
+    out: Path = Path("results"),
 ) -> None:
-    """Measure our evaluation beside one that keeps every output and stops nothing."""
-    from rich.progress import Progress
+    """Measure our evaluation beside one that keeps every output and stops nothing.
 
+    Args:
+        run: a trained network, for halting too [default: random weights]
+        net: dt, dt-recall, ff or ff-recall, without --run
+        width: features [default: the paper's]
+        size: how hard [default: the training size]
+        count: problems
+        steps: iterations
+        rounds: rounds, ours and plain in turns
+        seed: of weights and problems
+        memory: measure the peak memory too
+        out: the folder for the result
+    """
     from iterant.bench import bench_evaluate, evaluation_name
-    from iterant.io import write_result
-    from iterant.io.files import check_writable_folder
 
-    check_writable_folder(out)
-    screen, made = console(), task_of(task)
-    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
-        turns = bar.add_task("measuring", total=None)
-        figures = bench_evaluate(
-            task,
-            run=run,
-            net=net,
-            width=width,
-            size=None if size is None else made.parse_size(size),
-            count=count,
-            steps=steps,
-            rounds=rounds,
-            device=device,
-            seed=seed,
-            memory=memory,
-            progress=lambda done, total: bar.update(turns, completed=done, total=total),
-        )
-    path = write_result(evaluation_name(figures), figures, seed=seed, folder=out)
-    _show_evaluation(figures, screen)
-    screen.print(f"written to {path}", soft_wrap=True)
+    figures = _measure(
+        bench_evaluate, evaluation_name, task, out, run=run, net=net, width=width, size=size,
+        count=count, steps=steps, rounds=rounds, device=device, seed=seed, memory=memory,
+    )  # fmt: skip
+    seconds, speed = figures["seconds to the curve"], figures["iterations per second"]
+    peaks, less = _memory(figures["memory"])
+    console().print(
+        f"{figures['task']}, {_network(figures)}, {counted(figures['iterations'], 'iteration')}, "
+        f"on {figures['device']}",
+        soft_wrap=True,
+    )
+    rows = [[side, f"{speed[side]:,.4g}", f"{seconds[side]:.3g} s", peaks[side]] for side in speed]
+    rows.append(["ratio", _times(figures["ratio"]), "", less])
+    if halting := figures.get("with halting"):
+        took = f"{halting['seconds to the curve']['ours']:.3g} s"
+        rows.append(["ours, halting", _times(halting["ratio"]), took, ""])
+    _table(("", "iterations per second", "time to the curve", "peak memory"), *rows)
 
 
 @bench.command
 def solve(
     *,
     task: TaskName = "mazes",
-    run: Annotated[Path | None, Parameter(help="a network [default: the shipped one]")] = None,
-    size: Annotated[str | None, Parameter(help="how hard [default: the training size]")] = None,
-    count: Annotated[int, Parameter(help="problems")] = 10,
-    rounds: Annotated[int, Parameter(help="rounds, both ways in turns")] = 3,
+    run: Path | None = None,
+    size: str | None = None,
+    count: int = 10,
+    rounds: int = 3,
     device: DeviceName = "auto",
-    seed: Annotated[int, Parameter(help="of the problems")] = 0,
-    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+    seed: int = 0,
+    out: Path = Path("results"),
 ) -> None:
-    """Measure iterant.solve beside this command line's path and beside the dense network."""
-    from rich.table import Table
+    """Measure iterant.solve beside this command line's path and beside the dense network.
 
+    Args:
+        run: a network [default: the shipped one]
+        size: how hard [default: the training size]
+        count: problems
+        rounds: rounds, both ways in turns
+        seed: of the problems
+        out: the folder for the result
+    """
     from iterant.bench import bench_solve, solving_name
-    from iterant.io import write_result
-    from iterant.io.files import check_writable_folder
 
-    check_writable_folder(out)
-    screen, made = console(), task_of(task)
-    figures = bench_solve(
-        task,
-        run=run,
-        size=None if size is None else made.parse_size(size),
-        count=count,
-        rounds=rounds,
-        device=device,
-        seed=seed,
+    figures = _measure(
+        bench_solve, solving_name, task, out, run=run, size=size, count=count, rounds=rounds,
+        device=device, seed=seed,
+    )  # fmt: skip
+    _table(
+        ("", "seconds"),
+        *([side, f"{seconds:.3g}"] for side, seconds in figures["seconds"].items()),
+        *([sides, _times(ratio)] for sides, ratio in figures["ratio"].items()),
     )
-    path = write_result(solving_name(figures), figures, seed=seed, folder=out)
-    table = Table("", "seconds", box=None)
-    for side, seconds in figures["seconds"].items():
-        table.add_row(side, f"{seconds:.3g}")
-    for sides, ratio in figures["ratio"].items():
-        table.add_row(sides, _times(ratio))
-    screen.print(table)
-    screen.print(f"written to {path}", soft_wrap=True)
 
 
 @bench.command
 def scale(
     *,
     task: TaskName = "mazes",
-    recipe: Annotated[str, Parameter(help="which training recipe")] = "quick",
-    width: Annotated[int | None, Parameter(help="features [default: the recipe's]")] = None,
-    batch: Annotated[int | None, Parameter(help="problems a step [default: the recipe's]")] = None,
-    updates: Annotated[int, Parameter(help="a round")] = 20,
-    rounds: Annotated[int, Parameter(help="rounds, all counts in turns")] = 3,
-    processes: Annotated[
-        list[int] | None,
-        Parameter(consume_multiple=1, negative="", help="how many together [default: 1 2]"),
-    ] = None,
-    out: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+    recipe: str = "quick",
+    width: int | None = None,
+    batch: int | None = None,
+    updates: int = 20,
+    rounds: int = 3,
+    processes: Annotated[list[int] | None, SEVERAL] = None,
+    out: Path = Path("results"),
 ) -> None:
-    """Measure several CPU processes on one run: how much faster, and how much of it is talk."""
-    from rich.table import Table
+    """Measure several CPU processes on one run: how much faster, and how much of it is talk.
 
+    Args:
+        recipe: which training recipe
+        width: features [default: the recipe's]
+        batch: problems a step [default: the recipe's]
+        updates: updates a round
+        rounds: rounds, all numbers of processes in turns
+        processes: how many together [default: 1 2]
+        out: the folder for the result
+    """
     from iterant.bench.scale import bench_scale
     from iterant.io import write_result
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
     task_of(task)
-    screen, counts = console(), processes or [1, 2]
     figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,
-                          rounds=rounds, processes=counts)  # fmt: skip
+                          rounds=rounds, processes=processes or [1, 2])  # fmt: skip
     path = write_result(f"bench-scale-{task}-cpu", figures, seed=0, folder=out)
-    table = Table("processes", "updates per second", "times faster", "efficiency", "talking",
-                  box=None)  # fmt: skip
-    for count, row in figures["processes"].items():
-        table.add_row(count, f"{row['updates per second']:.3g}", f"{row['times faster']:.2f}",
-                      f"{row['efficiency']:.0%}", f"{row['talking']:.0%}")  # fmt: skip
-    screen.print(table)
+    _table(
+        ("processes", "updates per second", "times faster", "efficiency", "talking"),
+        *(
+            [count, f"{row['updates per second']:.3g}", f"{row['times faster']:.2f}",
+             f"{row['efficiency']:.0%}", f"{row['talking']:.0%}"]
+            for count, row in figures["processes"].items()
+        ),
+    )  # fmt: skip
+    console().print(f"written to {path}", soft_wrap=True)
+
+
+def _measure(
+    measure: Callable[..., dict[str, Any]],
+    name: Callable[[dict[str, Any]], str],
+    task: str,
+    out: Path,
+    **how: Any,
+) -> dict[str, Any]:
+    """Run one of `iterant.bench` with a progress bar and write its figures."""
+    from rich.progress import Progress
+
+    from iterant.io import write_result
+    from iterant.io.files import check_writable_folder
+
+    check_writable_folder(out)
+    made = task_of(task)
+    if how.get("size") is not None:
+        how["size"] = made.parse_size(how["size"])
+    screen = console()
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
+        turns = bar.add_task("measuring", total=None)
+        figures = measure(
+            task,
+            progress=lambda done, total: bar.update(turns, completed=done, total=total),
+            **how,
+        )
+    path = write_result(name(figures), figures, seed=how["seed"], folder=out)
     screen.print(f"written to {path}", soft_wrap=True)
+    return figures
 
 
-def _show_evaluation(figures: dict[str, Any], screen: Console) -> None:
-    """What was measured on one line, and a row a side."""
+def _table(head: Sequence[str], *rows: Sequence[str]) -> None:
     from rich.table import Table
 
-    memory = figures["memory"]
+    table = Table(*head, box=None)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def _network(figures: dict[str, Any]) -> str:
     shape = " × ".join(map(str, figures["inputs"]))
-    screen.print(
-        f"{figures['task']}, {figures['net']} with {figures['parameters']:,} parameters, inputs "
-        f"{shape}, {counted(figures['iterations'], 'iteration')}, on {figures['device']}",
-        soft_wrap=True,
-    )
-    table = Table("", "iterations per second", "time to the curve", "peak memory", box=None)
-    for side in ("ours", "plain"):
-        peak = byte_size(memory[side]) if memory else "not measured"
-        speed = f"{figures['iterations per second'][side]:,.4g}"
-        table.add_row(side, speed, f"{figures['seconds to the curve'][side]:.3g} s", peak)
-    table.add_row("ratio", _times(figures["ratio"]), "",
-                  f"{memory['ratio']:.2f} times less" if memory else "")  # fmt: skip
-    if halting := figures.get("with halting"):
-        seconds = f"{halting['seconds to the curve']['ours']:.3g} s"
-        table.add_row("ours, halting", _times(halting["ratio"]), seconds, "")
-    screen.print(table)
+    return f"{figures['net']} with {figures['parameters']:,} parameters, inputs {shape}"
+
+
+def _memory(memory: dict[str, Any] | None) -> tuple[dict[str, str], str]:
+    """The peaks of both sides, and how many times less ours is."""
+    if memory is None:
+        return dict.fromkeys(("ours", "plain"), "not measured"), ""
+    peaks = {side: byte_size(memory[side]) for side in ("ours", "plain")}
+    return peaks, f"{memory['ratio']:.2f} times less"
 
 
 def _times(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.2f} times ({ratio['lowest']:.2f} to {ratio['highest']:.2f})"
-
-
-def _show(figures: dict[str, Any], screen: Console) -> None:
-    """What was measured on one line, and a row a side."""
-    from rich.table import Table
-
-    ratio, memory = figures["ratio"], figures["memory"]
-    shape = " × ".join(map(str, figures["inputs"]))
-    screen.print(
-        f"{figures['task']}, recipe {figures['recipe']}, {figures['net']} with "
-        f"{figures['parameters']:,} parameters, inputs {shape}, alpha {figures['alpha']:g}, "
-        f"on {figures['device']}",
-        soft_wrap=True,
-    )
-    table = Table("", "precision", "steps per second", "peak memory", box=None)
-    for side in ("ours", "plain"):
-        peak = byte_size(memory[side]) if memory else "not measured"
-        speed = f"{figures['steps per second'][side]:.4g}"
-        table.add_row(side, figures["precision"][side], speed, peak)
-    spread = _times(ratio)
-    less = f"{memory['ratio']:.2f} times less" if memory else ""
-    table.add_row("ratio", "", spread, less)
-    screen.print(table)

@@ -100,6 +100,10 @@ def _check(_: object, word: str) -> None:
         device_named(word)
 
 
+SEVERAL = Parameter(consume_multiple=1, negative="")
+"""A list: ``--size 13 59``."""
+FLAG = Parameter(negative="", show_default=False)
+"""A switch without ``--no-…``."""
 DeviceName = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0", validator=_check)]
 
 

@@ -1,4 +1,4 @@
-"""The plain step computes what ours computes: the same losses, gradients and weights."""
+"""The plain step and evaluation compute what ours compute: losses, gradients, weights, curves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import torch
 from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
+import iterant
 from iterant import registry
-from iterant.bench.plain import Even, PlainStep, plain_loss, progressive_of
+from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss, progressive_of
 from iterant.errors import UsageError
+from iterant.evaluation import judge
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training.distributed import ProcessGroup
@@ -37,9 +39,7 @@ def module(net: Net) -> DeepThinking | FeedForward:
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_losses_and_gradients_are_those_of_our_step(
-    problem: str, variant: str, alpha: float
-) -> None:
+def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: float) -> None:
     batch = small_batch(problem)
     objective = Progressive(iterations=4, alpha=alpha)
     draws = set()
@@ -63,6 +63,22 @@ def test_losses_and_gradients_are_those_of_our_step(
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff", "ff-recall"])
+def test_curves_equal_ours(problem: str, variant: str) -> None:
+    net, batch, task = (
+        module(small_net(problem, variant)),
+        small_batch(problem),
+        iterant.task(problem),
+    )
+    with torch.no_grad():
+        targets = iterant.last(iterant.think(net, batch.inputs, steps=6)).prediction
+    batch = type(batch)(batch.inputs, targets, batch.extras)  # so that some are solved
+    curve = judge(net, task, batch, steps=12)
+    assert int(curve.solved[5]) == len(batch)
+    assert plain_curve(net, task, batch, 12).tolist() == curve.solved.tolist()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
     recipe = registry.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
     config = replace(paper_net(problem), width=4, head=(4, 3))
@@ -72,7 +88,7 @@ def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
     plain = PlainStep(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
     before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
     for update in range(4):
-        rng = Even(0, update, of=4)
+        rng = EvenRng(0, update, of=4)
         first = trainer.update(inputs, batch.targets, rng, 0.5)
         second = plain.update(inputs, batch.targets, rng, 0.5)
         assert float(first) == pytest.approx(float(second), rel=1e-4)
@@ -83,18 +99,18 @@ def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
         assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
 
 
-def test_the_network_that_was_given_stays_as_it_was() -> None:
+def test_the_network_is_copied() -> None:
     config = replace(paper_net("prefix-sums"), width=4, head=(4, 3))
     net = module(build(config.kind, config, seed=1))
     before = {name: weight.clone() for name, weight in net.state_dict().items()}
     batch = small_batch("prefix-sums")
     recipe = registry.recipe("paper", "prefix-sums").changed(iterations=3)
     step = PlainStep(net, recipe, torch.device("cpu"))
-    step.update(batch.inputs.float(), batch.targets, Even(0, 0, of=1), 1.0)
+    step.update(batch.inputs.float(), batch.targets, EvenRng(0, 0, of=1), 1.0)
     assert all(torch.equal(before[name], weight) for name, weight in net.state_dict().items())
 
 
-def test_the_plain_step_does_what_the_reference_does() -> None:
+def test_the_head_runs_at_every_iteration() -> None:
     """The head at every iteration, the full unroll even at α = 1, the prefix with gradients."""
     net = module(small_net("prefix-sums", "dt-recall"))
     heads: list[bool] = []
@@ -104,7 +120,7 @@ def test_the_plain_step_does_what_the_reference_does() -> None:
     assert heads == [True] * (5 + 2 + 3)
 
 
-def test_what_has_no_plain_counterpart_is_refused() -> None:
+def test_networks_and_objectives_without_a_plain_step() -> None:
     net = small_net("prefix-sums", "dt")
     with pytest.raises(UsageError, match="by 'pool'"):
         progressive_of(net, Recipe(objective="pool"))
@@ -114,8 +130,8 @@ def test_what_has_no_plain_counterpart_is_refused() -> None:
 
 @pytest.mark.parametrize("m", [1, 5, 30])
 @pytest.mark.parametrize("count", [8, 10, 20, 200])
-def test_even_draws_stand_for_all_of_them(m: int, count: int) -> None:
-    draws = [Progressive(m).draw(Even(0, update, of=count)) for update in range(count)]
+def test_even_draws_have_the_mean_of_all_draws(m: int, count: int) -> None:
+    draws = [Progressive(m).draw(EvenRng(0, update, of=count)) for update in range(count)]
     assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
     n, k = (sum(draw[i] for draw in draws) / count for i in (0, 1))
     assert n == pytest.approx((m - 1) / 2, abs=0.02 * m)
