@@ -88,8 +88,10 @@ def check(net: Net, batch: Batch, max_steps: int | None = None) -> dict[str, int
     budget = max_steps or 1000 + batch.targets[0].numel()
     answer = iterant.solve(net, batch.inputs, max_steps=budget)
     settled = answer.settled
-    later = _answers_at(fused(net), batch.inputs[settled], TIMES * answer.steps[settled])
-    changed = (later != answer.prediction[settled]).flatten(1).any(dim=1)
+    changed = torch.zeros(0)
+    if bool(settled.any()):
+        later = _answers_at(fused(net), batch.inputs[settled], TIMES * answer.steps[settled])
+        changed = (later != answer.prediction[settled]).flatten(1).any(dim=1)
     true = (batch.targets[settled] == answer.prediction[settled]).flatten(1).all(dim=1)
     return {
         "tried": len(batch),
@@ -113,4 +115,4 @@ def _answers_at(net: Net, inputs: Tensor, steps: Tensor) -> Tensor:
             answers[int(rows[place])] = thought.prediction[place]
         staying = steps[rows] > until
         rows, state = rows[staying], thought.state.rows(staying)
-    return torch.stack(answers) if answers else torch.empty(0)
+    return torch.stack(answers)
