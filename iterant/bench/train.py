@@ -32,8 +32,9 @@ from iterant.bench.plain import EvenRng, PlainStep, progressive_of
 from iterant.errors import UsageError
 from iterant.nets import Net, build, parameter_count
 from iterant.tasks.protocol import Task
-from iterant.training.build import build_network, lr_factor
+from iterant.training.build import build_network
 from iterant.training.device import device_of
+from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer
 

@@ -23,15 +23,8 @@ from iterant.engine import last as last_of
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.unroll import (
-    Criterion,
-    Segment,
-    StepResult,
-    backward,
-    initial_state,
-    iterate,
-    segment_loss,
-)
+from iterant.training.objectives import Criterion, Segment, StepResult
+from iterant.training.unroll import backward, initial_state, iterate, noisy_segment_loss
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
@@ -167,7 +160,7 @@ class GraphUnroll:
         inputs, targets = buffers.inputs, buffers.targets
         state = initial_state(self.net, inputs, State(buffers.features, start), buffers.restart)
         noise = buffers.noise if shaken else None
-        loss, states = segment_loss(
+        loss, states = noisy_segment_loss(
             self.net, inputs, targets, segment, state, self.criterion, noise
         )
         backward(self.net, loss * segment.weight, self.scale)

@@ -34,7 +34,7 @@ class TrainingSet:
         """Make the set that a recipe asks for."""
         size = task.check_size(recipe.size)
         count = set_size(task, recipe, size)
-        held, _ = shares(task, recipe, count)
+        held, _ = split_sizes(task, recipe, count)
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         held_out, train = order[:held].sort().values, order[held:].sort().values
         mirrored = _mirroring(task) if recipe.mirror else None
@@ -46,10 +46,10 @@ class TrainingSet:
         if isinstance(task, Packs) and task.packs:
             rows = task.packed(count, size=size, seed=recipe.data_seed)
             return cls(Chosen(rows, train).to(device), Batch(*rows[held_out]), mirrored)
-        whole = task.sample(count, size=size, seed=recipe.data_seed)
-        _check_classes(task, whole.targets)
-        made = Plain(_compact(whole.inputs[train]), whole.targets[train])
-        return cls(made.to(device), whole[held_out], mirrored)
+        integer = task.sample(count, size=size, seed=recipe.data_seed)
+        _check_classes(task, integer.targets)
+        made = Plain(_compact(integer.inputs[train]), integer.targets[train])
+        return cls(made.to(device), integer[held_out], mirrored)
 
     def __len__(self) -> int:
         """How many problems are trained on."""
@@ -60,8 +60,8 @@ class TrainingSet:
         inputs, targets = self.train[which]
         if self.mirrored is None:
             return inputs, targets
-        chosen = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)
-        return self.mirrored.mirrored(inputs, targets, to_device(chosen, inputs.device))
+        choose = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)
+        return self.mirrored.mirrored(inputs, targets, to_device(choose, inputs.device))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def set_size(task: Task, recipe: Recipe, size: Size) -> int:
     return min(count, size[1] - size[0]) if isinstance(size, tuple) else count
 
 
-def shares(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
+def split_sizes(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
     """How many problems are held out and how many trained on, which must be a batch at least."""
     held = round(count * recipe.validation)
     if count - held < recipe.batch:

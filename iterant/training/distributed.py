@@ -36,7 +36,7 @@ class ProcessGroup:
     def check(self, batch: int) -> None:
         """Refuse a batch that cannot be shared equally."""
 
-    def mine(self, rows: Tensor) -> Tensor:
+    def shard(self, rows: Tensor) -> Tensor:
         """This process's share of the rows."""
         return rows
 
@@ -80,7 +80,7 @@ class Joined(ProcessGroup):
                 f"choose a batch that {self.size} divides"
             )
 
-    def mine(self, rows: Tensor) -> Tensor:
+    def shard(self, rows: Tensor) -> Tensor:
         """This process's share of the rows: equal shares, in order."""
         self.check(len(rows))
         share = len(rows) // self.size
@@ -88,9 +88,9 @@ class Joined(ProcessGroup):
 
     def gather(self, rows: Tensor) -> Tensor:
         """All processes' rows, in order."""
-        mine = rows.contiguous()  # whatever the layout: what is sent is memory in order
-        parts = [torch.empty_like(mine) for _ in range(self.size)]
-        self._together(lambda: distributed.all_gather(parts, mine))
+        shard = rows.contiguous()  # whatever the layout: what is sent is memory in order
+        parts = [torch.empty_like(shard) for _ in range(self.size)]
+        self._together(lambda: distributed.all_gather(parts, shard))
         return torch.cat(parts)
 
     def average(self, tensors: Sequence[Tensor]) -> None:

@@ -23,11 +23,12 @@ from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.tasks.protocol import Task
-from iterant.training.build import build_network, lr_factor
+from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Report, Reporter
+from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import Shuffle, StepRng
@@ -104,7 +105,7 @@ class Loop:
         self.losses: list[torch.Tensor] = []
         self.read: list[float] = []
         self.shown: Report | None = None
-        self.guard = LossGuard(forgiving=trainer.scaling is not None)
+        self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
         self.seen, self.since, self.saved = 0, 0.0, -1
 
     @property
@@ -226,11 +227,11 @@ class Loop:
         reached, asked = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
         self.reporter.note(f"validation {reached:.2f} % at the end, {asked:g} % wanted: begins "
                            f"again, other weights, try {self.tries + 1} of {_TRIES}")  # fmt: skip
-        seed = StepRng(self.seed, self.tries).whole(0, 2**31 - 1, "weights")
+        seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
         self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
         self.tries += 1
-        self.guard = LossGuard(forgiving=self.trainer.scaling is not None)
+        self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.losses, self.read = [], []
         self.save()
         if self.folder is not None:

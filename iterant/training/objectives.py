@@ -1,120 +1,276 @@
-"""What is minimised, as small objects that speak in two verbs: advance and learn.
+"""Training objectives: the loss, and what one optimizer step minimises.
 
-    >>> loss = Progressive(iterations=30, alpha=1.0).run(hands, update)
+    >>> loss = Progressive(iterations=30, alpha=1.0).run(unroll, batch)
 
-`Progressive` is the paper's Algorithm 1, `RunTimeWeighted` the loss it compares itself with. The
-replay pool has a file of its own.
+To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
+that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
+loss that it is compared with. An objective asks an `Unroll` for two operations, forward without
+gradients and forward with backward; how these run fast (CUDA graphs, active cells only) is the
+unroll's business. The replay pool is an objective with a module of its own.
+
+Shapes: B batch, C channels, W width, K classes, *S space.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
+from torch.nn import functional
 
+from iterant.engine import State, Thought
 from iterant.errors import RecipeError
+from iterant.nets.protocol import Net, readout_of
 from iterant.training.distributed import ProcessGroup
+from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
-from iterant.training.unroll import Segment, Unroll
+
+_MASKED = -1e4
+"""Score of positions that do not count, before a softmax over positions."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Cross-entropy of logits, averaged over the counted positions of a problem, then problems."""
+
+    smoothing: float = 0.0
+    """Label smoothing"""
+    places: float = 0.0
+    """Share of a second loss, which asks at which positions class 1 is
+
+    Where few of many positions are of class 1, as the two squares of a move, the loss by position
+    is almost minimised by predicting class 0 everywhere.
+    """
+
+    def __call__(self, net: Net, logits: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of logits (B, K, *S) for targets (B, *S)."""
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        counted = readout_of(net).counted(inputs)
+        loss: Tensor | float = 0.0
+        if self.places < 1:
+            loss = (1 - self.places) * self._by_position(logits, targets, counted)
+        if self.places > 0:
+            loss = loss + self.places * self._over_positions(logits, targets, counted)
+        return torch.as_tensor(loss)
+
+    def _by_position(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
+        losses = functional.cross_entropy(
+            logits, targets, reduction="none", label_smoothing=self.smoothing
+        ).flatten(1)
+        if counted is None:
+            return losses.mean()
+        weights = counted.flatten(1).to(losses.dtype)
+        return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+
+    def _over_positions(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
+        """Softmax over positions; the target is uniform over the positions of class 1."""
+        scores, is_one = logits[:, 1].flatten(1), (targets == 1).flatten(1).to(logits.dtype)
+        if counted is not None:
+            scores = scores.masked_fill(~counted.flatten(1), _MASKED)
+        target = is_one / is_one.sum(dim=1, keepdim=True).clamp_min(1)
+        target = (1 - self.smoothing) * target + self.smoothing / target.shape[1]
+        return -(scores.log_softmax(dim=1) * target).sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive iterations with gradients, and where the loss is taken."""
+
+    steps: int
+    weight: float = 1.0
+    """Factor of the loss"""
+    each: tuple[float, ...] = ()
+    """Weights of a loss after every iteration; empty: one loss after the last"""
+    settle: float = 0.0
+    """Weight of the features' mean absolute change per iteration, added to the loss"""
+
+
+def segment_loss(
+    net: Net,
+    thoughts: Iterable[Thought],
+    inputs: Tensor,
+    targets: Tensor,
+    segment: Segment,
+    start: State,
+    criterion: Criterion,
+) -> tuple[Tensor, list[State]]:
+    """The loss of a segment, with its graph, and all its states, the start first."""
+    states, losses = [start], []
+    equal_weights = len(set(segment.each)) == 1
+    for thought in thoughts:
+        states.append(thought.state)
+        if segment.each and not equal_weights:
+            weight = segment.each[len(states) - 2]
+            losses.append(weight * criterion(net, thought.logits, inputs, targets))
+    if losses:
+        loss = torch.stack(losses).sum()
+    elif equal_weights:
+        # Decode all iterations at once: a few large kernels instead of many small ones.
+        count = len(states) - 1
+        logits = net.answer(torch.cat([state.features for state in states[1:]]))
+        repeated = [part.repeat(count, *[1] * (part.dim() - 1)) for part in (inputs, targets)]
+        loss = sum(segment.each) * criterion(net, logits, repeated[0], repeated[1])
+    else:
+        loss = criterion(net, net.answer(states[-1].features), inputs, targets)
+    if segment.settle:
+        loss = loss + segment.settle * mean_change(states)
+    return loss, states
+
+
+def mean_change(states: Iterable[State]) -> Tensor:
+    """The mean absolute change of the features from one state to the next."""
+    path = torch.stack([state.features for state in states])
+    return (path[1:] - path[:-1]).abs().mean()
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a segment leaves behind; nothing here carries gradients."""
+
+    loss: Tensor
+    """The loss without the segment's weight, a scalar"""
+    end: State
+    """The state after the last iteration"""
+    kept: State | None = None
+    """The state after ``keep`` iterations, if asked for"""
+
+
+class Unroll(Protocol):
+    """Runs a network's iterations for an objective; gradients add up on its parameters."""
+
+    net: Net
+
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        """Iterate without gradients; None starts from the projection."""
+
+    def forward_backward(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        segment: Segment,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        keep: int | None = None,
+        noise: Tensor | None = None,
+    ) -> StepResult:
+        """Iterate with gradients and back-propagate the segment's loss.
+
+        Samples that ``restart`` (B,) marks begin at the projection instead of ``state``, and train
+        it. ``keep`` asks for the state after that many iterations. ``noise`` (B, W, *S) is added
+        to the features before every iteration.
+        """
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one update is given."""
+    """The data of one optimizer step."""
 
     inputs: Tensor
-    """The new problems, all processes' together"""
+    """New problems of all processes together"""
     targets: Tensor
     rng: StepRng
     processes: ProcessGroup
 
-    def mine(self) -> tuple[Tensor, Tensor]:
-        """This process's share of the problems."""
-        return self.processes.mine(self.inputs), self.processes.mine(self.targets)
+    def shard(self) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of this process."""
+        return self.processes.shard(self.inputs), self.processes.shard(self.targets)
 
 
 class Objective(Protocol):
-    """What one update minimises."""
+    """What one optimizer step minimises."""
 
     def takes(self, batch: int) -> int:
-        """How many new problems an update with this batch size needs."""
+        """The number of new problems per optimizer step at this batch size."""
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this update's gradients to the parameters; return the loss, a number."""
-
-
-def _check_iterations(iterations: int) -> None:
-    if iterations < 1:
-        raise RecipeError(
-            f"training needs at least 1 iteration, got m = {iterations}; the paper has 30"
-        )
+        """Add this step's gradients to the parameters; return the loss, a scalar."""
 
 
 @dataclass(frozen=True)
-class Progressive:
-    """The paper's Algorithm 1: α of the loss after a random stretch, 1 - α of the full unroll.
-
-    The stretch begins after n ~ U{0 … m-1} iterations without gradients and lasts
-    k ~ U{1 … m-n}. At α = 1 no full unroll is run, at α = 0 no stretch. In between, the stretch
-    starts from the full unroll's own features after n iterations: the same weights and the same
-    start, so nothing is computed twice. ``prefix=False`` is the variant with n = 0 always.
-    """
+class _OfIterations:
+    """What objectives with a fixed training regime of m iterations share."""
 
     iterations: int = 30
+    """m"""
+
+    def __post_init__(self) -> None:
+        """Check the number of iterations."""
+        if self.iterations < 1:
+            raise RecipeError(
+                f"training needs at least 1 iteration, got m = {self.iterations}; the paper has 30"
+            )
+
+    def takes(self, batch: int) -> int:
+        """Every problem of the batch is new."""
+        return batch
+
+
+@dataclass(frozen=True)
+class Progressive(_OfIterations):
+    """The paper's Algorithm 1: α times the loss of a random segment, 1 - α times the full unroll.
+
+    The segment begins after n ~ U{0 … m-1} iterations without gradients and has k ~ U{1 … m-n}.
+    At α = 1 there is no full unroll, at α = 0 no segment. In between, the segment starts from the
+    full unroll's own features after n iterations: same weights, same start, nothing to recompute.
+    ``prefix=False`` is the variant with n = 0.
+    """
+
     alpha: float = 1.0
     prefix: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse an α that mixes nothing, and no iterations."""
-        _check_iterations(self.iterations)
+        """Check α."""
+        super().__post_init__()
         if not 0 <= self.alpha <= 1:
             raise RecipeError(f"alpha must lie between 0 and 1, got {self.alpha}")
 
-    def takes(self, batch: int) -> int:
-        """Every problem of the batch is new."""
-        return batch
-
     def draw(self, rng: StepRng) -> tuple[int, int]:
-        """n and k of this update."""
-        n = rng.whole(0, self.iterations - 1, "prefix") if self.prefix else 0
-        return n, rng.whole(1, self.iterations - n, "stretch")
+        """n and k of one optimizer step."""
+        n = rng.integer(0, self.iterations - 1, "prefix") if self.prefix else 0
+        return n, rng.integer(1, self.iterations - n, "stretch")
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this update's gradients to the parameters; return the loss, a number."""
-        inputs, targets = update.mine()
+        """Add this step's gradients to the parameters; return the loss, a scalar."""
+        inputs, targets = update.shard()
         n, k = self.draw(update.rng)
+        learn = unroll.forward_backward
         if self.alpha == 0:
-            return unroll.forward_backward(inputs, targets, Segment(self.iterations)).loss
+            return learn(inputs, targets, Segment(self.iterations)).loss
         if self.alpha == 1:
             state = unroll.forward_no_grad(inputs, None, n) if n else None
-            return unroll.forward_backward(inputs, targets, Segment(k), state=state).loss
-        full = unroll.forward_backward(
-            inputs, targets, Segment(self.iterations, 1 - self.alpha), keep=n
-        )
-        part = unroll.forward_backward(
-            inputs, targets, Segment(k, self.alpha), state=full.kept if n else None
-        )
+            return learn(inputs, targets, Segment(k), state=state).loss
+        full = learn(inputs, targets, Segment(self.iterations, 1 - self.alpha), keep=n)
+        part = learn(inputs, targets, Segment(k, self.alpha), state=full.kept if n else None)
         return (1 - self.alpha) * full.loss + self.alpha * part.loss
 
 
 @dataclass(frozen=True)
-class RunTimeWeighted:
-    """A loss after every one of m iterations, weighted by i / (1 + … + m): late ones count more."""
-
-    iterations: int = 30
-
-    def __post_init__(self) -> None:
-        """Refuse no iterations."""
-        _check_iterations(self.iterations)
-
-    def takes(self, batch: int) -> int:
-        """Every problem of the batch is new."""
-        return batch
+class RunTimeWeighted(_OfIterations):
+    """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this update's gradients to the parameters; return the loss, a number."""
-        inputs, targets = update.mine()
+        """Add this step's gradients to the parameters; return the loss, a scalar."""
+        inputs, targets = update.shard()
         total = self.iterations * (self.iterations + 1) / 2
-        each = tuple((i + 1) / total for i in range(self.iterations))
-        return unroll.forward_backward(inputs, targets, Segment(self.iterations, each=each)).loss
+        weights = tuple((i + 1) / total for i in range(self.iterations))
+        segment = Segment(self.iterations, each=weights)
+        return unroll.forward_backward(inputs, targets, segment).loss
+
+
+def progressive(recipe: Recipe) -> Objective:
+    """The progressive loss of a recipe."""
+    return Progressive(recipe.iterations, recipe.alpha)
+
+
+def progressive_n0(recipe: Recipe) -> Objective:
+    """The progressive loss whose segment always begins at the start."""
+    return Progressive(recipe.iterations, recipe.alpha, prefix=False)
+
+
+def run_time_weighted(recipe: Recipe) -> Objective:
+    """The run-time-weighted loss of a recipe."""
+    return RunTimeWeighted(recipe.iterations)

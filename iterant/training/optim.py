@@ -1,54 +1,133 @@
-"""Muon: momentum whose singular values are all made alike before the weights move.
+"""Optimizers, learning-rate schedules and loss scaling.
 
-    >>> optimizer = Muon([{"params": weights, "matrices": {id(kernel)}}], rate=2e-3)
+    >>> optimizer = build_optimizer(recipe, net)
+    >>> lr_factor(recipe, update=0, per_epoch=80)
 
-The gradients of a kernel that every iteration shares are dominated by a few directions; an update
-that moves along all of them equally learns faster (Jordan and others, 2024). A kernel is the matrix
-(outputs, inputs × positions). Its update has the root mean square of a usual Adam update, so that
-rates mean the same (Liu and others, 2025). Weights that are no matrices between features, such as
-the projection's and the head's, are moved by Adam with decoupled weight decay.
-
-Training in float16: the loss is scaled so that small gradients do not vanish.
-
-float16 has as fine a mantissa as the GPU's TF32, which plain float32 training uses, and eight
-times as fine a one as bfloat16; but its smallest numbers are large. The scale grows while all is
-well and is halved when a gradient overflows; that update is then left out. So is one whose loss is
-no number, but that is no fault of the scale, which stays. Nothing here waits for the device, so
-that it can be captured.
+Muon is orthogonalised momentum (Newton–Schulz) for matrix parameters, Adam for the rest. The
+gradients of a kernel that all iterations share are dominated by a few directions; Muon moves along
+all of them equally (Jordan et al., 2024). A kernel is the matrix (outputs, inputs × positions), and
+its update is scaled to the RMS of a usual Adam update, so that learning rates mean the same (Liu
+et al., 2025).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the odd polynomial that takes every singular value near 1: steep at 0, flat at 1."""
-_TIMES = 5
-_ADAM = 0.2
+from iterant import registry
+from iterant.training.recipe import Recipe
+
+Groups = Iterable[dict[str, Any]]
+
+_NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of the odd polynomial that takes every singular value near 1."""
+_NEWTON_SCHULZ_STEPS = 5
+_ADAM_RMS = 0.2
 """Root mean square of a usual Adam update."""
-_LEAST = 1e-8
+_EPSILON = 1e-8
+_GROWTH_INTERVAL = 2000
+"""Steps without an overflow after which the loss scale is doubled."""
+_MIN_SCALE = 1.0
+"""Gradients divided by a scale near zero would become infinite."""
 
-Move = tuple[Tensor, Tensor]
-"""A weight and its direction."""
+
+def adam(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam with L2 weight decay, added to the gradient."""
+    return torch.optim.Adam(groups, **_adam_options(recipe))
+
+
+def adamw(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam with decoupled weight decay."""
+    return torch.optim.AdamW(groups, **_adam_options(recipe))
+
+
+def _adam_options(recipe: Recipe) -> dict[str, Any]:
+    betas, decay = (0.9, recipe.beta2), recipe.weight_decay
+    return {"lr": recipe.rate, "betas": betas, "weight_decay": decay, "fused": True}
+
+
+def sgd(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
+    """Stochastic gradient descent with momentum."""
+    momentum, decay = recipe.momentum, recipe.weight_decay
+    return torch.optim.SGD(
+        groups, lr=recipe.rate, momentum=momentum, weight_decay=decay, fused=True
+    )
+
+
+def muon(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
+    """Muon for the recurrent kernels, AdamW for the others."""
+    betas, decay = (0.9, recipe.beta2), recipe.weight_decay
+    return Muon(groups, recipe.rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
+
+
+def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of a recipe; a throttled recipe divides the recurrent parameters' rate by m."""
+    shared: Any = getattr(net, "recurrent", [])
+    matrices = frozenset(id(weight) for weight in getattr(net, "between", shared))
+    recurrent = {id(weight) for weight in shared} if recipe.throttle else set()
+    weights = list(net.parameters())
+    others = [weight for weight in weights if id(weight) not in recurrent]
+    throttled = [weight for weight in weights if id(weight) in recurrent]
+    groups = [
+        {"params": params, "share": share, "matrices": matrices}
+        for params, share in ((others, 1.0), (throttled, 1 / recipe.iterations))
+        if params
+    ]
+    optimizer: torch.optim.Optimizer = registry.find("optimizer", recipe.optimizer)(groups, recipe)
+    return optimizer
+
+
+def steps(recipe: Recipe, epoch: int, progress: float) -> float:
+    """Multiply by the decay at each milestone."""
+    return recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
+
+
+def cosine(recipe: Recipe, epoch: int, progress: float) -> float:
+    """Half a cosine from 1 to 0 over the whole run."""
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def constant(recipe: Recipe, epoch: int, progress: float) -> float:
+    """No decay."""
+    return 1.0
+
+
+def hold(recipe: Recipe, epoch: int, progress: float) -> float:
+    """Constant for a share of the run, then linear to 0 at its end."""
+    return min(1.0, (1 - progress) / (1 - recipe.hold))
+
+
+def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
+    """Factor of the learning rate at an optimizer step: warm-up times schedule.
+
+    The last epoch of the warm-up has the full rate already, as in the authors' code.
+    """
+    epoch, total = update // per_epoch, per_epoch * recipe.epochs
+    warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch + 1 < recipe.warmup else 1.0
+    if update < recipe.warmup_updates:
+        warm *= (update + 1) / recipe.warmup_updates
+    factor: float = registry.find("schedule", recipe.schedule)(recipe, epoch, update / total)
+    return warm * factor
 
 
 class Muon(torch.optim.Optimizer):
-    """Orthogonalised momentum for the weights that a group calls matrices, AdamW for the others."""
+    """Orthogonalised momentum for the weights in a group's ``matrices``, AdamW for the others."""
 
     def __init__(
         self,
-        groups: Iterable[dict[str, Any]],
+        groups: Groups,
         rate: float = 1e-3,
         *,
         momentum: float = 0.95,
         betas: tuple[float, float] = (0.9, 0.95),
         weight_decay: float = 0.0,
     ) -> None:
-        """Groups of parameters; ``matrices`` of a group: ids of those to be orthogonalised."""
+        """``matrices`` of a group: ids of the parameters to be orthogonalised."""
         defaults = {
             "lr": rate, "momentum": momentum, "betas": betas, "weight_decay": weight_decay,
             "matrices": frozenset(), "capturable": False,
@@ -57,66 +136,60 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Move the weights by their gradients; nothing here waits for the device."""
+        """One optimizer step; does not synchronise with the device."""
+        # LossScale sets found_inf: 1 where gradients overflowed, and the step is skipped.
+        overflow: Tensor | None = vars(self).get("found_inf")
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             matrices = [weight for weight in weights if id(weight) in group["matrices"]]
             others = [weight for weight in weights if id(weight) not in group["matrices"]]
-            rate = group["lr"] * self._sound
-            moves = (*self._orthogonal(matrices, group), *self._adam(others, group))
-            for weight, move in moves:
-                weight.mul_(1 - rate * group["weight_decay"]).sub_(move * rate)
+            rate = group["lr"] * (1.0 if overflow is None else 1 - overflow)
+            updates = (*self._orthogonal(matrices, group), *self._adam(others, group))
+            for weight, direction in updates:
+                weight.mul_(1 - rate * group["weight_decay"]).sub_(direction * rate)
 
-    @property
-    def _sound(self) -> Tensor | float:
-        """0 where gradients overflowed (`iterant.training.optim` tells), 1 else."""
-        overflow: Tensor | None = vars(self).get("found_inf")
-        return 1.0 if overflow is None else 1 - overflow
-
-    def _orthogonal(self, weights: list[Tensor], group: dict[str, Any]) -> list[Move]:
-        """Nesterov momentum, orthogonalised; kernels of one shape together."""
-        alike: dict[torch.Size, list[Tensor]] = {}
+    def _orthogonal(
+        self, weights: list[Tensor], group: dict[str, Any]
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Nesterov momentum, orthogonalised; kernels of one shape are batched."""
+        by_shape: dict[torch.Size, list[Tensor]] = {}
         for weight in weights:
-            alike.setdefault(weight.shape, []).append(weight)
-        moves: list[Move] = []
-        for kernels in alike.values():
-            ahead = []
+            by_shape.setdefault(weight.shape, []).append(weight)
+        updates: list[tuple[Tensor, Tensor]] = []
+        for kernels in by_shape.values():
+            momenta = []
             for weight in kernels:
                 first = self._state(weight, "first")
                 gradient = self._gradient(weight)
                 first.mul_(group["momentum"]).add_(gradient)
-                ahead.append((gradient + group["momentum"] * first).flatten(1))
-            made = orthogonal(torch.stack(ahead))
-            made = made * (_ADAM * max(made.shape[1:]) ** 0.5)
-            moves += [
-                (weight, move.view(weight.shape))
-                for weight, move in zip(kernels, made, strict=True)
-            ]
-        return moves
+                momenta.append((gradient + group["momentum"] * first).flatten(1))
+            directions = orthogonal(torch.stack(momenta))
+            directions = directions * (_ADAM_RMS * max(directions.shape[1:]) ** 0.5)
+            for weight, direction in zip(kernels, directions, strict=True):
+                updates.append((weight, direction.view(weight.shape)))
+        return updates
 
-    def _adam(self, weights: list[Tensor], group: dict[str, Any]) -> list[Move]:
-        """Adam's direction for every weight."""
-        moves: list[Move] = []
-        slow, slower = group["betas"]
+    def _adam(self, weights: list[Tensor], group: dict[str, Any]) -> list[tuple[Tensor, Tensor]]:
+        updates: list[tuple[Tensor, Tensor]] = []
+        beta1, beta2 = group["betas"]
         for weight in weights:
             first, second = self._state(weight, "first"), self._state(weight, "second")
             step = self._state(weight, "step", torch.zeros((), device=weight.device))
             step += 1
             gradient = self._gradient(weight)
-            first.lerp_(gradient, 1 - slow)
-            second.lerp_(gradient * gradient, 1 - slower)
-            mean, square = first / (1 - slow**step), second / (1 - slower**step)
-            moves.append((weight, mean / (square.sqrt() + _LEAST)))
-        return moves
+            first.lerp_(gradient, 1 - beta1)
+            second.lerp_(gradient * gradient, 1 - beta2)
+            mean, square = first / (1 - beta1**step), second / (1 - beta2**step)
+            updates.append((weight, mean / (square.sqrt() + _EPSILON)))
+        return updates
 
     def _gradient(self, weight: Tensor) -> Tensor:
-        """A weight's gradient, zero where it overflowed."""
+        """The gradient, zero where it overflowed."""
         gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
         overflow: Tensor | None = vars(self).get("found_inf")
         return gradient if overflow is None else gradient.where(overflow == 0, 0.0)
 
     def _state(self, weight: Tensor, name: str, first: Tensor | None = None) -> Tensor:
-        """What is remembered of a weight, zeros like it at first."""
         state: dict[str, Tensor] = self.state[weight]
         if name not in state:
             state[name] = torch.zeros_like(weight) if first is None else first
@@ -125,43 +198,41 @@ class Muon(torch.optim.Optimizer):
 
 def orthogonal(matrices: Tensor) -> Tensor:
     """(N, R, C) matrices with their singular values brought near 1, in float32."""
-    rate, cubed, fifth = _COEFFICIENTS
-    turned = matrices.shape[1] > matrices.shape[2]
-    # The products are most of the work; bfloat16 is fine enough, for the values need not be exact.
-    kind = torch.bfloat16 if matrices.is_cuda else matrices.dtype
-    x = matrices.mT if turned else matrices
-    x = (x / (x.norm(dim=(1, 2), keepdim=True) + _LEAST)).to(kind)
-    for _ in range(_TIMES):
+    a, b, c = _NEWTON_SCHULZ
+    tall = matrices.shape[1] > matrices.shape[2]
+    # bfloat16 is precise enough on a GPU, since the singular values need not be exact.
+    dtype = torch.bfloat16 if matrices.is_cuda else matrices.dtype
+    x = matrices.mT if tall else matrices
+    x = (x / (x.norm(dim=(1, 2), keepdim=True) + _EPSILON)).to(dtype)
+    for _ in range(_NEWTON_SCHULZ_STEPS):
         square = x @ x.mT
-        x = rate * x + (cubed * square + fifth * square @ square) @ x
-    made: Tensor = x.mT if turned else x
-    return made.to(matrices.dtype)
+        x = a * x + (b * square + c * square @ square) @ x
+    result: Tensor = x.mT if tall else x
+    return result.to(matrices.dtype)
 
 
-_GROW_EVERY = 2000
-"""Updates without an overflow after which the scale is doubled."""
+class LossScale:
+    """The loss scale of float16 training, without synchronising, so that it can be captured.
 
-_LEAST_SCALING = 1.0
-"""The smallest scale: dividing by one that has come near zero would make numbers infinite."""
-
-
-class Scaling:
-    """The scale of the loss, and whether the last gradients overflowed."""
+    It grows while gradients are finite and is halved when one overflows; that optimizer step is
+    skipped. A step whose loss is not finite is skipped too, but leaves the scale alone. torch's
+    GradScaler does the latter differently and cannot be part of a CUDA graph.
+    """
 
     def __init__(self, device: torch.device) -> None:
-        """Begin at 2**16."""
+        """Start at 2**16."""
         self.scale = torch.full((), 2.0**16, device=device)
         self.grown = torch.zeros((), dtype=torch.int32, device=device)
         self.overflow = torch.zeros((), device=device)
-        self.sound = torch.ones((), device=device)
+        self.finite_loss = torch.ones((), device=device)
 
     def attach(self, optimizer: torch.optim.Optimizer) -> None:
-        """Let a fused optimiser leave out updates whose gradients overflowed."""
+        """Let a fused optimizer skip steps whose gradients overflowed."""
         vars(optimizer)["found_inf"] = self.overflow
 
     def see(self, loss: Tensor) -> None:
-        """Note whether the update's loss is a number."""
-        self.sound.copy_(loss.isfinite())
+        """Note whether the loss of this step is finite."""
+        self.finite_loss.copy_(loss.isfinite())
 
     def unscale(self, gradients: list[Tensor]) -> None:
         """Divide the gradients by the scale, note an overflow, and adapt the scale."""
@@ -169,16 +240,15 @@ class Scaling:
         torch._amp_foreach_non_finite_check_and_unscale_(
             gradients, self.overflow, self.scale.reciprocal()
         )
-        torch._amp_update_scale_(
-            self.scale, self.grown, self.overflow * self.sound, 2.0, 0.5, _GROW_EVERY
-        )
-        self.scale.clamp_(min=_LEAST_SCALING)
+        overflow = self.overflow * self.finite_loss
+        torch._amp_update_scale_(self.scale, self.grown, overflow, 2.0, 0.5, _GROWTH_INTERVAL)
+        self.scale.clamp_(min=_MIN_SCALE)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold."""
         return {"scale": self.scale, "grown": self.grown}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take over what a checkpoint held."""
+        """Restore the values of a checkpoint."""
         self.scale.copy_(tensors["scale"])
         self.grown.copy_(tensors["grown"])

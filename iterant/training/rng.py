@@ -1,10 +1,10 @@
-"""Chance in training: a pure function of the seed and the number of the update.
+"""Random numbers of training: a pure function of the seed and the number of the optimizer step.
 
-    >>> moment = Moment(seed=0, update=41)
-    >>> moment.whole(0, 29, "prefix")          # n for update 41, now and after every resume
+    >>> rng = StepRng(seed=0, update=41)
+    >>> rng.integer(0, 29, "prefix")          # n of step 41, now and after every resume
 
-Nothing random is carried from one update to the next, so a resumed run draws what the unbroken
-run would have drawn, and there is no generator state to save or to lose.
+There is no generator state to save: a resumed run draws what the unbroken run would have drawn.
+The names of streams are hashed, so renaming one changes every run.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from iterant.tasks.rng import Stream
 
 @dataclass(frozen=True)
 class StepRng:
-    """One update of one run."""
+    """The random numbers of one optimizer step of one run."""
 
     seed: int
     update: int
 
-    def whole(self, low: int, high: int, what: str) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+    def integer(self, low: int, high: int, what: str) -> int:
+        """An integer from ``low`` to ``high``, both included."""
         drawn = Stream(self.seed, "training", what).below(high - low + 1, self.update, 0)
         return low + int(drawn)
 
     def integers(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
-        """``count`` whole numbers below ``bound``."""
+        """``count`` integers below ``bound``."""
         return Stream(self.seed, "training", what).below(bound, self.update, np.arange(count))
 
-    def chosen(self, count: int, of: int, what: str) -> NDArray[np.int64]:
-        """``count`` different numbers below ``of``."""
+    def choose(self, count: int, of: int, what: str) -> NDArray[np.int64]:
+        """``count`` different integers below ``of``."""
         return Stream(self.seed, "training", what, self.update).order(of)[:count]
 
     def generator(self, what: str) -> torch.Generator:
-        """A generator on the CPU for what needs many numbers, such as noise."""
+        """A CPU generator, for many numbers such as noise."""
         bits = Stream(self.seed, "training", what).bits(self.update, 0)
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 
 def to_device(drawn: Tensor, device: torch.device) -> Tensor:
-    """Numbers drawn on the CPU, on their way to a device: nobody waits for its work in the queue.
+    """Copy numbers drawn on the CPU to a device without waiting for its queue.
 
-    A copy from memory that may be swapped out waits; one from pinned memory does not.
+    Only copies from pinned memory are asynchronous.
     """
     if device.type != "cuda":
         return drawn.to(device)
@@ -56,10 +56,10 @@ def to_device(drawn: Tensor, device: torch.device) -> Tensor:
 
 
 class Shuffle:
-    """Which problems each update sees: epoch after epoch, each a fresh shuffle of all of them.
+    """Which problems each step sees: epoch after epoch, each a fresh shuffle of all of them.
 
     >>> order = Order(problems=40_000, seed=0)
-    >>> order.take(first=0, count=50)           # the first update's problems
+    >>> order.take(first=0, count=50)           # the problems of the first step
     """
 
     def __init__(self, problems: int, seed: int) -> None:

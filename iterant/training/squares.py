@@ -22,7 +22,8 @@ from iterant.engine import State
 from iterant.nets.active import beside_of
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
-from iterant.training.unroll import EagerUnroll, Segment, StepResult, backward, initial_state
+from iterant.training.objectives import Segment, StepResult
+from iterant.training.unroll import EagerUnroll, backward, initial_state
 
 _POOL = {1: functional.avg_pool1d, 2: functional.avg_pool2d}
 

@@ -27,9 +27,10 @@ from iterant.nets.active import beside_of
 from iterant.nets.grouped import fits as can_be_grouped
 from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
 from iterant.nets.protocol import Net
+from iterant.training.objectives import Segment, StepResult
 from iterant.training.squares import SparseUnroll, rows_of
 from iterant.training.squares import fits as lies_on_squares
-from iterant.training.unroll import Segment, StepResult, backward, initial_state
+from iterant.training.unroll import backward, initial_state
 
 
 def fits(net: Net) -> bool:

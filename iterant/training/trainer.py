@@ -1,10 +1,10 @@
-"""One update after another: gradients by the objective, then optimiser and averaged weights.
+"""One optimizer step: gradients by the objective, then optimizer, loss scale and EMA.
 
-    >>> learner = Learner(net, recipe, device)
-    >>> loss = learner.update(inputs, targets, moment, factor)
+    >>> trainer = Trainer(net, recipe, device)
+    >>> loss = trainer.update(inputs, targets, StepRng(seed=0, update=0), factor=1.0)
 
-The network's own parameters are float32 and are what the optimiser moves. In bfloat16 a copy of
-the network computes, and hands its gradients over.
+The network's own parameters are float32, and the optimizer moves these. In half precision a copy
+of the network computes and its gradients are copied back.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from iterant.errors import NetError, RecipeError
 from iterant.formatting import counted
 from iterant.nets.fast.towers import fastest
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.build import build_objective, build_optimizer
+from iterant.training.build import build_objective
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Update
-from iterant.training.optim import Scaling
+from iterant.training.objectives import Unroll, Update
+from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
 from iterant.training.squares import SparseUnroll, fits
 from iterant.training.tellings import MessageUnroll
 from iterant.training.tellings import fits as tells
-from iterant.training.unroll import EagerUnroll, Unroll
+from iterant.training.unroll import EagerUnroll
 
-_WARM = 10
-"""The average forgets fast at first: after t updates its decay is at most t / (t + 10)."""
+_EMA_WARMUP = 10
+"""After t steps the decay of the EMA is at most t / (t + 10)."""
 
 
 class Trainer:
-    """A network in training: its parameters, optimiser, average and pool."""
+    """A network in training: its parameters, optimizer, EMA and objective."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Trainer:
         *,
         capture: bool = True,
     ) -> None:
-        """Take a network into training; ``capture``: use CUDA graphs where there is a GPU."""
+        """``capture``: use CUDA graphs where there is a GPU."""
         if not isinstance(net, nn.Module):
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
         self.recipe, self.device, self.processes = recipe, device, processes or ProcessGroup()
@@ -62,15 +62,15 @@ class Trainer:
             )
         self.module: nn.Module = net.to(device)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
-        self.working = self._working()
-        self.net = _as_net(self.working)
-        self.fast = fastest(self.working)
+        self.compute = self._compute_copy()
+        self.net = _as_net(self.compute)
+        self.fast = fastest(self.compute)
         self.optimizer = build_optimizer(recipe, self.module)
-        self.scaling = Scaling(device) if self.dtype == torch.float16 else None
-        scale = None if self.scaling is None else self.scaling.scale
-        if self.scaling is not None:
-            self.scaling.attach(self.optimizer)
-        self.unroll = self._hands(scale, captured=device.type == "cuda" and capture)
+        self.loss_scale = LossScale(device) if self.dtype == torch.float16 else None
+        scale = None if self.loss_scale is None else self.loss_scale.scale
+        if self.loss_scale is not None:
+            self.loss_scale.attach(self.optimizer)
+        self.unroll = self._build_unroll(scale, captured=device.type == "cuda" and capture)
         if self.fast is not None:
             self.fast.pin()
         self.updates = 0
@@ -79,36 +79,36 @@ class Trainer:
             if recipe.average is None
             else {name: weight.detach().clone() for name, weight in self.module.named_parameters()}
         )
-        self._forget = torch.ones((), device=device)
-        for weight in [*self.module.parameters(), *self.working.parameters()]:
+        self._ema_weight = torch.ones((), device=device)
+        for weight in [*self.module.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
-        self._move: Callable[[], None] = self._moved
+        self._apply: Callable[[], None] = self._step
         if device.type == "cuda" and capture and type(self.processes) is ProcessGroup:
             self._capture_moves()
 
-    def _hands(self, scale: Tensor | None, *, captured: bool) -> Unroll:
-        """What learns: by graphs, or on a CPU only where it counts, if that is the same."""
+    def _build_unroll(self, scale: Tensor | None, *, captured: bool) -> Unroll:
+        """CUDA graphs on a GPU; on a CPU active cells only, where that is exact; else eager."""
         net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
         if captured:
-            return GraphUnroll(net, self.working, smoothing, scale, places)
+            return GraphUnroll(net, self.compute, smoothing, scale, places)
         if self.device.type != "cpu" or places or not fits(self.net):
             return EagerUnroll(net, smoothing, scale, places)
         kind = MessageUnroll if tells(self.net) else SparseUnroll
         return kind(net, smoothing, scale)
 
     def _capture_moves(self) -> None:
-        """Let the optimiser's part of an update be a graph too, where the optimiser allows it."""
+        """Capture the optimizer step as a CUDA graph, where the optimizer allows it."""
         if "capturable" in self.optimizer.defaults:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=self.device)
-            self._move = CapturedCall(self._moved)
+            self._apply = CapturedCall(self._step)
 
-    def _working(self) -> nn.Module:
-        """The network that computes: the trained one itself, or its copy in lower precision."""
+    def _compute_copy(self) -> nn.Module:
+        """The network that computes: the trained one itself, or its copy in half precision."""
         if self.device.type == "cuda":
-            # Shapes never change within a run, so cuDNN may try its kernels once and keep the best.
+            # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
             torch.backends.cudnn.benchmark = True
             self.module = _channels_last(self.module)
         if self.dtype == torch.float32:
@@ -116,13 +116,13 @@ class Trainer:
         return copy.deepcopy(self.module).to(self.dtype)
 
     def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
-        """One update; returns the loss as a number on the device (reading it waits for it)."""
-        torch._foreach_zero_(_gradients(self.working))
+        """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
+        torch._foreach_zero_(_gradients(self.compute))
         loss = self.objective.run(
             self.unroll, Update(inputs.to(self.dtype), targets, rng, self.processes)
         )
-        if self.scaling is not None:
-            self.scaling.see(loss)
+        if self.loss_scale is not None:
+            self.loss_scale.see(loss)
         for group in self.optimizer.param_groups:
             rate = self.recipe.rate * group["share"] * factor
             if isinstance(group["lr"], Tensor):
@@ -131,61 +131,61 @@ class Trainer:
                 group["lr"] = rate
         self.updates += 1
         if self.recipe.average is not None:
-            decay = min(self.recipe.average, self.updates / (self.updates + _WARM))
-            self._forget.fill_(1 - decay)
-        self._move()
+            decay = min(self.recipe.average, self.updates / (self.updates + _EMA_WARMUP))
+            self._ema_weight.fill_(1 - decay)
+        self._apply()
         return loss
 
-    def _moved(self) -> None:
-        """Move the weights by their gradients, and everything that follows them."""
+    def _step(self) -> None:
+        """Step the optimizer, then update everything that depends on the weights."""
         gradients = _gradients(self.module)
-        if self.working is not self.module:
-            torch._foreach_copy_(gradients, _gradients(self.working))
+        if self.compute is not self.module:
+            torch._foreach_copy_(gradients, _gradients(self.compute))
         self.processes.average(gradients)
-        if self.scaling is not None:
-            self.scaling.unscale(gradients)
+        if self.loss_scale is not None:
+            self.loss_scale.unscale(gradients)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
         self.optimizer.step()
-        self._follow()
+        self._sync_copies()
 
     @torch.no_grad()
-    def _follow(self) -> None:
-        """Bring the working copy, its laid-out kernels and the average up to date."""
+    def _sync_copies(self) -> None:
+        """Update the half-precision copy, the fused kernels and the EMA."""
         weights: list[Tensor] = list(self.module.parameters())
-        if self.working is not self.module:
-            torch._foreach_copy_(list(self.working.parameters()), weights)
+        if self.compute is not self.module:
+            torch._foreach_copy_(list(self.compute.parameters()), weights)
         if self.fast is not None:
             self.fast.refresh()
         if self.average is not None:
             for mean, weight in zip(self.average.values(), weights, strict=True):
-                mean.lerp_(weight, self._forget)
+                mean.lerp_(weight, self._ema_weight)
 
     @contextmanager
     def averaged(self) -> Iterator[Net]:
-        """The network to be judged: with averaged weights where the recipe averages them."""
+        """The network to evaluate: with EMA weights where the recipe keeps them."""
         if self.average is None:
             yield self.net
             return
-        working = dict(self.working.named_parameters())
-        kept = [working[name].detach().clone() for name in self.average]
+        compute = dict(self.compute.named_parameters())
+        kept = [compute[name].detach().clone() for name in self.average]
         with torch.no_grad():
             torch._foreach_copy_(
-                [working[name] for name in self.average], list(self.average.values())
+                [compute[name] for name in self.average], list(self.average.values())
             )
         try:
             yield self.net
         finally:
             with torch.no_grad():
-                torch._foreach_copy_([working[name] for name in self.average], kept)
+                torch._foreach_copy_([compute[name] for name in self.average], kept)
 
     def judged(self) -> dict[str, Tensor]:
-        """The weights to be judged and shipped, named as in a checkpoint."""
-        weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no average
+        """The weights to evaluate and ship, named as in a checkpoint."""
+        weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
-        """Everything that the next update depends on, named for a checkpoint."""
+        """Everything that the next step depends on, named for a checkpoint."""
         made = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
         for index, state in self.optimizer.state_dict()["state"].items():
             for key, value in state.items():
@@ -193,15 +193,15 @@ class Trainer:
                     made[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
         for name, weight in (self.average or {}).items():
             made[f"average.{name}"] = weight
-        if self.scaling is not None:
-            made |= {f"scaling.{name}": value for name, value in self.scaling.tensors().items()}
+        if self.loss_scale is not None:
+            made |= {f"scaling.{name}": value for name, value in self.loss_scale.tensors().items()}
         if pool and isinstance(self.objective, ReplayPool):
             made |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
         return made
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], updates: int) -> None:
-        """Take over what `tensors` gave, after so many updates."""
+        """Restore what `tensors` returned after ``updates`` steps."""
         parts: dict[str, dict[str, Tensor]] = {
             "net": {},
             "optimizer": {},
@@ -222,13 +222,13 @@ class Trainer:
         _lay_out_like_weights(self.optimizer)
         for name, weight in (self.average or {}).items():
             weight.copy_(parts["average"][name])
-        if self.scaling is not None:
-            self.scaling.restore(parts["scaling"])
+        if self.loss_scale is not None:
+            self.loss_scale.restore(parts["scaling"])
         if isinstance(self.objective, ReplayPool):
             held = {name: value.to(self.device) for name, value in parts["pool"].items()}
             self.objective.restore(held)
-        if self.working is not self.module:
-            torch._foreach_copy_(list(self.working.parameters()), list(self.module.parameters()))
+        if self.compute is not self.module:
+            torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
         if self.fast is not None:
             self.fast.refresh()
         self.updates = updates
@@ -239,7 +239,7 @@ def _gradients(module: nn.Module) -> list[Tensor]:
 
 
 def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
-    """Give restored moments their weights' strides: files keep none, fused optimisers insist."""
+    """Give restored moments the strides of their weights, which fused optimizers require."""
     for weight, state in optimizer.state.items():
         for key, value in state.items():
             if isinstance(value, Tensor) and value.shape == weight.shape:
@@ -247,7 +247,7 @@ def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _channels_last(module: nn.Module) -> nn.Module:
-    """Kernels in the layout that the GPU's matrix units read: channels lie beside each other."""
+    """Convolution kernels in channels-last layout, which tensor cores read fastest."""
     for weight in module.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)

@@ -18,8 +18,9 @@ from small_runs import begin, metrics
 from iterant import registry
 from iterant.nets.factory import VARIANTS
 from iterant.training import train
-from iterant.training.build import build_network, build_optimizer, lr_factor
+from iterant.training.build import build_network
 from iterant.training.loop import Loop
+from iterant.training.optim import build_optimizer, lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
 from iterant.training.validation import Figures, Validator

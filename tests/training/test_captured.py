@@ -20,10 +20,17 @@ from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.objectives import (
+    Objective,
+    Progressive,
+    RunTimeWeighted,
+    Segment,
+    Unroll,
+    Update,
+)
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.unroll import EagerUnroll, Segment, Unroll
+from iterant.training.unroll import EagerUnroll
 
 
 class Replayed:

@@ -8,8 +8,8 @@ import torch
 
 import iterant
 from iterant.training.build import build_network
+from iterant.training.objectives import Criterion
 from iterant.training.recipe import Recipe
-from iterant.training.unroll import Criterion
 
 
 @pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])

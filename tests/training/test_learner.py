@@ -14,11 +14,10 @@ import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
 from iterant.training.build import build_network
-from iterant.training.objectives import Update
+from iterant.training.objectives import Unroll, Update
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
-from iterant.training.unroll import Unroll
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
@@ -44,7 +43,7 @@ class Given:
         return batch
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
-        weights = self.trainer.working.parameters()
+        weights = self.trainer.compute.parameters()
         for weight, gradient in zip(
             weights, gradients(self.trainer, update.rng.update), strict=True
         ):
@@ -189,12 +188,12 @@ def test_the_bf16_copy_follows_its_masters() -> None:
     batch = iterant.task("prefix-sums").sample(8, size=8)
     for number in range(6):
         trainer.update(batch.inputs, batch.targets, StepRng(0, number), 1.0)
-        for master, working in zip(
-            trainer.module.parameters(), trainer.working.parameters(), strict=True
+        for master, compute in zip(
+            trainer.module.parameters(), trainer.compute.parameters(), strict=True
         ):
             assert master.dtype == torch.float32
-            assert working.dtype == torch.bfloat16
-            assert torch.equal(master.to(torch.bfloat16), working)
+            assert compute.dtype == torch.bfloat16
+            assert torch.equal(master.to(torch.bfloat16), compute)
     masters = torch.cat([weight.flatten() for weight in weights_of(trainer)])
     assert not torch.equal(masters, masters.to(torch.bfloat16).float())
 

@@ -16,18 +16,18 @@ numbers = st.integers(0, 10**6)
 def test_a_draw_depends_on_nothing_but_seed_update_and_name(
     seed: int, update: int, low: int, spread: int
 ) -> None:
-    drawn = StepRng(seed, update).whole(low, low + spread, "prefix")
-    StepRng(seed, update + 1).whole(0, 9, "prefix")
+    drawn = StepRng(seed, update).integer(low, low + spread, "prefix")
+    StepRng(seed, update + 1).integer(0, 9, "prefix")
     assert low <= drawn <= low + spread
-    assert StepRng(seed, update).whole(low, low + spread, "prefix") == drawn
+    assert StepRng(seed, update).integer(low, low + spread, "prefix") == drawn
 
 
 @given(seeds, numbers, st.integers(1, 40))
 def test_chosen_are_different_and_the_same_again(seed: int, update: int, of: int) -> None:
-    chosen = StepRng(seed, update).chosen(of // 2 + 1, of, "slots").tolist()
+    chosen = StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist()
     assert len(set(chosen)) == len(chosen) == of // 2 + 1
     assert set(chosen) <= set(range(of))
-    assert StepRng(seed, update).chosen(of // 2 + 1, of, "slots").tolist() == chosen
+    assert StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist() == chosen
 
 
 def test_names_updates_and_seeds_draw_apart() -> None:
@@ -63,7 +63,7 @@ def test_epochs_and_seeds_shuffle_differently() -> None:
 def test_what_is_taken_in_portions_is_what_is_taken_at_once(
     problems: int, seed: int, first: int, count: int
 ) -> None:
-    whole = Shuffle(problems, seed).take(0, first + count).tolist() if first + count else []
-    assert len(whole) == first + count
+    integer = Shuffle(problems, seed).take(0, first + count).tolist() if first + count else []
+    assert len(integer) == first + count
     if count:
-        assert Shuffle(problems, seed).take(first, count).tolist() == whole[first:]
+        assert Shuffle(problems, seed).take(first, count).tolist() == integer[first:]

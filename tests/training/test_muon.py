@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.training.build import build_network
-from iterant.training.optim import Muon, Scaling, orthogonal
+from iterant.training.optim import LossScale, Muon, orthogonal
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
@@ -71,17 +71,17 @@ def test_other_weights_move_as_adamw_moves_them() -> None:
 def test_gradients_that_overflowed_move_nothing() -> None:
     weights = [nn.Parameter(drawn(4, 6)), nn.Parameter(drawn(3))]
     muon = Muon([{"params": weights, "matrices": {id(weights[0])}}], 0.1, weight_decay=0.1)
-    scaling = Scaling(CPU)
-    scaling.attach(muon)
+    loss_scale = LossScale(CPU)
+    loss_scale.attach(muon)
     before = [weight.detach().clone() for weight in weights]
     for weight in weights:
         weight.grad = torch.full_like(weight, float("inf"))
-    scaling.overflow.fill_(1.0)
+    loss_scale.overflow.fill_(1.0)
     muon.step()
     assert all(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
     for weight in weights:
         weight.grad = torch.ones_like(weight)
-    scaling.overflow.zero_()
+    loss_scale.overflow.zero_()
     muon.step()
     assert all(bool(torch.isfinite(weight).all()) for weight in weights)
     assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))

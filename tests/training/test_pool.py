@@ -17,17 +17,16 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.readout import TwoBest
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Update
+from iterant.training.objectives import StepResult, Update
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.unroll import StepResult
 
 
 class TestSlots:
     def test_a_batch_takes_different_slots_and_all_alike(self) -> None:
         seen: Counter[int] = Counter()
         for number in range(600):
-            rows = StepRng(4, number).chosen(BATCH, SLOTS, "slots").tolist()
+            rows = StepRng(4, number).choose(BATCH, SLOTS, "slots").tolist()
             assert len(set(rows)) == BATCH
             seen.update(rows)
         assert stats.chisquare([seen[slot] for slot in range(SLOTS)]).pvalue > 1e-3
@@ -87,10 +86,10 @@ class TestSlots:
                 assert torch.equal(value[outside], vars(after)[name][outside]), name
 
     def test_a_slot_is_filled_exactly_when_its_own_problem_was_thought_about(self) -> None:
-        chosen: set[int] = set()
+        choose: set[int] = set()
         for _, rows, _, asked, after in updates(small(), hands_of(), 10):
-            chosen |= set(rows.tolist())
-            assert set(after.filled.nonzero().flatten().tolist()) == chosen
+            choose |= set(rows.tolist())
+            assert set(after.filled.nonzero().flatten().tolist()) == choose
             assert asked.learned is not None
             assert torch.equal(after.features[rows], asked.learned.end.features)
 
@@ -212,7 +211,7 @@ class TestDamage:
         for _ in updates(pool, hands_of(idle=True), 3):
             pass
         before = copied(pool.held)
-        pool._damaged(pool.held, torch.arange(SLOTS), StepRng(2, 50))  # type: ignore[arg-type]
+        pool._corrupted(pool.held, torch.arange(SLOTS), StepRng(2, 50))  # type: ignore[arg-type]
         assert before is not None
         assert pool.held is not None
         assert torch.equal(before.features, pool.held.features)

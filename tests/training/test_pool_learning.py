@@ -15,9 +15,9 @@ from watched_pool import BATCH, hands_of, small, there, updates
 import iterant
 from iterant.engine import State
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Update
+from iterant.training.objectives import Segment, Update
 from iterant.training.rng import StepRng
-from iterant.training.unroll import EagerUnroll, Segment
+from iterant.training.unroll import EagerUnroll
 
 
 class TestLearning:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 import iterant
 from iterant.training.build import build_network
-from iterant.training.optim import Scaling
+from iterant.training.optim import LossScale
 from iterant.training.recipes import recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
@@ -37,8 +37,8 @@ def weights(made: Trainer) -> Tensor:
 def test_float16_updates_are_those_of_float32() -> None:
     exact, half = trainer("fp32"), trainer("fp16")
     losses = [updates(made, 10) for made in (exact, half)]
-    assert half.working is not half.module
-    assert all(weight.dtype == torch.float16 for weight in half.working.parameters())
+    assert half.compute is not half.module
+    assert all(weight.dtype == torch.float16 for weight in half.compute.parameters())
     assert all(weight.dtype == torch.float32 for weight in half.module.parameters())
     assert max(abs(a - b) for a, b in zip(*losses, strict=True)) < 1e-4
     assert (weights(exact) - weights(half)).norm() < 0.02 * weights(exact).norm()
@@ -46,42 +46,42 @@ def test_float16_updates_are_those_of_float32() -> None:
 
 def test_an_overflow_leaves_the_update_out() -> None:
     made = trainer("fp16")
-    assert made.scaling is not None
+    assert made.loss_scale is not None
     updates(made, 2)
-    before, scale = weights(made), made.scaling.scale.item()
-    made.scaling.scale.fill_(float("inf"))
+    before, scale = weights(made), made.loss_scale.scale.item()
+    made.loss_scale.scale.fill_(float("inf"))
     updates(made, 1)
     assert torch.equal(weights(made), before)
-    made.scaling.scale.fill_(scale)
+    made.loss_scale.scale.fill_(scale)
     updates(made, 1)
     assert not torch.equal(weights(made), before)
 
 
 def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
-    scaling = Scaling(CPU)
+    loss_scale = LossScale(CPU)
     gradients = [torch.full((3,), 2.0**17)]
-    scaling.unscale(gradients)
+    loss_scale.unscale(gradients)
     assert gradients[0].tolist() == [2, 2, 2]
-    assert scaling.overflow.item() == 0
-    scaling.unscale([torch.tensor([float("nan"), 1.0])])
-    assert scaling.overflow.item() == 1
-    assert scaling.scale.item() == 2.0**15
-    scaling.grown.fill_(1999)
-    scaling.unscale([torch.ones(1)])
-    assert scaling.scale.item() == 2.0**16
+    assert loss_scale.overflow.item() == 0
+    loss_scale.unscale([torch.tensor([float("nan"), 1.0])])
+    assert loss_scale.overflow.item() == 1
+    assert loss_scale.scale.item() == 2.0**15
+    loss_scale.grown.fill_(1999)
+    loss_scale.unscale([torch.ones(1)])
+    assert loss_scale.scale.item() == 2.0**16
 
 
 def test_a_loss_that_is_no_number_is_no_fault_of_the_scale() -> None:
-    scaling, broken = Scaling(CPU), [torch.tensor([float("nan")])]
+    loss_scale, broken = LossScale(CPU), [torch.tensor([float("nan")])]
     for _ in range(200):
-        scaling.see(torch.tensor(float("nan")))
-        scaling.unscale([gradient.clone() for gradient in broken])
-        assert scaling.overflow.item() == 1, "the update is left out"
-    assert scaling.scale.item() == 2.0**16
+        loss_scale.see(torch.tensor(float("nan")))
+        loss_scale.unscale([gradient.clone() for gradient in broken])
+        assert loss_scale.overflow.item() == 1, "the update is left out"
+    assert loss_scale.scale.item() == 2.0**16
     for _ in range(200):  # as many real overflows do not bring it down to nothing
-        scaling.see(torch.tensor(1.0))
-        scaling.unscale([gradient.clone() for gradient in broken])
-    assert scaling.scale.item() == 1
+        loss_scale.see(torch.tensor(1.0))
+        loss_scale.unscale([gradient.clone() for gradient in broken])
+    assert loss_scale.scale.item() == 1
 
 
 def test_features_beyond_float16_move_no_weight() -> None:
@@ -90,7 +90,7 @@ def test_features_beyond_float16_move_no_weight() -> None:
     with torch.no_grad():
         for weight in made.module.parameters():
             weight.mul_(1e4)
-    made._follow()
+    made._sync_copies()
     before = weights(made)
     losses = updates(made, 60)
     assert not any(loss == loss for loss in losses)
@@ -101,10 +101,10 @@ def test_the_scale_belongs_to_the_checkpoint() -> None:
     whole, first, second = trainer("fp16"), trainer("fp16"), trainer("fp16")
     updates(whole, 6)
     updates(first, 3)
-    assert first.scaling is not None
-    first.scaling.scale.fill_(2.0**12)
-    assert second.scaling is not None
+    assert first.loss_scale is not None
+    first.loss_scale.scale.fill_(2.0**12)
+    assert second.loss_scale is not None
     second.restore({name: value.clone() for name, value in first.tensors().items()}, 3)
-    assert second.scaling.scale.item() == 2.0**12
+    assert second.loss_scale.scale.item() == 2.0**12
     updates(second, 3)
     assert (weights(second) - weights(whole)).norm() < 0.02 * weights(whole).norm()

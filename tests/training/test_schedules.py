@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from iterant.training.build import lr_factor
+from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
 

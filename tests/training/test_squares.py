@@ -14,13 +14,14 @@ from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
 from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
+from iterant.training.objectives import Segment, StepResult
 from iterant.training.recipe import Recipe
 from iterant.training.rng import Shuffle, StepRng
 from iterant.training.squares import SparseUnroll, fits
 from iterant.training.tellings import MessageUnroll
 from iterant.training.tellings import fits as tells
 from iterant.training.trainer import Trainer
-from iterant.training.unroll import EagerUnroll, Segment, StepResult
+from iterant.training.unroll import EagerUnroll
 from iterant.training.validation import Validator
 
 MAZES: dict[str, object] = {

@@ -13,10 +13,10 @@ from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
 from iterant.nets.fast.strings import FusedStrings
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Unroll, Update
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.unroll import EagerUnroll, Unroll, iterate
+from iterant.training.unroll import EagerUnroll, iterate
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "alpha 0.3": lambda: Progressive(6, 0.3),

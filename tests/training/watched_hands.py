@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from iterant.engine import State
-from iterant.training.unroll import EagerUnroll, Segment, StepResult
+from iterant.training.objectives import Segment, StepResult
+from iterant.training.unroll import EagerUnroll
 
 
 @dataclass

@@ -46,7 +46,7 @@ def updates(
         update = Update(fresh.inputs.double(), fresh.targets, rng, ProcessGroup())
         before = copied(pool.held)
         pool.run(unroll, update)
-        rows = torch.from_numpy(rng.chosen(pool.batch, pool.slots, "slots"))
+        rows = torch.from_numpy(rng.choose(pool.batch, pool.slots, "slots"))
         after = copied(pool.held)
         assert unroll.asked is not None
         assert after is not None
