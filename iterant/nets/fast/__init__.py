@@ -4,7 +4,8 @@
     >>> with threads(fast):
     ...     last(think(fast, inputs, steps=1000)).prediction
 
-On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`).
+On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`);
+on a GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`).
 Networks of the paper take fewer and larger kernels.
 `iterant.solve` and `iterant.evaluate` call this themselves.
 """
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from iterant.nets.deep_thinking import PaperNet
-from iterant.nets.fast.cuda import FusedRule
+from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
 
@@ -35,6 +36,8 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     """
     if has_sparse_form(net) and inputs.device.type == "cpu":
         return SparseRule(net, reuse=reuse)
+    if can_fuse_rule(net, inputs):
+        return FusedRule(net)
     return fused(net)
 
 

@@ -18,7 +18,7 @@ import iterant
 from iterant.engine import After, last, think
 from iterant.halting import Rule, StableAnswer
 from iterant.nets import LocalRule, build
-from iterant.nets.fast import FusedRule, SparseRule
+from iterant.nets.fast import FusedRule, SparseRule, accelerate
 from iterant.nets.fast import cuda as fused_form
 
 MAZES = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
@@ -153,3 +153,17 @@ def test_the_kernel_computes_an_iteration(config: dict[str, Any]) -> None:
     next(think(broken, inputs, steps=1))
     assert broken.moved is not None
     assert not broken.moved[0].isfinite(), "NaN counts as changed"
+
+
+def test_it_is_chosen_on_cuda() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    device_for_triton()
+    net, inputs = shipped().cuda(), mazes().cuda()
+    assert isinstance(accelerate(net, inputs), FusedRule)
+    assert accelerate(net.double(), inputs.double()) is net
+    on_cpu = iterant.solve(shipped(), inputs.cpu(), max_steps=400)
+    on_gpu = iterant.solve(shipped().cuda(), inputs, max_steps=400)
+    assert torch.equal(on_gpu.prediction.cpu(), on_cpu.prediction)
+    assert torch.equal(on_gpu.settled.cpu(), on_cpu.settled)
+    assert int((on_gpu.steps.cpu() - on_cpu.steps).abs().max()) <= 1
