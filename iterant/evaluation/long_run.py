@@ -4,8 +4,8 @@
     >>> far.solved, far.solved_at_twice, far.lost
     (100, 100, 0)
 
-Two looks are taken, after so many iterations and after twice as many. Local rules think only
-where something changes; other networks think everywhere, and can be judged at every iteration.
+Two looks are taken, after so many iterations and after twice as many. Local rules stop once nothing
+changes any more; other networks iterate on, and can be judged at every iteration.
 
 Answers that were right and then were not: when, for how long, and how many positions.
 
@@ -21,14 +21,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from iterant.engine import think
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import Progress, budget_of, is_finite, judge, like, portions
 from iterant.halting import Fixed
-from iterant.nets.active import TOLERANCE
-from iterant.nets.fast import fused
-from iterant.nets.local_rule import LocalRule
-from iterant.nets.protocol import Net, readout_of
-from iterant.nets.telling import attentive
+from iterant.nets.fast import accelerate, fused, threads
+from iterant.nets.protocol import Net
 from iterant.solving import shrinking
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Task
@@ -180,55 +178,60 @@ def judge_far(
     batch: Batch,
     steps: int,
     *,
-    everywhere: bool = False,
     every: bool = False,
     portion: int | None = None,
     progress: Progress | None = None,
 ) -> Far:
     """Look after so many iterations and after twice as many.
 
-    ``everywhere``: let a local rule compute all squares, too; on a GPU that is the faster way where
-    squares are restless until news reaches them. ``every``: look after every iteration between, so
-    that right answers which are lost on the way are seen; squares are then computed everywhere.
-    ``portion``, ``progress``: with ``every``, problems at a time, and who is told after each.
+    ``every``: look after every iteration between, so that right answers which are lost on the way
+    are seen. ``portion``, ``progress``: with ``every``, problems at a time, and who is told after
+    each.
     """
     check_fits(net, task)
     if every:
         return _at_every_iteration(net, task, batch, steps, portion, progress)
-    if isinstance(net, LocalRule) and not everywhere:
-        return _where_it_changes(net, task, batch, steps)
+    if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
+        return _until_rest(net, task, batch, steps)
     return _everywhere(net, task, batch, steps)
 
 
-def _where_it_changes(net: LocalRule, task: Task, batch: Batch, steps: int) -> Far:
-    looks: tuple[list[Tensor], list[Tensor]] = ([], [])
-    predictions = []
-    latest = worked = squares = resting = 0
-    portion = max(1, SQUARES_AT_ONCE // (batch.targets[0].numel() // net.config.stem**2))
+def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> Far:
+    """Both looks by a network that says what changed: once nothing does, nothing ever will."""
+    right, twice, predictions = [], [], []
+    latest = computed = cells = resting = 0
+    of_problem = batch.targets[0].numel() // task.spec.square**task.spec.dims
+    portion = max(1, SQUARES_AT_ONCE // of_problem)
     for first in range(0, len(batch), portion):
         part = batch[first : first + portion]
         inputs = like(net, part.inputs)
-        thinking = attentive(net, inputs)
-        for found in looks:
-            thinking.go_on(steps)
-            with torch.no_grad():
-                logits = net.answer(thinking.features)
-                prediction = readout_of(net).predict(logits, inputs).cpu()
-            found.append(task.solved(prediction, part))
-        predictions.append(prediction)
-        worked, squares = worked + thinking.worked, squares + thinking.squares
-        resting += len(part) if thinking.resting else 0
-        latest = max(latest, thinking.last)
-    right, twice = (torch.cat(found) for found in looks)
+        fast: Any = accelerate(net, inputs, reuse=True)
+        solved, changing = None, True
+        with torch.no_grad(), threads(fast):
+            for thought in think(fast, inputs, steps=2 * steps):
+                changing = bool((fast.moved != 0).any())  # NaN counts as changed
+                if thought.step == steps or (not changing and thought.step < steps):
+                    solved = task.solved(thought.prediction.cpu(), part)
+                if not changing:
+                    break
+                latest = max(latest, thought.step)
+            predictions.append(thought.prediction.cpu())
+        twice.append(task.solved(predictions[-1], part))
+        right.append(twice[-1] if solved is None else solved)
+        computed += getattr(fast, "computed", 0)
+        cells += getattr(fast, "cells", 0)
+        resting += 0 if changing else len(part)
     how = {
-        "thinking": f"only where something changed by more than {TOLERANCE:g}",
-        "computations a square": worked / squares,
+        "thinking": "only where something changed" if cells else "everywhere, until rest",
+        **({"computations a square": computed / cells} if cells else {}),
         "problems in portions that rest": resting,
         "last iteration in which anything changed": latest,
     }
+    first_look, second_look = torch.cat(right), torch.cat(twice)
     return Far(
-        len(batch), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
-        int((right & ~twice).sum()), how, torch.cat(predictions),
+        len(batch), steps, int(first_look.sum()), int(second_look.sum()),
+        _first_wrong(second_look), int((first_look & ~second_look).sum()), how,
+        torch.cat(predictions),
     )  # fmt: skip
 
 

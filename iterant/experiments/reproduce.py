@@ -29,7 +29,7 @@ from iterant.io import RunFolder, write_result
 from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import parameter_count
 from iterant.nets.factory import paper_net
-from iterant.nets.local_rule import LocalRule
+from iterant.nets.fast import has_sparse_form
 from iterant.nets.protocol import Net
 from iterant.training.interrupts import Clock, seconds
 from iterant.zoo.loading import load
@@ -316,7 +316,7 @@ def _tested(one: Wanted, run: RunFolder, results: PathLike, device: str) -> Path
 def _laid_out(net: Net, device: str) -> tuple[Net, str]:
     """The network where it thinks fastest, and its precision."""
     whole: Any = net
-    if isinstance(net, LocalRule):
+    if has_sparse_form(net):
         return net, EXACT
     if not device.startswith("cuda"):
         return whole.to(device), EXACT

@@ -36,8 +36,8 @@ from iterant.errors import MissingExtra, NetError
 from iterant.export.hub import Source, open_source
 from iterant.io import write_atomic, write_json
 from iterant.io.files import check_new_folder, make_folder
-from iterant.nets import LocalRule, depth_of
-from iterant.nets.grouped import Grouped, fits
+from iterant.nets import depth_of
+from iterant.nets.fast.grouped import for_graphs
 
 Space = tuple[int, ...]
 
@@ -244,11 +244,7 @@ def _manifest(
 
 def _graphs(source: Source) -> dict[str, tuple[bytes, dict[str, list[str]]]]:
     """The graphs by name, with the names of what goes in and comes out."""
-    net, config = source.net, source.config
-    if fits(net):
-        net = Grouped(net)
-    elif isinstance(net, LocalRule):
-        net = net.written_out()  # shared weights are for learning; graphs hold them ready
+    net, config = for_graphs(source.net), source.config
     try:
         space = _TRACED[config["dims"]]
         inputs = torch.zeros(2, config["channels"], *space)

@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant.engine import State
-from iterant.nets.active import beside_of
+from iterant.nets.fast import has_sparse_form
+from iterant.nets.fast.packed import neighbours_of
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
 from iterant.training.objectives import Segment, StepResult
@@ -30,7 +31,7 @@ _POOL = {1: functional.avg_pool1d, 2: functional.avg_pool2d}
 
 def fits(net: Net) -> bool:
     """Whether all that counts in this network's answers lies on open squares."""
-    if not isinstance(net, LocalRule):
+    if not has_sparse_form(net):
         return False
     return not net.config.masked or net.config.readout == "argmax-open"
 
@@ -101,7 +102,7 @@ class SparseUnroll(EagerUnroll):
         is_open = memory[:, -1].detach().bool()
         places = is_open.flatten().nonzero().flatten()
         term = rows_of(memory[:, :-1])[places]
-        beside = beside_of(is_open, len(places))
+        beside = neighbours_of(is_open)
         path = [rows_of(first.features)[places]]
         shake = 0.0 if noise is None else rows_of(noise)[places]
         for _ in range(segment.steps):

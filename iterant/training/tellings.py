@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.engine import State
-from iterant.nets.active import beside_of
-from iterant.nets.grouped import fits as can_be_grouped
+from iterant.nets.fast.grouped import can_group
+from iterant.nets.fast.packed import neighbours_of
 from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
 from iterant.nets.protocol import Net
 from iterant.training.objectives import Segment, StepResult
@@ -35,7 +35,7 @@ from iterant.training.unroll import backward, initial_state
 
 def fits(net: Net) -> bool:
     """Whether this network's messages can be the columns of a matrix."""
-    return lies_on_squares(net) and can_be_grouped(net)
+    return lies_on_squares(net) and can_group(net)
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class MessageUnroll(SparseUnroll):
         seen, room = net.view(inputs)
         is_open = room[:, 0].bool()
         places = is_open.flatten().nonzero().flatten()
-        roads = Roads.between(beside_of(is_open, len(places)))
+        roads = Roads.between(neighbours_of(is_open))
         sights = rows_of(seen)[places].view(len(places), -1, inputs.shape[1])
         rule = _Rule(net, sights, roads)
         layers = rule.layers

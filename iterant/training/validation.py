@@ -7,7 +7,7 @@ settle). That is monitoring: it is recorded, and chooses a checkpoint only where
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,8 @@ import torch
 
 from iterant.errors import TaskError
 from iterant.evaluation import judge
-from iterant.evaluation.evaluator import like, portions, relative_change
 from iterant.formatting import size_text
-from iterant.nets import LocalRule
-from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.nets.telling import attentive
+from iterant.nets.protocol import Net, depth_of
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.recipe import Recipe
 
@@ -70,29 +67,8 @@ class Validator:
 
     def _judged(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
         """Accuracy after so many iterations, and how much the last one changed the features."""
-        if isinstance(net, LocalRule):
-            return self._judged_where_it_changes(net, batch, marks)
         curve = judge(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
         return curve.accuracy.tolist(), curve.change
-
-    def _judged_where_it_changes(
-        self, net: LocalRule, batch: Batch, marks: Sequence[int]
-    ) -> tuple[list[float], float]:
-        """The same for a local rule, for a fraction of the work."""
-        solved, change = [0] * len(marks), 0.0
-        for _, part in portions(batch):
-            inputs = like(net, part.inputs)
-            thinking = attentive(net, inputs)
-            for place, mark in enumerate(marks):
-                thinking.go_on(mark - 1 - thinking.steps)
-                before = thinking.features
-                thinking.go_on(1)
-                features = thinking.features
-                with torch.no_grad():
-                    prediction = readout_of(net).predict(net.answer(features), inputs)
-                solved[place] += int(self.task.solved(prediction.cpu(), part).sum())
-            change += float(relative_change(before, features).sum())
-        return [count / len(batch) for count in solved], change / len(batch)
 
     def _larger(self, size: Size) -> tuple[str, Batch | None]:
         """Problems to watch, made once; a set too small for them is not watched."""

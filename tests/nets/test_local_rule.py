@@ -9,7 +9,7 @@ from torch import Tensor
 from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build
-from iterant.nets.grouped import Grouped
+from iterant.nets.fast.grouped import Grouped
 from iterant.tasks.mazes.task import Mazes
 
 

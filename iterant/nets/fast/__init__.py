@@ -24,7 +24,7 @@ from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
 
-__all__ = ["FusedRule", "SparseRule", "accelerate", "fused", "threads"]
+__all__ = ["FusedRule", "SparseRule", "accelerate", "fused", "has_sparse_form", "threads"]
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:

@@ -33,23 +33,19 @@ class Cells:
     @classmethod
     def of(cls, is_open: Tensor) -> Cells:
         """The cells that are open, (B, *Q) bool."""
-        count, space = len(is_open), tuple(is_open.shape[1:])
+        count, space, device = len(is_open), tuple(is_open.shape[1:]), is_open.device
         flat = is_open.flatten(1)
-        most = int(flat.sum(dim=1).max()) if count else 0
-        wall = most  # the row behind the last cell
-        row = torch.where(flat, flat.cumsum(dim=1) - 1, wall).view(is_open.shape)
+        of_each = flat.sum(dim=1)
+        wall = int(of_each.max()) if count else 0  # the row behind the last cell
         sample, place = flat.nonzero(as_tuple=True)
-        here = row.flatten(1)[sample, place]
-        position = torch.full((count, most + 1), flat.shape[1], device=flat.device)
-        position[sample, here] = place
-        sides = 2 * len(space)
-        neighbours = torch.full((count, most + 1, sides), wall, device=flat.device)
-        for axis in range(len(space)):
-            for side, shift in enumerate((1, -1)):
-                # What rolls in at an edge comes from the opposite one: a wall takes its place.
-                rolled = row.roll(shift, axis + 1)
-                rolled.select(axis + 1, 0 if shift == 1 else -1).fill_(wall)
-                neighbours[sample, here, 2 * axis + side] = rolled.flatten(1)[sample, place]
+        before = (of_each.cumsum(dim=0) - of_each)[sample]  # cells of earlier samples
+        row = torch.arange(len(sample), device=device) - before
+        position = torch.full((count, wall + 1), flat.shape[1], device=device)
+        position[sample, row] = place
+        beside = neighbours_of(is_open)
+        there = beside < len(sample)
+        neighbours = torch.full((count, wall + 1, beside.shape[1]), wall, device=device)
+        neighbours[sample, row] = torch.where(there, beside - before[:, None], wall)
         return cls(space, position, neighbours)
 
     def rows(self, which: Tensor) -> Cells:
@@ -69,6 +65,24 @@ class Cells:
         flat = elsewhere.expand(count, size + 1, -1).clone()
         flat.scatter_(1, self.position[..., None].expand(-1, -1, numbers), packed)
         return flat[:, :size].movedim(1, 2).reshape(count, numbers, *self.space)
+
+
+def neighbours_of(is_open: Tensor) -> Tensor:
+    """(M, D): the numbers of the neighbours of all M open cells of a batch, (B, *Q) bool.
+
+    Cells are numbered in order; M where a neighbour is a wall or outside.
+    """
+    count = int(is_open.sum())
+    numbers = torch.full(is_open.shape, count, device=is_open.device)
+    numbers[is_open] = torch.arange(count, device=is_open.device)
+    sides = []
+    for axis in range(1, is_open.dim()):
+        for shift in (1, -1):
+            # What rolls in at an edge comes from the opposite one: a wall takes its place.
+            rolled = numbers.roll(shift, axis)
+            rolled.select(axis, 0 if shift == 1 else -1).fill_(count)
+            sides.append(rolled[is_open])
+    return torch.stack(sides, dim=1)
 
 
 class PackedRule:

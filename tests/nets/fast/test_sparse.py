@@ -191,9 +191,8 @@ def test_features_that_are_no_numbers_never_rest(changes: dict[str, object]) -> 
     assert not iterant.solve(net, inputs, max_steps=20).settled.any()
 
 
-def test_it_is_chosen_for_local_rules_among_walls_and_on_a_cpu() -> None:
-    inputs = mazes(2)
-    net, unmasked = rule(), rule(masked=False)
+def test_it_is_chosen_for_local_rules_on_a_cpu() -> None:
+    inputs, net = mazes(2), rule()
 
     class Other(LocalRule):
         """May compute something else."""
@@ -202,7 +201,6 @@ def test_it_is_chosen_for_local_rules_among_walls_and_on_a_cpu() -> None:
         other = Other(net.config)
     deep: Net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4, "head": (4, 4)})
     assert isinstance(accelerate(net, inputs), SparseRule)
-    assert accelerate(unmasked, inputs) is unmasked
     assert accelerate(other, inputs) is other
     assert not isinstance(accelerate(deep, inputs), SparseRule)
     assert not isinstance(accelerate(net, inputs.to("meta")), SparseRule)

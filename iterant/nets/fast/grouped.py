@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from iterant.errors import NetError
 from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
+from iterant.nets.protocol import Net
 
 
 class Grouped(nn.Module):
@@ -28,7 +29,7 @@ class Grouped(nn.Module):
     def __init__(self, net: LocalRule) -> None:
         """Take the weights of that rule."""
         super().__init__()
-        if not fits(net):
+        if not can_group(net):
             raise NetError("only a rule with messages and sides alike can be computed in groups")
         config = net.config
         self.config, self.readout, self.plain = config, net.readout, net.written_out()
@@ -95,6 +96,17 @@ class Grouped(nn.Module):
         return found
 
 
-def fits(net: object) -> TypeGuard[LocalRule]:
-    """Whether this network can be computed in groups."""
-    return isinstance(net, LocalRule) and net.config.messages and net.config.isotropic
+def can_group(net: object) -> TypeGuard[LocalRule]:
+    """Whether this network can be computed in groups: messages, and equal sides."""
+    return type(net) is LocalRule and net.config.messages and net.config.isotropic
+
+
+def for_graphs(net: Net) -> Net:
+    """The network in the form in which a graph that runs elsewhere should hold it.
+
+    A local rule without weights that are shared between its sides, and where it can be computed in
+    groups, without zeros; any other network itself.
+    """
+    if can_group(net):
+        return Grouped(net)
+    return net.written_out() if type(net) is LocalRule else net
