@@ -1,12 +1,12 @@
-"""Mazes as people write and see them: text read in, text and colours given out.
+"""Mazes as text, and their descriptions as text and colours.
 
     >>> read_maze("S.#\\n#.E")
     array([[2, 1, 0],
            [0, 1, 3]], dtype=uint8)
 
-In text a square is a character, and a closed wall around the maze may be drawn or left out: the
-image has one in any case. In a description ``*`` is a predicted square that is right, ``x`` one
-that is wrong, ``o`` one that is missing; an end that the answer misses is written small.
+One character is one square. A closed wall around the maze may be drawn or left out: the image has
+one in any case. In a description ``*`` is a predicted square that is right, ``x`` one that is
+wrong, ``o`` one that is missing; an end that the prediction misses is written small.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from iterant.formatting import counted
 from iterant.tasks.mazes.generate import END, FREE, START, WALL, to_lattice
 from iterant.tasks.protocol import Description
 
-# A star is a square of a path that somebody drew: free.
+# A star, which descriptions draw on a path, is free.
 _CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
 _SIGNS = np.array(["#", ".", "S", "E"])
-_WORDS = {START: "start (S)", END: "end (E or G)"}
+_NAMES = {START: "start (S)", END: "end (E or G)"}
 _EXAMPLE = r"try 'S.#\n#.E'"
 
-_NOTHING, _RIGHT, _WRONG, _MISSED = range(4)
-# Blue, orange and purple of Okabe and Ito's palette: apart for every kind of colour vision.
+_UNMARKED, _RIGHT, _WRONG, _MISSED = range(4)
+# Blue, orange and purple of Okabe and Ito's palette for colour-blind readers.
 _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dtype=np.uint8)
 
 
 def read_maze(text: str) -> NDArray[np.uint8]:
-    """(h, w) codes of the squares of a drawn maze, without the wall around it."""
+    """(h, w) codes of the squares of a maze in text, without the wall around it."""
     lines = text.replace("\r\n", "\n").strip("\n").split("\n")
     if not any(lines):
         raise TaskError(f"a maze needs at least one line, got nothing; {_EXAMPLE}")
-    seen: dict[int, str] = {}
+    ends: dict[int, str] = {}
     for row, line in enumerate(lines, start=1):
         if len(line) != len(lines[0]):
             raise TaskError(
@@ -52,21 +52,16 @@ def read_maze(text: str) -> NDArray[np.uint8]:
                     f"a maze is drawn with # . S and E (or G), got {sign!r} at {place}; {_EXAMPLE}"
                 )
             if code in (START, END):
-                if code in seen:
+                if code in ends:
                     raise TaskError(
-                        f"a maze has one {_WORDS[code]}, got a second at {place} "
-                        f"(the first is at {seen[code]}); remove one"
+                        f"a maze has one {_NAMES[code]}, got a second at {place} "
+                        f"(the first is at {ends[code]}); remove one"
                     )
-                seen[code] = place
+                ends[code] = place
     for code in (START, END):
-        if code not in seen:
-            raise TaskError(f"a maze without {_WORDS[code]} cannot be solved; {_EXAMPLE}")
+        if code not in ends:
+            raise TaskError(f"a maze without {_NAMES[code]} cannot be solved; {_EXAMPLE}")
     squares = np.array([[_CODES[sign.upper()] for sign in line] for line in lines], dtype=np.uint8)
-    return _without_wall_around(squares)
-
-
-def _without_wall_around(squares: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Take off one closed ring of walls, which the image's border draws anyway."""
     rim = np.ones(squares.shape, dtype=np.bool_)
     rim[1:-1, 1:-1] = False
     return squares[1:-1, 1:-1] if (squares[rim] == WALL).all() else squares
@@ -75,45 +70,36 @@ def _without_wall_around(squares: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def describe_maze(
     image: NDArray[Any], target: NDArray[Any], prediction: NDArray[Any] | None
 ) -> Description:
-    """The picture and the text of a maze, with a prediction or the known answer laid over it."""
-    squares = to_lattice(image[None])[0]
-    cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
-    height, width = squares.shape
-    caption = f"{height} by {width} squares"
-    known = bool((target >= 0).all())
+    """Picture and text of a maze (3, H, W), with a prediction or its answer (H, W) over it."""
     if prediction is not None and prediction.shape != target.shape:
         raise TaskError(
             f"a prediction for this maze has shape {target.shape}, got {prediction.shape}"
         )
-    answer = target if prediction is None else prediction
-    marks = _marks(target, answer)
+    squares = to_lattice(image[None])[0]
+    known = bool((target >= 0).all())
+    predicted = (target if prediction is None else prediction) == 1
+    right = predicted & (target != 0)  # unknown targets are -1
+    marks = np.select([right, predicted, target == 1], [_RIGHT, _WRONG, _MISSED], _UNMARKED)
+    caption = f"{squares.shape[0]} by {squares.shape[1]} squares"
     if known:
         caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
     if prediction is not None:
         wrong = int((marks >= _WRONG).sum())
         caption += f", {counted(wrong, 'pixel')} wrong" if known else ", true path not known"
-    # Ends keep their colours where the answer has them right.
+    cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
+    # The ends keep their colours where the prediction has them right.
     ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
-    painted = (marks != _NOTHING) & ~ends
+    painted = (marks != _UNMARKED) & ~ends
     cells[painted] = _PAINT[marks[painted]]
     return Description(title="mazes", text=_text(squares, marks), cells=cells, caption=caption)
 
 
-def _marks(target: NDArray[Any], prediction: NDArray[Any]) -> NDArray[np.int64]:
-    """What is to be said of each pixel: nothing, rightly, wrongly or not predicted."""
-    said, so = prediction == 1, target == 1
-    unknown = target < 0
-    marks = np.select([said & (so | unknown), said, so], [_RIGHT, _WRONG, _MISSED], _NOTHING)
-    return marks.astype(np.int64)
-
-
 def _text(squares: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:
-    """A character a square, with a wall around so that the maze is closed to the eye."""
+    """One character per square, with the wall around the maze."""
     walled = np.pad(squares, 1)
     height, width = walled.shape
-    # Without the outermost pixels the image is two by two pixels a square, wall around included.
-    pixels = marks[1:-1, 1:-1].reshape(height, 2, width, 2)
-    worst = pixels.max(axis=(1, 3))
+    # Without its outermost pixels the image is two by two pixels a square, wall around included.
+    worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
     signs = _SIGNS[walled]
     inner = (walled == FREE) | (walled == WALL)
     for mark, sign in ((_RIGHT, "*"), (_WRONG, "x"), (_MISSED, "o")):

@@ -1,4 +1,4 @@
-"""Mazes in pictures: any scale, close colours, margins, and everything that is no maze."""
+"""Mazes in drawn and photographed pictures, and pictures of anything else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFilter
 
 import iterant
 from iterant import draw
 from iterant.errors import DataError, TaskError
-from iterant.tasks.mazes.generate import to_lattice
-from iterant.tasks.mazes.image import read_picture
+from iterant.tasks.mazes.generate import FREE, WALL, to_lattice
+from iterant.tasks.mazes.image import pixel_codes, read_picture
 
 TASK = iterant.task("mazes")
 CLOSE = np.array([[30, 28, 60], [238, 232, 214], [40, 190, 70], [214, 52, 40]], dtype=np.uint8)
@@ -73,21 +73,21 @@ def test_a_lossy_picture() -> None:
     assert np.array_equal(read_picture(saved(drawn(squares, 8), "JPEG", quality=75))[0], squares)
 
 
-@pytest.mark.parametrize(("way", "wall"), [(9, 2), (3, 1), (12, 5)])
+@pytest.mark.parametrize(("path", "wall"), [(9, 2), (3, 1), (12, 5)])
 @pytest.mark.parametrize("size", [5, 13])
-def test_walls_that_are_lines(way: int, wall: int, size: int) -> None:
+def test_walls_that_are_lines(path: int, wall: int, size: int) -> None:
     squares = np.pad(maze(size, 1), 1)
-    widths = [way if place % 2 else wall for place in range(len(squares))]
+    widths = [path if place % 2 else wall for place in range(len(squares))]
     picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
     found, notes = read_picture(saved(picture))
     assert np.array_equal(found, squares[1:-1, 1:-1])
     assert "thin walls" in notes[0]
 
 
-@pytest.mark.parametrize(("way", "wall", "factor"), [(14, 2, 1.03), (20, 4, 0.97), (13, 2, 0.93)])
-def test_walls_that_are_blurred_lines_are_not_lost(way: int, wall: int, factor: float) -> None:
+@pytest.mark.parametrize(("path", "wall", "factor"), [(14, 2, 1.03), (20, 4, 0.97), (13, 2, 0.93)])
+def test_blurred_lines(path: int, wall: int, factor: float) -> None:
     squares = np.pad(maze(21, 2), 1)
-    widths = [way if place % 2 else wall for place in range(len(squares))]
+    widths = [path if place % 2 else wall for place in range(len(squares))]
     picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
     paper = np.pad(picture, ((9, 9), (9, 9), (0, 0)), constant_values=250)
     side = int(len(paper) * factor)
@@ -115,9 +115,7 @@ def test_a_maze_without_a_wall_around_fills_its_picture() -> None:
 
 
 @pytest.mark.parametrize("size", [9, 33])
-def test_our_own_drawings_come_back_with_their_text_and_painted_way(
-    size: int, tmp_path: Path
-) -> None:
+def test_our_own_drawings(size: int, tmp_path: Path) -> None:
     batch = TASK.sample(1, size=size, seed=5)
     path = draw.save_png(TASK.describe(batch), tmp_path / "m.png")
     assert np.array_equal(read_picture(path.read_bytes())[0], to_lattice(batch.inputs)[0])
@@ -163,14 +161,14 @@ def without(code: int) -> NDArray[np.uint8]:
         (np.zeros((1, 1, 3), dtype=np.uint8), "no dark walls"),
     ],
 )
-def test_what_is_no_maze_is_one_line(picture: NDArray[np.uint8], said: str) -> None:
+def test_other_pictures_are_refused_in_one_line(picture: NDArray[np.uint8], said: str) -> None:
     with pytest.raises(TaskError) as caught:
         read_picture(saved(picture))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_picture_of_ten_thousand_pixels_a_side_is_refused_before_it_is_unpacked() -> None:
+def test_huge_pictures_are_refused_before_decompression() -> None:
     import tracemalloc
 
     file = io.BytesIO()
@@ -188,3 +186,88 @@ def test_a_damaged_picture_says_so(keep: int) -> None:
     whole = saved(drawn(maze(21), 5))
     with pytest.raises(DataError, match="picture is"):
         read_picture(whole[:keep])
+
+
+def on_paper(squares: NDArray[np.uint8], scale: int = 11) -> NDArray[np.uint8]:
+    picture = CLOSE[np.pad(squares, 1).repeat(scale, axis=0).repeat(scale, axis=1)]
+    return np.pad(picture, ((20, 20), (20, 20), (0, 0)), constant_values=235)
+
+
+def read(picture: Image.Image) -> NDArray[np.uint8]:
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return read_picture(file.getvalue())[0]
+
+
+@pytest.mark.parametrize("level", range(5, 256, 25))
+def test_the_lighter_of_two_greys_is_free(level: int) -> None:
+    """Whatever the two are, if they lie far enough apart: lightness must not wrap around."""
+    for other in range(0, 256, 17):
+        if abs(other - level) < 60:
+            continue
+        picture = np.full((48, 48, 3), level, dtype=np.uint8)
+        picture[:, ::2] = other
+        wanted = WALL if level < other else FREE
+        assert (pixel_codes(picture)[:, 1::2] == wanted).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("darkest", [0.8, 0.5, 0.4])
+def test_one_side_may_be_darker(axis: int, darkest: float) -> None:
+    for seed in range(4):
+        squares = maze(13, seed)
+        picture = on_paper(squares)
+        light = np.linspace(darkest, 1, picture.shape[axis])
+        shaded = picture * (light[:, None, None] if axis == 0 else light[None, :, None])
+        assert np.array_equal(read(Image.fromarray(shaded.astype(np.uint8))), squares)
+
+
+@pytest.mark.parametrize("scale", [9, 15])
+def test_noise_and_blur_make_no_thin_walls_of_thick_ones(scale: int) -> None:
+    for seed in range(6):
+        squares = maze(13, seed)
+        colours = on_paper(squares, scale).astype(float)
+        noise = np.random.default_rng(seed).normal(0, 18, colours.shape)
+        noisy = Image.fromarray((colours + noise).clip(0, 255).astype(np.uint8))
+        assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), squares)
+
+
+@pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])
+def test_turned_paper_is_read_or_refused_but_never_misread(angle: float) -> None:
+    for seed in range(4):
+        squares = maze(13, seed)
+        turned = Image.fromarray(on_paper(squares)).rotate(angle, fillcolor=(235, 235, 235))
+        try:
+            found = read(turned)
+        except TaskError:
+            assert angle > 0.3, "a little is no matter"
+        else:
+            assert np.array_equal(found, squares)
+
+
+@pytest.mark.parametrize(("step", "pen"), [(55, 4), (40, 3), (24, 5), (30, 2)])
+def test_walls_drawn_with_a_pen_end_within_their_crossings(step: int, pen: int) -> None:
+    for seed in range(4):
+        squares = maze(9, seed)
+        assert np.array_equal(read(by_pen(squares, step, pen)), squares)
+
+
+def by_pen(squares: NDArray[np.uint8], step: int, pen: int) -> Image.Image:
+    """Lines from the middle of one crossing to the middle of the next, in a frame; round spots."""
+    rooms, edge = len(squares) // 2 + 1, 20
+    side = rooms * step
+    picture = Image.new("RGB", (side + 2 * edge, side + 2 * edge), "white")
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((edge, edge, edge + side, edge + side), outline="black", width=pen)
+    for row, column in np.argwhere(squares == WALL).tolist():
+        # A wall between two rooms lies on an odd row or an odd column, but not on both.
+        x, y = edge + (column + 1) * step // 2, edge + (row + 1) * step // 2
+        if row % 2 and not column % 2:
+            draw.line((x - step // 2, y, x + step // 2, y), fill="black", width=pen)
+        elif column % 2 and not row % 2:
+            draw.line((x, y - step // 2, x, y + step // 2), fill="black", width=pen)
+    for code, colour in ((2, "green"), (3, "red")):
+        row, column = np.argwhere(squares == code)[0].tolist()
+        x, y = edge + (column + 1) * step // 2, edge + (row + 1) * step // 2
+        draw.ellipse((x - step // 5, y - step // 5, x + step // 5, y + step // 5), fill=colour)
+    return picture

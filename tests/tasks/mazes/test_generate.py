@@ -1,0 +1,341 @@
+"""Generated mazes: trees, their distribution, their images, and shortest paths."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy import stats
+
+from iterant.errors import TaskError
+from iterant.tasks.mazes.generate import (
+    END,
+    START,
+    WALL,
+    Trees,
+    generate,
+    shortest_path,
+    to_image,
+    to_lattice,
+    to_pixels,
+)
+
+SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 7), st.integers(1, 7))
+
+
+@given(arrays(np.uint8, SHAPES, elements=st.integers(0, 3)))
+@settings(deadline=None, max_examples=50)
+def test_there_and_back(lattice: NDArray[np.uint8]) -> None:
+    image = to_image(lattice)
+    assert image.shape == (len(lattice), 3, 2 * lattice.shape[1] + 6, 2 * lattice.shape[2] + 6)
+    assert np.array_equal(to_lattice(image), lattice)
+    assert np.array_equal(to_lattice(torch.from_numpy(image).float()), lattice)
+
+
+def test_colours_and_places() -> None:
+    image = to_image(np.array([[[0, 1], [2, 3]]], dtype=np.uint8))[0]
+    assert image[:, 3, 3].tolist() == [0, 0, 0]
+    assert image[:, 4, 5].tolist() == [1, 1, 1]
+    assert image[:, 5, 4].tolist() == [0, 1, 0]
+    assert image[:, 6, 6].tolist() == [1, 0, 0]
+    assert image[:, :3].sum() == image[:, -3:].sum() == 0
+    assert to_pixels(np.ones((1, 1), dtype=np.uint8)).sum() == 4
+
+
+def shifted() -> NDArray[Any]:
+    return np.roll(to_image(np.ones((1, 3, 3), dtype=np.uint8)), 1, axis=3)
+
+
+def coloured() -> NDArray[Any]:
+    image = to_image(np.ones((2, 3, 3), dtype=np.uint8))
+    image[1, :, 4, 4] = (0, 0, 1)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        (np.zeros((3, 12, 12)), "even sides"),
+        (np.zeros((1, 1, 12, 12)), "even sides"),
+        (np.zeros((1, 3, 13, 12)), "even sides"),
+        (np.zeros((1, 3, 6, 6)), "at least 8"),
+        (np.full((1, 3, 12, 12), 255), "divide"),
+        (np.full((1, 3, 12, 12), np.nan), "divide"),
+        (shifted(), "shifted"),
+        (coloured(), r"\(0, 0, 1\)"),
+    ],
+)
+def test_other_images_are_refused(image: NDArray[Any], said: str) -> None:
+    with pytest.raises(TaskError, match=said):
+        to_lattice(image)
+
+
+def test_other_lattices_are_refused() -> None:
+    with pytest.raises(TaskError, match="codes 0 to 3"):
+        to_image(np.full((1, 2, 2), 4, dtype=np.uint8))
+    with pytest.raises(TaskError, match="codes 0 to 3"):
+        to_image(np.zeros((2, 2), dtype=np.uint8))
+
+
+def passages(lattice: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Pairs of cells, counted row by row, between which the square is open."""
+    side = (len(lattice) + 1) // 2
+    found = []
+    for row, column in itertools.product(range(side), repeat=2):
+        cell = row * side + column
+        if column + 1 < side and lattice[2 * row, 2 * column + 1] != WALL:
+            found.append((cell, cell + 1))
+        if row + 1 < side and lattice[2 * row + 1, 2 * column] != WALL:
+            found.append((cell, cell + side))
+    return found
+
+
+def joined(count: int, pairs: list[tuple[int, int]]) -> int:
+    """How many separate parts remain, by union and find."""
+    leader = list(range(count))
+
+    def find(cell: int) -> int:
+        while leader[cell] != cell:
+            cell = leader[cell]
+        return cell
+
+    for one, other in pairs:
+        leader[find(one)] = find(other)
+    return len({find(cell) for cell in range(count)})
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("size", "count"), [(3, 30), (5, 30), (9, 30), (21, 5)])
+def test_every_maze_is_a_tree(size: int, count: int, together: bool) -> None:
+    trees = generate(size, 4, np.arange(count), together)
+    for lattice, path in zip(trees.lattice(), trees.path(), strict=True):
+        cells = ((size + 1) // 2) ** 2
+        pairs = passages(lattice)
+        assert len(pairs) == cells - 1
+        assert joined(cells, pairs) == 1
+        assert (lattice[1::2, 1::2] == WALL).all()
+        assert (lattice == START).sum() == (lattice == END).sum() == 1
+        start, end = (tuple(np.argwhere(lattice == code)[0].tolist()) for code in (START, END))
+        way = shortest_path(lattice != WALL, start, end)
+        assert sorted(way) == [tuple(place) for place in np.argwhere(path).tolist()]
+
+
+@given(st.sampled_from([3, 5, 7, 9, 15, 23]), st.integers(0, 2**64 - 1), st.integers(0, 10**12))
+@settings(deadline=None, max_examples=25)
+def test_both_implementations_agree(size: int, seed: int, first: int) -> None:
+    numbers = np.arange(first, first + 8)
+    assert_same(generate(size, seed, numbers, True), generate(size, seed, numbers, False))
+
+
+def test_chunks_do_not_matter() -> None:
+    chosen = [0, 1164, 1165, 1199]
+    whole = generate(59, 2, np.arange(1200))  # more cells than are carved at once
+    parts = [generate(59, 2, np.array([number])) for number in chosen]
+    merged = Trees(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in Trees.__annotations__)
+    )
+    picked = Trees(*(getattr(whole, name)[chosen] for name in Trees.__annotations__))
+    assert_same(merged, picked)
+
+
+def assert_same(one: Trees, other: Trees) -> None:
+    for name in Trees.__annotations__:
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_ends_are_uniform_over_distinct_cells() -> None:
+    trees = generate(5, 8, np.arange(7200))
+    assert (trees.start != trees.end).all()
+    pairs = np.bincount(trees.start * 9 + trees.end, minlength=81).reshape(9, 9)
+    counts = pairs[~np.eye(9, dtype=np.bool_)]
+    # 71 degrees of freedom around 100 each: beyond 130 once in 20,000 seeds.
+    assert ((counts - 100) ** 2 / 100).sum() < 130
+
+
+def test_probabilities_of_2_by_2_cells() -> None:
+    # Two by two cells: the generate_links goes around and leaves one of two walls by the start.
+    trees = generate(3, 1, np.arange(4000))
+    lattices = trees.lattice() != WALL
+    kinds, counts = np.unique(lattices.reshape(4000, -1), axis=0, return_counts=True)
+    assert len(kinds) == 4
+    assert np.abs(counts - 1000).max() < 130
+
+
+def plain_distance(squares: NDArray[np.bool_], start: tuple[int, int]) -> NDArray[np.float64]:
+    """Steps to every square by relaxing until nothing changes."""
+    steps = np.full(squares.shape, np.inf)
+    steps[start] = 0 if squares[start] else np.inf
+    for _ in range(squares.size):
+        around = np.pad(steps, 1, constant_values=np.inf)
+        near = np.minimum.reduce(
+            [around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]]
+        )
+        steps = np.where(squares, np.minimum(steps, near + 1), np.inf)
+    return steps
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=80)
+def test_shortest_path(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
+    squares = np.array(
+        data.draw(st.lists(st.booleans(), min_size=height * width, max_size=height * width))
+    ).reshape(height, width)
+    place = st.tuples(st.integers(0, height - 1), st.integers(0, width - 1))
+    start, end = data.draw(place), data.draw(place)
+    way = shortest_path(squares, start, end)
+    distance = plain_distance(squares, start)[end]
+    if not squares[start] or np.isinf(distance):
+        assert way == []
+        return
+    assert len(way) == distance + 1
+    assert (way[0], way[-1]) == (start, end)
+    assert all(squares[square] for square in way)
+    for one, other in itertools.pairwise(way):
+        assert abs(one[0] - other[0]) + abs(one[1] - other[1]) == 1
+
+
+Figures = dict[str, NDArray[np.int64]]
+Links = list[tuple[int, int]]
+Rng = np.random.Generator
+Generate = Callable[[int, int, int, Rng], Links]
+
+
+def neighbours(cell: int, side: int) -> list[int]:
+    row, column = divmod(cell, side)
+    near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+    return [r * side + c for r, c in near if 0 <= r < side and 0 <= c < side]
+
+
+def any_of(cells: list[int], rng: Rng) -> int:
+    return cells[int(rng.integers(len(cells)))]
+
+
+def depth_first(side: int, root: int, rng: Rng | None) -> Links:
+    """The plain statement: choose afresh among the unseen neighbours, step back when none."""
+    seen, stack, links = {root}, [root], []
+    while stack:
+        unseen = [cell for cell in neighbours(stack[-1], side) if cell not in seen]
+        if unseen:
+            links.append((stack[-1], any_of(unseen, rng) if rng else unseen[0]))
+            stack.append(links[-1][1])
+            seen.add(stack[-1])
+        else:
+            stack.pop()
+    return links
+
+
+def prim(side: int, start: int, end: int, rng: Rng) -> Links:
+    seen, links = {start}, []
+    front = [(start, cell) for cell in neighbours(start, side)]
+    while front:
+        one, other = front.pop(int(rng.integers(len(front))))
+        if other not in seen:
+            seen.add(other)
+            links.append((one, other))
+            front += [(other, cell) for cell in neighbours(other, side)]
+    return links
+
+
+def wilson(side: int, start: int, end: int, rng: Rng) -> Links:
+    tree, links = {start}, []
+    for first in range(side**2):
+        step, cell = {}, first
+        while cell not in tree:
+            step[cell] = any_of(neighbours(cell, side), rng)
+            cell = step[cell]
+        cell = first
+        while cell not in tree:
+            tree.add(cell)
+            links.append((cell, step[cell]))
+            cell = step[cell]
+    return links
+
+
+GENERATORS: dict[str, Generate] = {
+    "plain": lambda side, start, end, rng: depth_first(side, start, rng),
+    "prim": prim,
+    "wilson": wilson,
+    "from a corner": lambda side, start, end, rng: depth_first(side, 0, rng),
+    "from anywhere": lambda side, start, end, rng: depth_first(
+        side, int(rng.integers(side**2)), rng
+    ),
+    "from the end": lambda side, start, end, rng: depth_first(side, end, rng),
+    "fixed order": lambda side, start, end, rng: depth_first(side, start, None),
+}
+
+
+def figures(lattice: NDArray[np.uint8], length: NDArray[np.int64]) -> Figures:
+    around = np.pad(lattice, ((0, 0), (1, 1), (1, 1))) != WALL
+    maze, row, column = np.argwhere(lattice == START).T
+    sides = [(0, 1), (2, 1), (1, 0), (1, 2)]
+    openings = sum(around[maze, row + down, column + right].astype(int) for down, right in sides)
+    along = (lattice[:, ::2, 1::2] != WALL).sum(axis=(1, 2))
+    return {"length": length, "openings": np.asarray(openings), "along rows": along}
+
+
+def generated_by(generate_links: Generate, size: int, count: int) -> Figures:
+    rng, side = np.random.default_rng(1), (size + 1) // 2
+    lattice = np.zeros((count, size, size), dtype=np.uint8)
+    length = np.zeros(count, dtype=np.int64)
+    for maze in range(count):
+        start, end = rng.choice(side**2, 2, replace=False).tolist()
+        lattice[maze, ::2, ::2] = 1
+        for one, other in generate_links(side, start, end, rng):
+            (a, b), (c, d) = divmod(one, side), divmod(other, side)
+            lattice[maze, a + c, b + d] = 1
+        places = [(2 * (cell // side), 2 * (cell % side)) for cell in (start, end)]
+        length[maze] = len(shortest_path(lattice[maze] != WALL, *places)) - 1
+        lattice[maze][places[0]] = START
+    return figures(lattice, length)
+
+
+def ours(size: int, seed: int, count: int) -> Figures:
+    trees = generate(size, seed, np.arange(count))
+    return figures(trees.lattice(), trees.path().sum(axis=(1, 2)) - 1)
+
+
+def agreement(one: Figures, other: Figures) -> float:
+    """The smallest p-value of the three two-sample Kolmogorov-Smirnov tests."""
+    return min(float(stats.ks_2samp(one[name], other[name]).pvalue) for name in one)
+
+
+@pytest.fixture(scope="module", params=[9, 13])
+def reference(request: pytest.FixtureRequest, shared_data: Path) -> tuple[int, Figures]:
+    size: int = request.param
+    with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as held:
+        return size, figures(to_lattice(held["inputs"]), held["length"].astype(np.int64))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_distribution_equals_the_authors_generator(
+    reference: tuple[int, Figures], seed: int
+) -> None:
+    size, theirs = reference
+    assert agreement(theirs, ours(size, seed, 4000)) > 0.02
+
+
+@pytest.mark.parametrize("name", [name for name in GENERATORS if name != "plain"])
+def test_other_generators_are_told_apart(reference: tuple[int, Figures], name: str) -> None:
+    size, theirs = reference
+    assert agreement(theirs, generated_by(GENERATORS[name], size, 500)) < 1e-6
+
+
+@pytest.mark.parametrize("size", [5, 9, 13])
+def test_distribution_equals_a_plain_depth_first_search(size: int) -> None:
+    # Many more mazes than the benchmark's sample holds, so small deviations would show too.
+    assert agreement(generated_by(GENERATORS["plain"], size, 2000), ours(size, 11, 20_000)) > 0.02
+
+
+def test_the_start_has_one_opening() -> None:
+    # No single cell separates a grid, so a depth-first generate_links never leaves its start twice.
+    assert (ours(9, 2, 1000)["openings"] == 1).all()

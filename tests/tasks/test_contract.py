@@ -1,0 +1,139 @@
+"""Laws that every task keeps, shipped or user-defined."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import iterant
+from iterant.errors import TaskError
+from iterant.tasks import Batch, PlainTask, Task, TaskSpec, dataset
+from iterant.tasks.inputs import ReadsInputs
+from iterant.tasks.protocol import Flips, HasNearMisses, Shortens
+
+
+class Thirds(PlainTask):
+    """A user-defined task: the sum so far, modulo three."""
+
+    spec = TaskSpec(name="thirds", title="thirds", dims=1, channels=1, classes=3, train_size=9)
+
+    def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
+        bits = random.integers(0, 2, size)
+        return bits[None], bits.cumsum() % 3
+
+
+SHIPPED = {name: iterant.task(name) for name in ("prefix-sums", "mazes", "chess")}
+every_task = pytest.mark.parametrize(
+    "task", [*SHIPPED.values(), Thirds()], ids=lambda t: t.spec.name
+)
+
+
+def equal(one: Batch, other: Batch) -> bool:
+    return (
+        torch.equal(one.inputs, other.inputs)
+        and torch.equal(one.targets, other.targets)
+        and all(np.array_equal(one.extras[name], other.extras[name]) for name in one.extras)
+    )
+
+
+@every_task
+def test_samples_have_the_shapes_of_the_spec(task: Task) -> None:
+    assert isinstance(task, Task)
+    batch = task.sample(3)
+    assert batch.inputs.shape[:2] == (3, task.spec.channels)
+    assert batch.inputs.dim() == task.spec.dims + 2
+    assert batch.targets.shape == (3, *batch.inputs.shape[2:])
+    assert (batch.inputs.dtype, batch.targets.dtype) == (torch.float32, torch.int64)
+    assert batch.labelled
+    assert 0 <= int(batch.targets.min()) <= int(batch.targets.max()) < task.spec.classes
+
+
+@every_task
+def test_a_problem_depends_on_size_seed_and_number_alone(task: Task) -> None:
+    whole = task.sample(150, seed=5)
+    assert equal(task.sample(100, seed=5), whole[:100])
+    assert equal(task.sample(10, seed=5, first=90), whole[90:100])
+    assert not torch.equal(task.sample(150, seed=6).inputs, whole.inputs)
+
+
+@every_task
+def test_solved_means_every_position_right(task: Task) -> None:
+    batch = task.sample(3)
+    answer = batch.targets.clone()
+    answer[1].view(-1)[0] = (answer[1].view(-1)[0] + 1) % task.spec.classes
+    assert task.solved(batch.targets, batch).all()
+    assert task.solved(answer, batch).tolist() == [True, False, True]
+    with pytest.raises(TaskError, match="shape"):
+        task.solved(answer[:, :2], batch)
+    with pytest.raises(TaskError, match="not known"):
+        task.solved(answer, Batch(batch.inputs, torch.full_like(answer, -1)))
+
+
+@every_task
+@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": 0.5}, {"first": -1}, {"count": 0}])
+def test_wrong_numbers_are_refused(task: Task, options: dict[str, Any]) -> None:
+    with pytest.raises(TaskError):
+        task.sample(**{"count": 1, **options})
+
+
+@every_task
+def test_descriptions(task: Task) -> None:
+    batch = task.sample(2)
+    for prediction in (None, batch.targets, 1 - batch.targets.clamp(max=1)):
+        shown = task.describe(batch, 1, prediction)
+        assert len({len(line) for line in shown.text.splitlines()}) == 1
+        assert shown.cells.dtype == np.uint8
+        assert shown.cells.shape[2] == 3
+        assert "\n" not in shown.caption
+    with pytest.raises(TaskError):
+        task.describe(batch, 0, batch.targets[:, 1:])
+
+
+@every_task
+def test_a_dataset_gives_what_the_task_samples(task: Task) -> None:
+    whole = task.sample(10, seed=3, first=2)
+    problems = dataset(task, 10, seed=3, first=2)
+    # A loader without a generator draws from the global one, which no test may touch.
+    loader = torch.utils.data.DataLoader(
+        problems, batch_size=4, generator=torch.Generator().manual_seed(1)
+    )
+    seen = list(loader)
+    assert [len(inputs) for inputs, _ in seen] == [4, 4, 2]
+    assert torch.equal(torch.cat([inputs for inputs, _ in seen]), whole.inputs)
+    assert torch.equal(torch.cat([targets for _, targets in seen]), whole.targets)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "seed", "digest"),
+    [
+        ("prefix-sums", 1, 0, "29155179c066bb6f"),
+        ("prefix-sums", 32, 0, "737c145758325879"),
+        ("prefix-sums", 32, 7, "2ed209f928e4f3be"),
+        ("prefix-sums", 512, 1, "0b446aae0b50677b"),
+        ("mazes", 3, 0, "390e0b661e8ac9f0"),
+        ("mazes", 9, 0, "1e8b9debacdc42ac"),
+        ("mazes", 9, 7, "92302a571b16d742"),
+        ("mazes", 59, 1, "42a62555dd2d1a96"),
+        ("chess", (1600, 1866), 1, "dd5d41bbc15f2e66"),
+    ],
+)
+def test_problems_never_change(name: str, size: Any, seed: int, digest: str) -> None:
+    batch = SHIPPED[name].sample(100, size=size, seed=seed)
+    parts = (batch.inputs.numpy().astype("<f4"), batch.targets.numpy().astype("<i8"))
+    assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16] == digest
+
+
+def test_abilities_of_shipped_tasks() -> None:
+    abilities = (ReadsInputs, Flips, Shortens, HasNearMisses)
+    assert {
+        name: [kind.__name__ for kind in abilities if isinstance(task, kind)]
+        for name, task in SHIPPED.items()
+    } == {
+        "prefix-sums": ["ReadsInputs", "Flips"],
+        "mazes": ["ReadsInputs", "Shortens", "HasNearMisses"],
+        "chess": ["ReadsInputs"],
+    }
