@@ -152,7 +152,8 @@ def train(
         str | None, Parameter(help="stop in time with a checkpoint: 9m, 90s, 1h30m")
     ] = None,
     shard_mb: Annotated[
-        float | None, Parameter(help="largest file of a checkpoint, in millions of bytes")
+        float | None,
+        Parameter(help="size of a checkpoint file in millions of bytes; tensors stay whole"),
     ] = None,
     drop_pool: Annotated[
         bool,

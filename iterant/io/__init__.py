@@ -1,23 +1,15 @@
-"""Everything on disk: run folders, weights, results, and how they are written safely.
+"""Files on disk: run folders, checkpoints, weights and results. Importing this imports no torch.
 
-    >>> run = RunFolder.create("runs/m0", config)      # a training run
-    >>> config, tensors = read_weights("runs/m0")      # what it learnt
-    >>> write_result("table-1", figures, seed=0)       # what it showed
+>>> run = RunFolder.create("runs/m0", config)      # a training run
+>>> config, tensors = read_weights("runs/m0")      # its weights
+>>> write_result("table-1", figures, seed=0)       # figures with their provenance
 
-    plain.py        values as JSON can hold them
-    files.py        atomic writes, JSON with a checksum, errors in one line
-    places.py       whether something can be written somewhere
-    jsonlines.py    metrics that survive a killed writer
-    origin.py       code version, libraries, machine, command
-    lock.py         one writer a folder
-    shards.py       tensors as safetensors files of bounded size
-    tensors.py      sets of them that are replaced as a whole
-    folder.py       the folder of a training run
-    listing.py      all runs at a glance
-    weights.py      a network's configuration and tensors
-    results.py      figures with their origin
-
-Importing this room does not import torch.
+files.py        atomic writes, JSON with a checksum, JSON lines, one-line errors
+lock.py         one writer per folder
+checkpoint.py   sets of tensors that are replaced as a whole
+run_folder.py   the folder of a training run, and the list of runs
+weights.py      a network's configuration and tensors
+results.py      result files and provenance
 """
 
 from iterant.io.checkpoint import load_tensors, save_tensors

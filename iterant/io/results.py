@@ -1,16 +1,11 @@
-"""Where a number came from: code version, libraries, machine and command.
+"""Result files: figures with their provenance (code version, libraries, machine, command).
 
-    >>> environment()["versions"]["python"]
-    '3.11.7'
+    >>> write_result("table-1", {"accuracy": 0.97}, seed=0)
+    >>> read_result("results/table-1.json")["figures"]
 
-Nothing here imports torch: its version is read from its package, and a GPU is named only when
-torch is in use already. Nothing says where on the machine things lie: absolute paths of a command
-are cut to what others can use.
-
-Numbers that anyone may quote, each with where it came from.
-
-A figure that is NaN or infinite is written as null, "no number": the file stays JSON that every
-program reads, and nobody can quote it by accident. No file says where things lie on the machine.
+NaN and infinities are written as null. Absolute paths of the machine are shortened, in the command
+and in the figures. Nothing here imports torch: its version comes from the package metadata, and
+the GPU is named only when torch is already imported.
 """
 
 from __future__ import annotations
@@ -41,16 +36,16 @@ from iterant.io.files import (
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-_COMMIT_VARIABLE = "ITERANT_COMMIT"
+_KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "versions", "figures")
 
 _MACHINE_PATH = re.compile(
     r"""(?P<before>^|=|[\s,'"(])(?P<path>(?:(?<![\s,'"(])/|/[^\s/]+/)[^\s,'")]+)"""
 )
-"""``/data`` where a word or a flag's value begins, ``/home/me`` also within prose."""
+"""``/data`` at the start of a word or of a flag's value; ``/home/me`` also within prose."""
 
 
 def environment() -> dict[str, Any]:
-    """Everything about this process that a run should remember."""
+    """The provenance of a run: commit, versions, hardware, platform, command."""
     commit, dirty = code_version()
     return {
         "commit": commit,
@@ -63,88 +58,73 @@ def environment() -> dict[str, Any]:
 
 
 def code_version() -> tuple[str | None, bool | None]:
-    """The commit that iterant runs from, and whether its files differ from it; None: not known.
+    """The commit that iterant runs from and whether tracked files differ from it, None if unknown.
 
         >>> commit, changed = code_version()
 
-    A copy without its history says so through the variable ``ITERANT_COMMIT`` (with ``-dirty``
-    at the end where it holds). Files that git does not track do not count, nor do results:
-    writing one must not taint the next.
+    Changes in results/ do not count: writing one result must not mark the next as dirty. A copy
+    without git history takes the commit from ``ITERANT_COMMIT`` (``-dirty`` appended if changed).
     """
     if (_ROOT / ".git").exists():
-        lines = _git_status()
-        commits = [line.split()[2] for line in lines if line.startswith("# branch.oid ")]
-        if commits and commits[0] != "(initial)":
-            return commits[0], any(not line.startswith("#") for line in lines)
-    told = os.environ.get(_COMMIT_VARIABLE, "").strip()
-    if not told:
+        # Without GIT_DIR and the like: a hook or an outer git command sets them for another folder.
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        try:
+            output = subprocess.run(
+                ["/usr/bin/env", "git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".",
+                 ":!results"],
+                cwd=_ROOT, env=clean, capture_output=True, text=True, timeout=20, check=True,
+            ).stdout  # fmt: skip
+        except (OSError, subprocess.SubprocessError):
+            output = ""
+        commit = re.search(r"^# branch\.oid (\w+)$", output, re.MULTILINE)
+        if commit:
+            return commit[1], any(not line.startswith("#") for line in output.splitlines())
+    variable = os.environ.get("ITERANT_COMMIT", "").strip()
+    if not variable:
         return None, None
-    commit = told.removesuffix("-dirty")
-    return commit, commit != told
-
-
-def _git_status() -> list[str]:
-    # A hook or an outer git command sets GIT_DIR and the like; they speak of another folder.
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    try:
-        answer = subprocess.run(
-            ["/usr/bin/env", "git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".",
-             ":!results"],
-            cwd=_ROOT, env=clean, capture_output=True, text=True, timeout=20, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return answer.stdout.splitlines()
+    return variable.removesuffix("-dirty"), variable.endswith("-dirty")
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of iterant, Python and the two libraries that numbers depend on."""
+    """Versions of iterant, Python, torch and numpy."""
+
+    def installed(package: str) -> str | None:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return None
+
     return {
-        "iterant": getattr(sys.modules["iterant"], "__version__", None) or _version("iterant"),
+        "iterant": getattr(sys.modules["iterant"], "__version__", None) or installed("iterant"),
         "python": platform.python_version(),
-        "torch": getattr(sys.modules.get("torch"), "__version__", None) or _version("torch"),
-        "numpy": _version("numpy"),
+        "torch": getattr(sys.modules.get("torch"), "__version__", None) or installed("torch"),
+        "numpy": installed("numpy"),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def hardware() -> dict[str, Any]:
-    """The processor, its cores open to this process, memory in GiB, and the GPU in use."""
+    """The processor, the cores open to this process, memory in GiB, and the GPU in use."""
     try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+        memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30), 1)
     except (OSError, ValueError):
         memory = None
-    affinity = getattr(os, "sched_getaffinity", None)
-    return {
-        "cpu": _processor(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
-        "memory_gib": None if memory is None else round(memory, 1),
-        "gpu": _gpu(),
-    }
-
-
-def _processor() -> str:
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        cpuinfo = Path("/proc/cpuinfo").read_text()
     except OSError:
-        text = ""
-    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return named[1].strip() if named else platform.processor() or platform.machine()
-
-
-def _gpu() -> str | None:
+        cpuinfo = ""
+    model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    affinity = getattr(os, "sched_getaffinity", None)
     torch: Any = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return None
-    name = str(torch.cuda.get_device_name())
-    count = int(torch.cuda.device_count())
-    return name if count == 1 else f"{count} x {name}"
+    gpu = None
+    if torch is not None and torch.cuda.is_available():
+        name, count = str(torch.cuda.get_device_name()), int(torch.cuda.device_count())
+        gpu = name if count == 1 else f"{count} x {name}"
+    return {
+        "cpu": model[1].strip() if model else platform.processor() or platform.machine(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "memory_gib": memory,
+        "gpu": gpu,
+    }
 
 
 def command_line(words: Sequence[str] | None = None) -> str:
@@ -161,18 +141,15 @@ def command_line(words: Sequence[str] | None = None) -> str:
 
 
 def without_machine_paths(text: str) -> str:
-    """Text whose absolute paths are relative to the current folder, or only a name."""
+    """Shorten absolute paths: relative to the current folder, otherwise the last name."""
     here = str(Path.cwd())
 
-    def shorten(found: re.Match[str]) -> str:
-        path = PurePath(found["path"])
+    def shorten(match: re.Match[str]) -> str:
+        path = PurePath(match["path"])
         inside = path.is_relative_to(here)
-        return found["before"] + (str(path.relative_to(here)) if inside else path.name)
+        return match["before"] + (str(path.relative_to(here)) if inside else path.name)
 
     return _MACHINE_PATH.sub(shorten, text)
-
-
-_KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "versions", "figures")
 
 
 def write_result(
@@ -186,12 +163,12 @@ def write_result(
     """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
     result = make_result(name, figures, seed=seed, command=command)
     path = make_folder(folder) / f"{name}.json"
-    write_json(path, result, nan_to_null=True)
+    write_json(path, result)
     return path
 
 
 def check_result_path(path: PathLike) -> Path:
-    """The path itself if `write_result` can write there: asked before long work, not after."""
+    """Check, before long work, that `write_result` can write this file."""
     target = Path(path)
     if target.suffix != ".json":
         raise UsageError(
@@ -216,46 +193,38 @@ def make_result(
     seed: int | Sequence[int] | None = None,
     command: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """What `write_result` writes, for whoever keeps many in one file, a line each."""
+    """The content that `write_result` writes."""
     _check_name(name)
     commit, dirty = code_version()
+    try:
+        line = command_line(shlex.split(command) if isinstance(command, str) else command)
+    except ValueError:  # an open quote: not a shell command, so treat it as prose
+        line = without_machine_paths(str(command))
     return {
         "name": name,
-        "command": _command(command),
+        "command": line,
         "commit": commit,
         "dirty": dirty,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": to_json(seed),
         "hardware": hardware(),
         "versions": versions(),
-        "figures": _without_paths(to_json(figures, nan_to_null=True)),
+        "figures": _shorten_paths(to_json(figures, nan_to_null=True)),
     }
 
 
-def _command(command: str | Sequence[str] | None) -> str:
-    if not isinstance(command, str):
-        return command_line(command)
-    try:
-        return command_line(shlex.split(command))
-    except ValueError:  # an open quote: not for a shell, so keep it as prose
-        return without_machine_paths(command)
-
-
-def _without_paths(value: Any) -> Any:
+def _shorten_paths(value: Any) -> Any:
     if isinstance(value, str):
         return without_machine_paths(value)
     if isinstance(value, dict):
-        return {without_machine_paths(key): _without_paths(item) for key, item in value.items()}
+        return {without_machine_paths(key): _shorten_paths(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_paths(item) for item in value]
+        return [_shorten_paths(item) for item in value]
     return value
 
 
 def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
-    """All results of a folder, by name; hidden files and other kinds of files are passed over.
-
-    >>> [result["name"] for result in read_results("results")]
-    """
+    """All results of a folder by name, without hidden and other files."""
     try:
         paths = sorted(p for p in Path(folder).iterdir() if re.fullmatch(r"[^.].*\.json", p.name))
     except OSError as error:
@@ -264,17 +233,16 @@ def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
 
 
 def read_result(path: PathLike) -> dict[str, Any]:
-    """One result: ``read_result("results/maze-generation.json")["figures"]``."""
+    """Read one result: ``read_result("results/maze-generation.json")["figures"]``."""
     return check_result(read_json(path), quoted(path))
 
 
 def check_result(result: Any, where: str) -> dict[str, Any]:
-    """The result itself if it is whole; ``where`` it came from is named if it is not."""
+    """Check that a result has all its keys; ``where`` names its file in the error."""
     missing = [key for key in _KEYS if not isinstance(result, dict) or key not in result]
     if missing:
         raise RunError(
             f"{where} is no result of iterant: {', '.join(missing)} missing; "
             "remove it or write it again"
         )
-    found: dict[str, Any] = result
-    return found
+    return dict(result)

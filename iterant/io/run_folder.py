@@ -1,4 +1,4 @@
-"""The folder of a training run: everything needed to watch it, resume it and use what it learnt.
+"""The folder of a training run, and the list of all runs below a folder.
 
     >>> run = RunFolder.create("runs/m0", {"task": "mazes", "recipe": {...}, "net": {...}})
     >>> with run.lock():
@@ -6,16 +6,14 @@
     ...     run.log({"step": 100, "loss": 0.3})
     ...     run.save("last", {"net.head": tensor}, {"step": 100})
 
-    config.json       what was asked for; written last, so a folder that has one is a whole run
+    config.json       the settings; written last, so a folder that has it is complete
     environment.json  code version, libraries and machine at the start
     status.json       created, running, finished, stopped or failed; step; best figures
-    metrics.jsonl     a record a line
+    metrics.jsonl     one record a line
     checkpoints/      sets of tensors: last, best, averaged
-    lock              held while a process writes
+    lock              locked while a process writes
 
 However the writer ends, the folder stays readable and the last saved checkpoint loads.
-
-The runs under a folder, at a glance, broken ones included.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted
-from iterant.io import lock
 from iterant.io.checkpoint import FORMAT, index_path, load_tensors, save_tensors
 from iterant.io.files import (
     PathLike,
@@ -46,74 +43,82 @@ from iterant.io.files import (
     write_json,
     write_lines,
 )
-from iterant.io.lock import Lock
+from iterant.io.lock import FILE, Lock, lock_holder
 from iterant.io.results import environment
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-CONFIG, ENVIRONMENT, STATUS, METRICS = (
-    "config.json",
-    "environment.json",
-    "status.json",
-    "metrics.jsonl",
-)
-CHECKPOINTS = "checkpoints"
+CONFIG, ENVIRONMENT, STATUS = "config.json", "environment.json", "status.json"
+METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
 
-_PARTS = {ENVIRONMENT, STATUS, METRICS, CHECKPOINTS, lock.FILE}
+_PARTS = {ENVIRONMENT, STATUS, METRICS, CHECKPOINTS}
+"""A folder with any of these is, or was, a run; a weights folder has none of them."""
 
 STATES = ("created", "running", "finished", "stopped", "failed")
-"""What a status says; `RunFolder.state` adds "interrupted": running, but nobody holds the lock."""
+"""States in status.json; `RunFolder.state` adds "interrupted": running, but not locked."""
+
+_DEPTH = 4
+"""How many levels below a folder `list_runs` searches."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a run is, and how well it does."""
+    """The progress of a run."""
 
     state: str = "created"
     reason: str | None = None
     """Why it stopped or failed."""
     step: int = 0
     steps: int | None = None
-    """How many steps there will be."""
+    """The planned number of steps."""
     best: Mapping[str, Any] = field(default_factory=dict)
     """The best figures so far, by name."""
     updated: str = ""
-    """When this was written: UTC, ISO 8601."""
+    """The time of writing: UTC, ISO 8601."""
 
 
 class RunFolder:
-    """A run on disk; made by `create`, found again by `open`."""
+    """A run on disk; see `create` and `open`."""
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        """For `create` and `open` to call."""
+        """Only for `create` and `open`."""
         self.path = path
         self.config = config
 
     def __fspath__(self) -> str:
-        """Where it lies: a run can be given wherever a path can, such as ``iterant.load(run)``."""
+        """The path, so that a run can be given in place of one: ``iterant.load(run)``."""
         return os.fspath(self.path)
 
     def __repr__(self) -> str:
-        """Where it lies and how far it is, in one line."""
+        """Path, state and progress in one line."""
+        return f"RunFolder({quoted(self.path)}: {self.state}, {self._progress()})"
+
+    def _repr_html_(self) -> str:
+        """Path, state, progress and best validation accuracy, for notebooks."""
+        status, best = self.status, self.status.best.get("validation")
+        parts = [self.state, *([status.reason] if status.reason else []), self._progress()]
+        parts += [] if best is None else [f"{best:.1%} on validation at best"]
+        return f"<b>{escape(quoted(self.path))}</b>: {escape(', '.join(parts))}"
+
+    def _progress(self) -> str:
         status = self.status
-        done = f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
-        return f"RunFolder({quoted(self.path)}: {self.state}, {done})"
+        return f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
 
     @staticmethod
     def check_new(path: PathLike) -> None:
-        """Refuse a folder that no run can begin in: asked before its problems are made."""
+        """Check, before preparing data, that a run can be created in this folder."""
         if check_writable_folder(path).exists():
-            _refuse_taken(Path(path))
+            _check_free(Path(path))
 
     @classmethod
     def create(cls, path: PathLike, config: Mapping[str, Any]) -> RunFolder:
-        """Begin a run in a new or empty folder; ``config`` is what JSON can hold."""
+        """Create a run in a new or empty folder; ``config`` is a JSON object."""
         folder = make_folder(path)
-        _refuse_taken(folder)
+        _check_free(folder)
         with Lock(folder, tidy=(folder,)):
-            _refuse_taken(folder)  # another process may have been quicker
+            _check_free(folder)  # again: another process may have been faster
             make_folder(folder / CHECKPOINTS)
             write_lines(folder / METRICS, [])
             write_json(folder / ENVIRONMENT, environment(), checksummed=True, nan_to_null=True)
@@ -123,7 +128,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: PathLike) -> RunFolder:
-        """The run in a folder, or one line that says what is missing or damaged."""
+        """Open the run in a folder, or raise an error that names what is missing or damaged."""
         folder = Path(path)
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "does not exist"
@@ -153,13 +158,12 @@ class RunFolder:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Where the run began: see `iterant.io.results`."""
-        found: dict[str, Any] = read_json(self.path / ENVIRONMENT, checksummed=True)
-        return found
+        """The provenance at the start: see `iterant.io.results.environment`."""
+        return dict(read_json(self.path / ENVIRONMENT, checksummed=True))
 
     @property
     def status(self) -> Status:
-        """What the run last said about itself, read anew each time."""
+        """The content of status.json, read anew each time."""
         path = self.path / STATUS
         try:
             return Status(**read_json(path, checksummed=True))
@@ -168,19 +172,11 @@ class RunFolder:
 
     @property
     def state(self) -> str:
-        """The status in a word, "interrupted" where the process behind "running" is gone."""
-        if self.status.state == "running" and lock.lock_holder(self.path) is None:
-            said = self.status.state  # again: it may have finished between the two looks
-            return "interrupted" if said == "running" else said
+        """The state in a word, "interrupted" if the process of a running run is gone."""
+        if self.status.state == "running" and lock_holder(self.path) is None:
+            state = self.status.state  # again: it may have finished between the two reads
+            return "interrupted" if state == "running" else state
         return self.status.state
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: where, how far, and the best that validation saw."""
-        status, best = self.status, self.status.best.get("validation")
-        said = [self.state, *([status.reason] if status.reason else [])]
-        said.append(f"{status.step:,} of {counted(status.steps or status.step, 'update')}")
-        said += [] if best is None else [f"{best:.1%} on validation at best"]
-        return f"<b>{escape(quoted(self.path))}</b>: {escape(', '.join(said))}"
 
     def set_status(
         self,
@@ -191,7 +187,7 @@ class RunFolder:
         steps: int | None = None,
         best: Mapping[str, Any] | None = None,
     ) -> None:
-        """Say how the run is; what is not given stays as it was, but a reason does not."""
+        """Write the status; step, steps and best keep their values where they are not given."""
         if state not in STATES:
             raise UsageError(f"unknown state {state!r}; choose one of: {', '.join(STATES)}")
         old = self.status
@@ -205,26 +201,26 @@ class RunFolder:
         _write_status(self.path, new)
 
     def lock(self) -> Lock:
-        """The right to write here: ``with run.lock(): ...``; a second process is refused."""
+        """The lock for writing: ``with run.lock(): ...``; a second process is refused."""
         return Lock(self.path, tidy=(self.path, self.path / CHECKPOINTS))
 
     def log(self, record: Mapping[str, Any]) -> None:
-        """Add a record to the metrics; NaN and infinities become null."""
+        """Append a record to the metrics; NaN and infinities become null."""
         append_line(self.path / METRICS, record)
 
     def metrics(self) -> list[Record]:
-        """All records so far, a torn last line aside."""
+        """All complete records so far."""
         return read_lines(self.path / METRICS)
 
     def rewind_metrics(self, step: int) -> int:
-        """Drop records whose "step" lies past ``step``, as a resumed run will write them again.
+        """Remove records after ``step``, which a resumed run writes again; return their number.
 
-        Records without a step stay. Returns how many were dropped.
+        Records without a step stay.
         """
         records = self.metrics()
-        kept = [record for record in records if record.get("step", step) <= step]
-        write_lines(self.path / METRICS, kept)
-        return len(records) - len(kept)
+        earlier = [record for record in records if record.get("step", step) <= step]
+        write_lines(self.path / METRICS, earlier)
+        return len(records) - len(earlier)
 
     def save(
         self,
@@ -233,7 +229,7 @@ class RunFolder:
         metadata: Mapping[str, Any] | None = None,
         shard_mb: float | None = None,
     ) -> list[Path]:
-        """Replace the checkpoint of that name; the network's tensors are named ``net.…``."""
+        """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
         path = self._checkpoint(name)
         make_folder(path.parent)
         return save_tensors(path, tensors, metadata, shard_mb)
@@ -248,11 +244,11 @@ class RunFolder:
             raise RunError(f"checkpoint {name!r}: {error}{hint}") from error
 
     def has(self, name: str) -> bool:
-        """Whether a checkpoint of that name was saved."""
+        """Whether there is a checkpoint of this name."""
         return index_path(self._checkpoint(name)).exists()
 
     def checkpoints(self) -> list[str]:
-        """The names of the checkpoints there are."""
+        """The names of all checkpoints."""
         try:
             return sorted(path.stem for path in (self.path / CHECKPOINTS).glob("[!.]*.json"))
         except OSError as error:
@@ -264,18 +260,18 @@ class RunFolder:
         return self.path / CHECKPOINTS / name
 
 
-def _refuse_taken(folder: Path) -> None:
+def _check_free(folder: Path) -> None:
     try:
-        found = {entry.name for entry in folder.iterdir()}
+        names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise explain_os_error(error, "read", folder) from error
-    if CONFIG in found:
+    if CONFIG in names:
         raise RunError(
             f"{quoted(folder)} holds a run already; go on with it: --resume {folder}, "
             "or choose another --out"
         )
-    # Parts without a config are what a process left that was killed while it created the run.
-    foreign = sorted(name for name in found - _PARTS if not re.fullmatch(r"\..*\.tmp", name))
+    # A process killed while creating a run leaves some parts without a config: start over.
+    foreign = sorted(n for n in names - _PARTS - {FILE} if not re.fullmatch(r"\..*\.tmp", n))
     if foreign:
         raise RunError(
             f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
@@ -284,21 +280,13 @@ def _refuse_taken(folder: Path) -> None:
 
 
 def _write_status(folder: Path, status: Status) -> None:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    write_json(
-        folder / STATUS, asdict(replace(status, updated=now)), checksummed=True, nan_to_null=True
-    )
-
-
-_DEPTH = 4
-
-_SIGNS = {ENVIRONMENT, STATUS, METRICS, CHECKPOINTS}
-"""A folder with any of these is, or was, a run; a weights folder has none of them."""
+    content = asdict(replace(status, updated=datetime.now(UTC).isoformat(timespec="seconds")))
+    write_json(folder / STATUS, content, checksummed=True, nan_to_null=True)
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What `iterant runs` shows of a run."""
+    """A row of `iterant runs`."""
 
     path: Path
     state: str
@@ -312,69 +300,64 @@ class RunSummary:
     steps: int | None = None
     best: Mapping[str, Any] = field(default_factory=dict)
     age_seconds: float | None = None
-    """Time since the run last said something."""
+    """Time since the last status."""
 
 
 def list_runs(root: PathLike) -> list[RunSummary]:
-    """All runs at and below ``root``, by path; one that cannot be read says why."""
+    """All runs at and below ``root``, sorted by path; one that cannot be read has the reason."""
     root = Path(root)
     if not root.is_dir():
         raise RunError(
             f"there is no folder {quoted(root)}; train a run first: iterant train --help"
         )
-    return [summary(path) for path in sorted(_run_folders(root, _DEPTH))]
+    return [_summary(path) for path in sorted(_run_folders(root, _DEPTH))]
 
 
 def _run_folders(folder: Path, depth: int) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
-            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     except OSError as error:
         if depth == _DEPTH:
             raise explain_os_error(error, "read", folder) from error
-        return  # a folder that nobody may look into is not known to hold a run
-    if _SIGNS & found.keys():
+        return  # skip subfolders without read permission
+    if _PARTS & is_folder.keys():
         yield folder
     elif depth:
-        for name, is_folder in found.items():
-            if is_folder and not name.startswith("."):
+        for name in is_folder:
+            if is_folder[name] and not name.startswith("."):
                 yield from _run_folders(folder / name, depth - 1)
 
 
-def summary(path: PathLike) -> RunSummary:
-    """One run at a glance; never fails."""
-    path = Path(path)
+def _summary(path: Path) -> RunSummary:
     try:
         run = RunFolder.open(path)
         status, state = run.status, run.state
     except RunError as error:
         return RunSummary(path, "unreadable", str(error))
-    config = run.config
-    recipe = config.get("recipe")
-    seed = config.get("seed", recipe.get("seed") if isinstance(recipe, dict) else None)
+    recipe = run.config.get("recipe")
+    seed = run.config.get("seed", recipe.get("seed") if isinstance(recipe, dict) else None)
+    try:
+        updated = datetime.fromisoformat(status.updated)
+        age = (datetime.now(UTC) - updated).total_seconds()
+    except (TypeError, ValueError):
+        age = None
     return RunSummary(
         path=path,
         state=state,
         reason=status.reason,
-        task=_name(config.get("task")),
+        task=_name(run.config.get("task")),
         recipe=_name(recipe),
         seed=seed if isinstance(seed, int) else None,
         step=status.step,
         steps=status.steps,
         best=status.best,
-        age_seconds=_age(status.updated),
+        age_seconds=age,
     )
 
 
 def _name(value: Any) -> str:
-    """A task or a recipe is written as its name, or as an object that has one."""
+    """The name of a task or recipe, which is stored as text or as an object with "name"."""
     if isinstance(value, dict):
         value = value.get("name")
     return value if isinstance(value, str) else ""
-
-
-def _age(updated: str) -> float | None:
-    try:
-        return (datetime.now(UTC) - datetime.fromisoformat(updated)).total_seconds()
-    except (TypeError, ValueError):
-        return None

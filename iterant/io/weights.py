@@ -1,12 +1,12 @@
-"""Folders of weights: what `iterant.load(path)` reads, and what export and import write.
+"""Weights folders: a network's configuration and tensors, as `iterant.load(path)` reads them.
 
     >>> save_weights("mazes-net", {"kind": "deep-thinking", "config": {"width": 32}}, tensors)
     >>> config, tensors = read_weights("mazes-net")
     >>> config, tensors = read_weights("runs/m0")            # a run: its best weights
     >>> config, tensors = read_weights("runs/m0", "averaged")
 
-``config.json`` says what network it is and lists the files with their checksums; replacing it is
-what makes new weights valid. Networks are built elsewhere: this room knows only their tensors.
+``config.json`` describes the network and lists the files with their checksums; replacing it makes
+new weights valid.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 PREFIX = "net."
-"""How the network's tensors are named in a checkpoint, beside the optimiser's and others."""
+"""The prefix of the network's tensors in a checkpoint, beside those of the optimizer."""
 
 ORDER = ("best", "averaged", "last")
-"""Which checkpoint of a run is its weights, unless its configuration says "prefer"."""
+"""The checkpoints of a run in order of preference, after "prefer" of its configuration."""
 
 _STEM = "weights"
 
@@ -39,10 +39,10 @@ def save_weights(
     tensors: Mapping[str, Tensor],
     shard_mb: float | None = None,
 ) -> Path:
-    """Write a network's configuration and tensors; weights that were there are replaced.
+    """Write a network's configuration and tensors, replacing earlier weights.
 
-    ``config`` has "kind" (a word of `iterant.registry`, or ``module:Class``) and "config" (what
-    builds it), and whatever else should be remembered: task, origin, figures.
+    ``config`` has "kind" (a name of `iterant.registry`, or ``module:Class``), "config" (its
+    arguments) and anything else worth keeping: task, origin, figures.
     """
     content = {"format": FORMAT, **to_json(config)}
     if not isinstance(content.get("kind"), str) or not isinstance(content.get("config"), dict):
@@ -76,20 +76,14 @@ def read_weights(
         raise RunError(f"{quoted(folder)} {what}; give a run folder or a folder with {CONFIG}")
     if not (folder / CONFIG).exists():
         raise RunError(f"{quoted(folder)} holds no weights and no run: {CONFIG} is missing")
-    found = read_json(folder / CONFIG)
-    if isinstance(found, dict) and _STEM in found and "kind" in found:
-        return _from_weights_folder(folder, which)
-    if isinstance(found, dict) and "net" in found:
-        return _from_run(RunFolder.open(folder), which)
-    raise RunError(
-        f"{quoted(folder / CONFIG)} describes neither weights of iterant nor a run "
-        '(no "kind" with "weights", and no "net"); check the path, or use: iterant import'
-    )
-
-
-def _from_weights_folder(
-    folder: Path, which: str | None
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    content = read_json(folder / CONFIG)
+    if isinstance(content, dict) and "net" in content and not {_STEM, "kind"} <= content.keys():
+        return _read_run(RunFolder.open(folder), which)
+    if not isinstance(content, dict) or not {_STEM, "kind"} <= content.keys():
+        raise RunError(
+            f"{quoted(folder / CONFIG)} describes neither weights of iterant nor a run "
+            '(no "kind" with "weights", and no "net"); check the path, or use: iterant import'
+        )
     if which is not None:
         raise RunError(f"{quoted(folder)} holds one set of weights, no checkpoint {which!r}")
     content, tensors = load_indexed(folder / CONFIG)
@@ -101,22 +95,22 @@ def _from_weights_folder(
     return {key: value for key, value in content.items() if key != _STEM}, tensors
 
 
-def _from_run(run: RunFolder, which: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    there = run.checkpoints()
+def _read_run(run: RunFolder, which: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    saved = run.checkpoints()
     order = (which,) if which else (run.config.get("prefer"), *ORDER)
-    chosen = next((name for name in order if name in there), None)
-    if chosen is None:
+    name = next((name for name in order if name in saved), None)
+    if name is None:
         raise RunError(
             f"{quoted(run.path)} has no checkpoint {which or 'yet'}; "
-            + (f"it has: {', '.join(there)}" if there else "let it train until its first")
+            + (f"it has: {', '.join(saved)}" if saved else "let it train until its first")
         )
-    tensors, _ = run.load(chosen, PREFIX)
+    tensors, _ = run.load(name, PREFIX)
     if not tensors:
         raise RunError(
-            f"checkpoint {chosen!r} of {quoted(run.path)} holds no network (no tensor is named "
+            f"checkpoint {name!r} of {quoted(run.path)} holds no network (no tensor is named "
             f"{PREFIX}…); choose another checkpoint"
         )
     if not isinstance(run.config["net"], dict):
         raise RunError(f"{quoted(run.path / CONFIG)} describes no network; restore it from a copy")
     config: dict[str, Any] = {"format": FORMAT, **run.config["net"]}
-    return config, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
+    return config, {key.removeprefix(PREFIX): tensor for key, tensor in tensors.items()}

@@ -22,7 +22,7 @@ def hold(folder: str, pipe: Connection) -> None:
     pipe.recv()
 
 
-def test_another_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+def test_second_process_is_refused_with_the_holder(tmp_path: Path) -> None:
     ours, theirs = START.Pipe()
     child = START.Process(target=hold, args=(str(tmp_path), theirs), daemon=True)
     child.start()
@@ -43,7 +43,7 @@ def test_another_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> Non
     child.join()
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+def test_killed_process_releases_the_lock(tmp_path: Path) -> None:
     ours, theirs = START.Pipe()
     child = START.Process(target=hold, args=(str(tmp_path), theirs), daemon=True)
     child.start()
@@ -56,14 +56,14 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         assert str(os.getpid()) in (tmp_path / FILE).read_text()
 
 
-def test_the_same_process_cannot_take_it_twice(tmp_path: Path) -> None:
+def test_same_process_cannot_lock_twice(tmp_path: Path) -> None:
     with Lock(tmp_path), pytest.raises(RunError, match=f"process {os.getpid()} "):
         Lock(tmp_path).take()
     assert lock_holder(tmp_path) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff\x00"])
-def test_whatever_the_file_says_a_free_lock_is_taken(tmp_path: Path, content: bytes) -> None:
+def test_content_of_the_file_does_not_matter(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     with Lock(tmp_path) as lock:
         (tmp_path / FILE).write_bytes(content)
@@ -71,7 +71,7 @@ def test_whatever_the_file_says_a_free_lock_is_taken(tmp_path: Path, content: by
     lock.release()
 
 
-def test_a_look_at_a_free_lock_does_not_refuse_a_writer(tmp_path: Path) -> None:
+def test_looking_does_not_disturb_a_writer(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     for _ in range(20):
         assert lock_holder(tmp_path) is None
@@ -80,7 +80,7 @@ def test_a_look_at_a_free_lock_does_not_refuse_a_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
     lock.take()
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
@@ -97,13 +97,13 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
         child.join()
 
 
-def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
+def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"cannot lock .*no such file or folder"):
         Lock(tmp_path / "missing").take()
     assert lock_holder(tmp_path / "missing") is None
 
 
-def test_leftovers_of_killed_writers_go_when_it_is_taken(tmp_path: Path) -> None:
+def test_locking_removes_leftovers(tmp_path: Path) -> None:
     (tmp_path / ".a.json.0123456789ab.tmp").touch()
     with Lock(tmp_path, tidy=[tmp_path]):
         assert [p.name for p in tmp_path.iterdir()] == [FILE]

@@ -1,4 +1,4 @@
-"""Weights come back from their own folder and from runs by the same call."""
+"""Weights are read from their folders and from runs by the same call."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def run_with(path: Path, *names: str, **config: Any) -> RunFolder:
 
 
 @pytest.mark.parametrize("shard_mb", [None, 0.01])
-def test_a_weights_folder_comes_back(tmp_path: Path, shard_mb: float | None) -> None:
+def test_round_trip(tmp_path: Path, shard_mb: float | None) -> None:
     for value in (1.0, 2.0):  # the second replaces the first
         save_weights(tmp_path / "w", EXTRA, tensors(value), shard_mb)
         config, loaded = read_weights(tmp_path / "w")
@@ -41,7 +41,7 @@ def test_a_weights_folder_comes_back(tmp_path: Path, shard_mb: float | None) -> 
     assert len(list((tmp_path / "w").iterdir())) == 1 + len(files)
 
 
-def test_a_run_gives_its_best_then_averaged_then_last(tmp_path: Path) -> None:
+def test_preferred_checkpoint_of_a_run(tmp_path: Path) -> None:
     def chosen(*names: str, which: str | None = None, **config: Any) -> str:
         path = tmp_path / "-".join([*names, *config, str(which)])
         run = run_with(path, *names, **config)
@@ -57,14 +57,14 @@ def test_a_run_gives_its_best_then_averaged_then_last(tmp_path: Path) -> None:
     assert chosen("last", "averaged", "best", which="last") == "last"
 
 
-def test_a_path_to_a_checkpoint_of_a_run(tmp_path: Path) -> None:
+def test_path_to_a_checkpoint(tmp_path: Path) -> None:
     run = run_with(tmp_path / "m0", "last", "best")
     assert read_weights(run.path / "checkpoints" / "last")[1]["net.0.weight"][0, 0] == 0
     with pytest.raises(RunError, match="no checkpoint averaged; it has: best, last"):
         read_weights(run.path / "checkpoints" / "averaged")
 
 
-def test_what_holds_no_weights_says_so(tmp_path: Path) -> None:
+def test_folders_without_weights(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="does not exist"):
         read_weights(tmp_path / "none")
     with pytest.raises(RunError, match=r"config\.json is missing"):
@@ -83,7 +83,7 @@ def test_what_holds_no_weights_says_so(tmp_path: Path) -> None:
         read_weights(tmp_path)
 
 
-def test_damage_anywhere_is_reported(tmp_path: Path) -> None:
+def test_flipped_bits_are_detected(tmp_path: Path) -> None:
     save_weights(tmp_path, NET, {"a": torch.arange(20.0)})
     random = np.random.default_rng(0)
     for path in list(tmp_path.iterdir()):
@@ -103,15 +103,13 @@ def test_damage_anywhere_is_reported(tmp_path: Path) -> None:
     "config",
     [{}, {"kind": "x"}, {"kind": 1, "config": {}}, NET | {"weights": 1}, NET | {"format": 2}],
 )
-def test_configurations_that_could_not_be_read_back_are_refused(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
+def test_invalid_configurations(tmp_path: Path, config: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         save_weights(tmp_path / "w", config, {})
     assert not (tmp_path / "w").exists()
 
 
-def test_weights_do_not_go_into_a_run(tmp_path: Path) -> None:
+def test_weights_do_not_overwrite_a_run(tmp_path: Path) -> None:
     run = run_with(tmp_path / "m0", "last")
     with pytest.raises(RunError, match="is a run folder"):
         save_weights(run.path, NET, {})

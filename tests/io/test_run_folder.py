@@ -1,4 +1,4 @@
-"""A run folder tells the truth, whatever happened to its writer."""
+"""Run folders stay readable however their writer ends."""
 
 import math
 import multiprocessing
@@ -13,7 +13,16 @@ import torch
 
 from iterant.errors import RunError, UsageError
 from iterant.io.lock import FILE
-from iterant.io.run_folder import CHECKPOINTS, CONFIG, ENVIRONMENT, METRICS, STATUS, RunFolder
+from iterant.io.run_folder import (
+    CHECKPOINTS,
+    CONFIG,
+    ENVIRONMENT,
+    METRICS,
+    STATUS,
+    RunFolder,
+    list_runs,
+)
+from iterant.io.weights import save_weights
 
 CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
 
@@ -26,7 +35,7 @@ def run(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "m0", CONFIGURATION)
 
 
-def test_a_new_run_is_opened_as_it_was_created(run: RunFolder) -> None:
+def test_create_and_open(run: RunFolder) -> None:
     again = RunFolder.open(run.path)
     assert again.config == run.config == {"format": 1, **CONFIGURATION}
     assert again.metrics() == []
@@ -37,7 +46,7 @@ def test_a_new_run_is_opened_as_it_was_created(run: RunFolder) -> None:
     assert {path.name for path in run.path.iterdir()} == names
 
 
-def test_a_taken_folder_is_refused_with_the_way_out(run: RunFolder, tmp_path: Path) -> None:
+def test_folder_in_use_is_refused(run: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"holds a run already.*--resume"):
         RunFolder.create(run.path, CONFIGURATION)
     (tmp_path / "full").mkdir()
@@ -48,16 +57,24 @@ def test_a_taken_folder_is_refused_with_the_way_out(run: RunFolder, tmp_path: Pa
         RunFolder.create(tmp_path / "full" / "thesis.tex", CONFIGURATION)
     with pytest.raises(RunError, match="a file stands where a folder is wanted"):
         RunFolder.create(tmp_path / "full" / "thesis.tex" / "m0", CONFIGURATION)
+    with pytest.raises(UsageError, match="is no folder"):
+        RunFolder.check_new(tmp_path / "full" / "thesis.tex" / "m0")
+    for place in (run.path, tmp_path / "full"):
+        with pytest.raises(RunError, match=r"holds a run already|is not empty"):
+            RunFolder.check_new(place)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+    (tmp_path / "empty").mkdir()
+    RunFolder.check_new(tmp_path / "empty")
+    RunFolder.check_new(tmp_path / "new")
 
 
-def test_a_config_that_json_cannot_hold_leaves_no_run(tmp_path: Path) -> None:
+def test_invalid_config_leaves_no_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"recipe\.rate"):
         RunFolder.create(tmp_path / "m0", {"recipe": {"rate": math.nan}})
     RunFolder.create(tmp_path / "m0", CONFIGURATION)
 
 
-def test_folders_that_are_no_run_are_told_apart(run: RunFolder, tmp_path: Path) -> None:
+def test_other_folders_are_refused(run: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="does not exist"):
         RunFolder.open(tmp_path / "m1")
     with pytest.raises(RunError, match="is not a folder"):
@@ -67,7 +84,7 @@ def test_folders_that_are_no_run_are_told_apart(run: RunFolder, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", [CONFIG, ENVIRONMENT, STATUS, METRICS])
-def test_the_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
+def test_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
     path = run.path / name
     data = path.read_bytes()
     path.write_bytes(b"\x00" + data[1:] if data else b"\x00\n")
@@ -78,19 +95,19 @@ def test_the_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None
         RunFolder.open(run.path)
 
 
-def test_an_edited_config_is_noticed(run: RunFolder) -> None:
+def test_edited_config_is_refused(run: RunFolder) -> None:
     text = (run.path / CONFIG).read_text()
     (run.path / CONFIG).write_text(text.replace('"seed": 1', '"seed": 2'))
     with pytest.raises(RunError, match="does not match its own checksum"):
         RunFolder.open(run.path)
 
 
-def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_other_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="has format 2"):
         RunFolder.create(tmp_path / "m0", {"format": 2})
 
 
-def test_the_status_keeps_what_is_not_given(run: RunFolder) -> None:
+def test_status_keeps_earlier_values(run: RunFolder) -> None:
     run.set_status("running", step=5, steps=10, best={"accuracy": 0.5, "loss": math.inf})
     run.set_status("failed", reason="NaN at step 6", step=6)
     status = RunFolder.open(run.path).status
@@ -107,7 +124,7 @@ def test_the_status_keeps_what_is_not_given(run: RunFolder) -> None:
         run.set_status("done")
 
 
-def test_a_running_run_without_a_writer_is_interrupted(run: RunFolder) -> None:
+def test_running_without_a_lock_is_interrupted(run: RunFolder) -> None:
     with run.lock():
         run.set_status("running")
         assert RunFolder.open(run.path).state == "running"
@@ -116,7 +133,7 @@ def test_a_running_run_without_a_writer_is_interrupted(run: RunFolder) -> None:
     assert run.state == "finished"
 
 
-def test_metrics_are_rewound_to_a_step(run: RunFolder) -> None:
+def test_rewind_metrics(run: RunFolder) -> None:
     for step in range(1, 8):
         run.log({"step": step, "loss": math.nan if step == 3 else 1 / step})
         run.log({"event": f"after {step}"})
@@ -131,7 +148,7 @@ def test_metrics_are_rewound_to_a_step(run: RunFolder) -> None:
     assert run.metrics()[-1] == {"step": 5}
 
 
-def test_checkpoints_are_found_by_name(run: RunFolder) -> None:
+def test_checkpoints_by_name(run: RunFolder) -> None:
     assert not run.has("last")
     with pytest.raises(RunError, match="checkpoint 'last'"):
         run.load("last")
@@ -150,7 +167,7 @@ def test_checkpoints_are_found_by_name(run: RunFolder) -> None:
 
 
 def train(path: str, pipe: Connection) -> None:
-    """Resume, then log and save as fast as it goes; tell each step that is safe."""
+    """Resume, then log and save as fast as possible; send each completed step."""
     run = RunFolder.open(path)
     with run.lock():
         step = run.load("last")[1]["step"] if run.has("last") else 0
@@ -166,32 +183,32 @@ def train(path: str, pipe: Connection) -> None:
 
 
 def kills(target: Callable[[str, Connection], None], path: Path, count: int) -> Iterator[int]:
-    """Kill a child at random moments, again and again; yield the last step it told each time."""
+    """Kill a child at random times, repeatedly; yield the last step it sent each time."""
     delays = np.random.default_rng(0).uniform(0, 0.04, size=count)
     for delay in delays:
         ours, theirs = START.Pipe(duplex=False)
         child = START.Process(target=target, args=(str(path), theirs), daemon=True)
         child.start()
         theirs.close()
-        told = int(ours.recv())
+        sent = int(ours.recv())
         time.sleep(delay)
         child.kill()
         child.join()
         try:
             while True:
-                told = int(ours.recv())
+                sent = int(ours.recv())
         except EOFError:
             pass
-        yield told
+        yield sent
 
 
-def test_a_writer_killed_at_any_moment_loses_nothing_it_saved(run: RunFolder) -> None:
-    for told in kills(train, run.path, 20):
+def test_killed_writer_loses_nothing_saved(run: RunFolder) -> None:
+    for sent in kills(train, run.path, 20):
         again = RunFolder.open(run.path)
         assert again.state == "interrupted"
         tensors, metadata = again.load("last")
         step = metadata["step"]
-        assert told <= step <= told + 1
+        assert sent <= step <= sent + 1
         assert (tensors["net.a"] == step).all()
         assert tensors["n"] == step
         assert again.status.step in (step - 1, step)
@@ -209,10 +226,66 @@ def create_many(path: str, pipe: Connection) -> None:
             pipe.send(number)
 
 
-def test_a_creation_killed_at_any_moment_is_whole_or_can_be_done_again(tmp_path: Path) -> None:
+def test_killed_creation_is_complete_or_can_be_repeated(tmp_path: Path) -> None:
     for _ in kills(create_many, tmp_path, 8):
         for path in tmp_path.iterdir():
             if (path / CONFIG).exists():
                 assert RunFolder.open(path).state == "created"
             else:
                 assert RunFolder.create(path, CONFIGURATION).state == "created"
+
+
+def test_list_runs(tmp_path: Path) -> None:
+    done = RunFolder.create(
+        tmp_path / "a", {"task": "mazes", "recipe": {"name": "best", "seed": 4}}
+    )
+    done.set_status("finished", step=10, steps=10, best={"accuracy": 0.9})
+    lost = RunFolder.create(
+        tmp_path / "sweep" / "b", {"task": {"name": "chess"}, "recipe": "paper", "seed": 0}
+    )
+    lost.set_status("running", step=3, steps=10)
+    broken = RunFolder.create(tmp_path / "c", {})
+    (broken.path / STATUS).write_text("{")
+    half = tmp_path / "d"
+    (half / "checkpoints").mkdir(parents=True)
+    save_weights(tmp_path / "weights", {"kind": "x", "config": {}}, {"a": torch.ones(1)})
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / ".hidden" / "checkpoints").mkdir(parents=True)
+
+    a, c, d, b = list_runs(tmp_path)
+    assert (a.path, a.task, a.recipe, a.seed, a.state) == (
+        done.path,
+        "mazes",
+        "best",
+        4,
+        "finished",
+    )
+    assert (a.step, a.steps, a.best) == (10, 10, {"accuracy": 0.9})
+    assert a.age_seconds is not None
+    assert -1 <= a.age_seconds < 3600
+    assert (b.path, b.task, b.recipe, b.seed, b.state) == (
+        lost.path,
+        "chess",
+        "paper",
+        0,
+        "interrupted",
+    )
+    assert c.state == d.state == "unreadable"
+    assert STATUS in str(c.reason)
+    assert CONFIG in str(d.reason)
+    assert "\n" not in str(c.reason)
+    with lost.lock():
+        assert list_runs(lost.path)[0].state == "running"
+
+
+def test_list_runs_of_missing_and_empty_folders(tmp_path: Path) -> None:
+    assert list_runs(tmp_path) == []
+    with pytest.raises(RunError, match="iterant train"):
+        list_runs(tmp_path / "runs")
+
+
+def test_list_runs_ignores_circular_links(tmp_path: Path) -> None:
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "up").symlink_to(tmp_path)
+    RunFolder.create(tmp_path / "sweep" / "a", {})
+    assert len(list_runs(tmp_path)) == 1
