@@ -47,7 +47,7 @@ class EvenRng(StepRng):
 
     of: int
 
-    def whole(self, low: int, high: int, what: str) -> int:
+    def integer(self, low: int, high: int, what: str) -> int:
         """An integer from ``low`` to ``high``, both included."""
         fractions = {
             "prefix": (self.update + 0.5) / self.of,

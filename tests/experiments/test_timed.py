@@ -11,7 +11,7 @@ from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import BY_TIME, save_by_time
 from iterant.experiments.report import results_page
-from iterant.experiments.timed import HEAD, MIXED, NETWORKS, read_timed, timed_rows
+from iterant.experiments.timed import HEAD, MIXED, read_timed, timed_rows
 from iterant.io import write_result
 
 RANGE = "600000:700000"
@@ -127,9 +127,3 @@ def test_a_damaged_result_is_named(tmp_path: Path, networks: dict[str, Any]) -> 
     with pytest.raises(RunError, match=r"compare-chess.json' is not what .* write") as caught:
         read_timed(tmp_path)
     assert "\n" not in str(caught.value)
-
-
-def test_the_script_and_the_reader_agree_on_names() -> None:
-    text = (REPOSITORY / "scripts" / "compare-chess").read_text(encoding="utf-8")
-    for name in NETWORKS:
-        assert f'    "{name}": {{' in text
