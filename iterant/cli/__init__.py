@@ -1,5 +1,4 @@
-"""Commands: parse, call, print. A module a command; what it does is a call that Python has too.
+"""The commands: parse, call, print. Each has its module; what it does is a call in Python too.
 
-Command modules import what is heavy inside their function, so that ``iterant --help`` answers at
-once, without torch.
+Heavy modules are imported within functions, so that ``iterant --help`` does not load torch.
 """

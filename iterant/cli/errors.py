@@ -1,10 +1,10 @@
-"""How a command fails: one line and a code for people's and machines' failures, all for bugs.
+"""How a command fails: one line and an exit code; only bugs show a traceback.
 
 code  0    done
-      1    the machine's failure, or a bug: a bug alone shows a traceback
-      2    what the user gave; code of the user's own that fails shows a traceback
+      1    a failure of the machine or of a run, or a bug
+      2    wrong input, or an error in the user's own code, which shows a traceback too
       130  interrupted
-      141  the reader of the output went away
+      141  the reader of the output closed it
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USAGE, BUG, INTERRUPTED, NO_READER = 2, 1, 130, 141
 
 
 def exit_code(failure: BaseException) -> int:
-    """Say what went wrong, on the error stream, and give the exit code for it."""
+    """Print what went wrong to the error stream; the exit code for it."""
     match failure:
         case SystemExit():
             return failure.code if isinstance(failure.code, int) else int(bool(failure.code))
@@ -33,13 +33,13 @@ def exit_code(failure: BaseException) -> int:
             say("\niterant: interrupted")
             return INTERRUPTED
         case BrokenPipeError():
-            _forget_output()
+            _discard_output()
             return NO_READER
         case IterantError():
             say(f"iterant: error: {one_line(str(failure))}")
             return failure.exit_code
         case CycloptsError():
-            say(f"iterant: error: {one_line(usage(failure))}")
+            say(f"iterant: error: {one_line(_usage_error(failure))}")
             return USAGE
         case OSError():
             say(f"iterant: error: {one_line(str(failure))}; check the path and the disk")
@@ -50,10 +50,10 @@ def exit_code(failure: BaseException) -> int:
             )
             return 1
     traceback.print_exception(failure)
-    if (own := _in_own_code(failure)) is not None:
-        what = traceback.format_exception_only(failure)[-1]
+    if (frame := _user_frame(failure)) is not None:
+        what = one_line(traceback.format_exception_only(failure)[-1])
         say(
-            f"iterant: error: {own.filename}, line {own.lineno}, in {own.name}: {one_line(what)}; "
+            f"iterant: error: {frame.filename}, line {frame.lineno}, in {frame.name}: {what}; "
             "that is code of your own, and the lines above say how it came there"
         )
         return USAGE
@@ -65,56 +65,55 @@ def exit_code(failure: BaseException) -> int:
 
 
 def _out_of_memory(failure: BaseException) -> bool:
-    """Whether memory ran out, in torch's own words too."""
-    if "torch" not in sys.modules:  # where it is not loaded yet, it has not failed
+    if "torch" not in sys.modules:
         return isinstance(failure, MemoryError)
     from iterant.evaluation.evaluator import out_of_memory
 
     return out_of_memory(failure)
 
 
-def _in_own_code(failure: BaseException) -> traceback.FrameSummary | None:
-    """The last line before the failure that is neither ours nor installed nor Python's own."""
-    ours = Path(__file__).parent.parent
+def _user_frame(failure: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame outside installed packages, unless a frame of iterant is below it."""
+    package = Path(__file__).parent.parent
     installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
     for frame in reversed(traceback.extract_tb(failure.__traceback__)):
-        place = Path(frame.filename)
-        if place.is_relative_to(ours):
-            return None  # whoever called us, it is we who failed
-        if place.is_file() and not any(place.is_relative_to(base) for base in installed):
+        path = Path(frame.filename)
+        if path.is_relative_to(package):
+            return None
+        if path.is_file() and not any(path.is_relative_to(base) for base in installed):
             return frame
     return None
 
 
-def usage(failure: CycloptsError) -> str:
-    """What was wrong with the words of the command line, and where to read more."""
+def _usage_error(failure: CycloptsError) -> str:
+    """What is wrong with the command line, and where to read more."""
     command = " ".join(["iterant", *(failure.command_chain or ())])
     if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
-        words = ", ".join(map(repr, failure.unused_tokens))
-        return f"unexpected words: {words} (see {command} --help)"
-    if isinstance(failure.__cause__, IterantError):  # our own check of a value
-        return f"{failure.__cause__} (see {command} --help)"
-    # The list is cut short, and the help has all of them in their groups.
-    text = re.sub(r" Available commands: .*, ?\.\.\.$", "", str(failure).strip())
-    # With a suggestion there is no need for it at all.
-    text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", text).rstrip(".")
-    return f"{text[:1].lower()}{text[1:]} (see {command} --help)"
+        text = f"unexpected words: {', '.join(map(repr, failure.unused_tokens))}"
+    elif isinstance(failure.__cause__, IterantError):  # raised by one of our validators
+        text = str(failure.__cause__)
+    else:
+        # Without cyclopts' list of commands: it is cut short, or a suggestion stands before it.
+        text = re.sub(r" Available commands: .*, ?\.\.\.$", "", str(failure).strip())
+        text = re.sub(r"(Did you mean .+\?) Available commands: .*", r"\1", text).rstrip(".")
+        text = f"{text[:1].lower()}{text[1:]}"
+    return f"{text} (see {command} --help)"
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, whatever names it quotes."""
+    """The text without line breaks."""
     return " ".join(text.split())
 
 
 def say(line: str) -> None:
-    """One line on the error stream, if anyone still reads it."""
+    """Write one line to the error stream; one that is closed is ignored."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{line}\n")
 
 
-def _forget_output() -> None:
-    """Keep Python from trying once more, at its end, what nobody reads."""
+def _discard_output() -> None:
+    """Keep Python from flushing to the closed stream once more when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The command ``iterant``: which commands there are, and how it ends.
+"""The command ``iterant``: its commands, and how it exits.
 
 iterant --help
 iterant sample mazes --size 13
@@ -43,66 +43,72 @@ app = App(
     version=lambda: version("iterant"),
     help_format="plaintext",
     group_parameters=parameters(),
-    # Failures are ours to print: one line, whoever found them.
+    # cyclopts' errors are printed as all others: see iterant.cli.errors.
     print_error=False,
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
-_SEE, _STUDY, _PAPER, _MORE = (
-    Group(title, sort_key=place)
-    for place, title in enumerate(
-        ("See it think", "Train and study networks", "The paper", "And more"), start=1
-    )
-)
-_COMMANDS: tuple[tuple[Group, Callable[..., None] | App, str, str], ...] = (
+_COMMANDS: dict[str, list[tuple[Callable[..., None] | App, str, str]]] = {
     # The task comes before the options: --size takes every word that follows it.
-    (_SEE, solve, "solve", "TASK [PROBLEM…] [OPTIONS]"),
-    (_SEE, sample, "sample", "TASK [OPTIONS]"),
-    (_SEE, demo, "demo", "[OPTIONS]"),
-    (_STUDY, train, "train", "TASK [OPTIONS]"),
-    (_STUDY, evaluate, "evaluate", "RUN… [OPTIONS]"),
-    (_STUDY, analyze, "analyze", "RUN… [OPTIONS]"),
-    (_STUDY, runs, "runs", "[FOLDER]"),
-    (_STUDY, export, "export", "RUN --to onnx|hub [OPTIONS]"),
-    (_PAPER, reproduce, "reproduce", "NAME [OPTIONS]"),
-    (_PAPER, import_, "import", "FILE --task TASK --out DIR"),
-    (_MORE, sweep, "sweep", "FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR"),
-    (_MORE, bench, "bench", "COMMAND"),
-    (_MORE, data, "data", "COMMAND"),
-    (_MORE, info, "info", ""),
-)
+    "See it think": [
+        (solve, "solve", "TASK [PROBLEM…] [OPTIONS]"),
+        (sample, "sample", "TASK [OPTIONS]"),
+        (demo, "demo", "[OPTIONS]"),
+    ],
+    "Train and study networks": [
+        (train, "train", "TASK [OPTIONS]"),
+        (evaluate, "evaluate", "RUN… [OPTIONS]"),
+        (analyze, "analyze", "RUN… [OPTIONS]"),
+        (runs, "runs", "[FOLDER]"),
+        (export, "export", "RUN --to onnx|hub [OPTIONS]"),
+    ],
+    "The paper": [
+        (reproduce, "reproduce", "NAME [OPTIONS]"),
+        (import_, "import", "FILE --task TASK --out DIR"),
+    ],
+    "And more": [
+        (sweep, "sweep", "FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR"),
+        (bench, "bench", "COMMAND"),
+        (data, "data", "COMMAND"),
+        (info, "info", ""),
+    ],
+}
 
 
 def _usage(name: str, words: str) -> str:
-    """How a command is called, and examples: those at the top of its module."""
+    """The usage line, and the examples in the docstring of the command's module."""
     module = sys.modules[f"iterant.cli.{'import_' if name == 'import' else name}"]
     lines = (module.__doc__ or "").splitlines()
     examples = [f"  {line}" for line in lines if f"iterant {name}" in line and "``" not in line]
-    shown = ["", *examples] if examples else []
-    return "\n".join([f"Usage: iterant {name} {words}".rstrip(), *shown])
+    return "\n".join([f"Usage: iterant {name} {words}".rstrip(), "", *examples]).rstrip()
 
 
-for _place, (_group, _command, _name, _words) in enumerate(_COMMANDS):
-    if isinstance(_command, App):
-        _command.group, _command.usage = (_group,), _usage(_name, _words)
-        _command.sort_key = _place
-        app.command(_command)
-    else:
-        app.command(
-            _command, name=_name, group=_group, usage=_usage(_name, _words), sort_key=_place
-        )
-app.register_install_completion_command(
-    group=_MORE, help="Let Tab complete commands and options in bash, zsh or fish."
-)
-for _flag in ("--help", "--version"):
-    app[_flag].group = (_MORE,)
+def _register() -> None:
+    place = 0
+    for order, (title, commands) in enumerate(_COMMANDS.items(), start=1):
+        group = Group(title, sort_key=order)
+        for command, name, words in commands:
+            place, usage = place + 1, _usage(name, words)
+            if isinstance(command, App):
+                command.group, command.usage, command.sort_key = (group,), usage, place
+                app.command(command)
+            else:
+                app.command(command, name=name, group=group, usage=usage, sort_key=place)
+    # `group` is the last one now.
+    completion = "Let Tab complete commands and options in bash, zsh or fish."
+    app.register_install_completion_command(group=group, help=completion)
+    for flag in ("--help", "--version"):
+        app[flag].group = (group,)
 
 
-def find_own_modules() -> None:
-    """Let ``mine:Task`` name a file of the folder we are in, as ``python -m iterant`` does.
+_register()
 
-    It comes last, so that no file there takes the place of an installed module.
+
+def find_user_modules() -> None:
+    """Let ``mine:Task`` name a module in the working folder, as ``python -m iterant`` does.
+
+    The folder comes last in the path, so that no file there replaces an installed module.
     """
     try:
         here = str(Path.cwd())
@@ -113,10 +119,10 @@ def find_own_modules() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command line (None: the process's own) and leave with its exit code."""
-    find_own_modules()
+    """Run one command line (None: that of the process) and exit with its code."""
+    find_user_modules()
     for stream in (sys.stdout, sys.stderr):
-        # An old terminal shows a question mark for a sign that it does not have.
+        # Terminals without Unicode show a question mark for a character they lack.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import iterant
-from iterant.cli.main import app, find_own_modules, run
+from iterant.cli.main import app, find_user_modules, run
 
 COMMAND = [sys.executable, "-m", "iterant"]
 
@@ -39,7 +39,7 @@ def code_of(words: Sequence[str]) -> object:
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     script = (
-        "import sys\nfrom iterant.cli.main import app, find_own_modules, run\n"
+        "import sys\nfrom iterant.cli.main import app, find_user_modules, run\n"
         f"try:\n    run({words!r})\n"
         "except SystemExit:\n    sys.stderr.write(' '.join(sys.modules))"
     )
@@ -111,7 +111,7 @@ def test_a_module_of_this_folder_is_found_after_all_others(
     assert code_of(["sample", "of_this_folder:Mine", "--size", "4"]) == 0
     assert "4 bits" in capsys.readouterr().out
     assert sys.path == [*(place for place in before if place), str(tmp_path)]
-    find_own_modules()
+    find_user_modules()
     assert sys.path.count(str(tmp_path)) == 1
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_bug_shows_no_traceback(
         raise failure
 
     monkeypatch.setattr("iterant.cli.sample.task_of", fail)
-    monkeypatch.setattr("iterant.cli.errors._forget_output", lambda: None)
+    monkeypatch.setattr("iterant.cli.errors._discard_output", lambda: None)
     assert code_of(["sample", "mazes"]) == code
     errors = capsys.readouterr().err
     assert "Traceback" not in errors
@@ -265,7 +265,7 @@ def test_an_interrupted_command_leaves_with_130() -> None:
         # Whoever starts the tests in the background has the signal ignored, here too.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
-        "from iterant.cli.main import app, find_own_modules, run\nrun(['sample', 'mazes'])"
+        "from iterant.cli.main import app, find_user_modules, run\nrun(['sample', 'mazes'])"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -16,7 +16,7 @@ import pytest
 import iterant
 from iterant.cli.main import run
 from iterant.cli.options import recipe_fields
-from iterant.cli.train import free_folder, resolved
+from iterant.cli.train import free_folder, resolve_recipe
 from iterant.io import RunFolder
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
@@ -85,9 +85,9 @@ def test_flags_have_the_recipes_words(capsys: Captured) -> None:
     text = " ".join(output.replace("│", " ").split())
     places = []
     for field in recipe_fields():
-        assert field.about, f"{field.name} is not described in the recipe"
+        assert field.help, f"{field.name} is not described in the recipe"
         if field.name != "notes":
-            assert field.words in text
+            assert field.help in text
             places.append(output.index(f"─ {field.section} ─"))
     assert places == sorted(places)
 
@@ -108,7 +108,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_recipe(
     # The book's other figures for that network come with it.
     assert made["epochs"] == recipe("paper", "mazes", "ff").epochs == 200
     task = iterant.task("mazes")
-    base, chosen = resolved(task, "paper", Path("my.toml"), {"width": 16})
+    base, chosen = resolve_recipe(task, "paper", Path("my.toml"), {"width": 16})
     assert base == recipe("paper", "mazes", "ff")
     assert json.loads(json.dumps(chosen.described())) == made
 
