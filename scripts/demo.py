@@ -13,7 +13,7 @@ from rich.table import Table
 import iterant
 from iterant.cli.live import display
 from iterant.cli.options import console
-from iterant.cli.solve_report import Report, watching
+from iterant.cli.solve_report import Report, viewer
 from iterant.draw.plots import save_curves
 from iterant.evaluation import Curve, judge
 from iterant.formatting import percent
@@ -72,13 +72,12 @@ def watch_maze(screen: Console) -> bool:
     """The shipped network at work on the terminal and in a file; whether it found the way."""
     task = iterant.task("mazes")
     problems = generated(task, size=MAZE, seed=3).problems
-    with watching(task, screen, wanted=True, pace=PACE) as spectator:
+    with viewer(task, screen, live=True, pace=PACE) as spectator:
         (found,) = solutions(iterant.load("mazes"), task, problems, spectator=spectator)
-    report = Report(task, screen, many=False)
-    report.add(found)
-    report.end()
+    report = Report(task, screen)
+    report.show([found])
     FILM.parent.mkdir(exist_ok=True)
-    report.save(FILM, net="mazes", rule="rest")
+    report.save([found], FILM, net="mazes", rule="rest")
     return bool(found.right)
 
 

@@ -1,4 +1,4 @@
-"""``iterant sample``: make problems, show them, draw them.
+"""``iterant sample``: generate problems, print them, draw them.
 
 iterant sample mazes --size 13 --seed 1 --save m.png
 """
@@ -6,19 +6,11 @@ iterant sample mazes --size 13 --seed 1 --save m.png
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
 
 from iterant.cli.options import DataPath, Sizes, TaskName, console, task_of
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from iterant.tasks.protocol import Batch, Description, Task
-
-_MANY = 64
-"""More on one sheet would be too small to see."""
+_MOST = 64
+"""Problems in one picture."""
 
 
 def sample(
@@ -26,44 +18,38 @@ def sample(
     /,
     *,
     size: Sizes = None,
-    count: Annotated[int, Parameter(help="problems a size")] = 1,
-    seed: Annotated[int, Parameter(help="the same seed makes the same problems")] = 0,
-    save: Annotated[Path | None, Parameter(help="draw them into this .png or .svg file")] = None,
-    solution: Annotated[bool, Parameter(help="show the answers")] = True,
+    count: int = 1,
+    seed: int = 0,
+    save: Path | None = None,
+    solution: bool = True,
     data: DataPath = None,
 ) -> None:
-    """Make problems of a task and show them."""
-    target = None
-    if save is not None:
-        from iterant.draw.figure import check_picture
+    """Make problems of a task and show them.
 
-        target = check_picture(save)
-    made = task_of(task, data)
-    sizes = [made.parse_size(text) for text in size] if size else [made.check_size(None)]
-    shown: list[Description] = []
-    for wanted in sizes:
-        batch = made.sample(count, size=wanted, seed=seed)
-        shown += describe(made, batch, solution)
-    _print(shown, console())
-    if target is not None:
-        _save(shown, target)
-
-
-def describe(task: Task, batch: Batch, solution: bool) -> list[Description]:
-    """Every problem of a batch, with its answer or with none to be seen."""
+    Args:
+        count: problems a size
+        seed: the same seed makes the same problems
+        save: draw them into this .png or .svg file
+        solution: show the answers
+    """
     import torch
 
+    from iterant.cli.errors import say
+    from iterant.draw.figure import check_picture, save_picture
+    from iterant.draw.terminal import terminal
     from iterant.tasks.protocol import Batch
 
-    hidden = Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
-    return [task.describe(batch if solution else hidden, index) for index in range(len(batch))]
-
-
-def _print(shown: list[Description], screen: Console) -> None:
-    """Each description in its own paragraph; on a terminal, nothing that it would break up."""
-    from iterant.draw.terminal import terminal
-
-    for place, description in enumerate(shown):
+    target = None if save is None else check_picture(save)
+    opened = task_of(task, data)
+    sizes = [opened.parse_size(text) for text in size] if size else [opened.check_size(None)]
+    descriptions = []
+    for one in sizes:
+        batch = opened.sample(count, size=one, seed=seed)
+        if not solution:
+            batch = Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
+        descriptions += [opened.describe(batch, index) for index in range(len(batch))]
+    screen = console()
+    for place, description in enumerate(descriptions):
         if place:
             screen.print()
         text = terminal(description, screen)
@@ -76,12 +62,7 @@ def _print(shown: list[Description], screen: Console) -> None:
             )
         else:
             screen.print(text, soft_wrap=True)
-
-
-def _save(shown: list[Description], target: Path) -> None:
-    from iterant.cli.errors import say
-    from iterant.draw.figure import save_picture
-
-    if len(shown) > _MANY:
-        say(f"iterant: the picture holds the first {_MANY} of {len(shown)} problems")
-    save_picture(shown[:_MANY], target)
+    if target is not None:
+        if len(descriptions) > _MOST:
+            say(f"iterant: the picture holds the first {_MOST} of {len(descriptions)} problems")
+        save_picture(descriptions[:_MOST], target)

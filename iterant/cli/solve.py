@@ -1,4 +1,4 @@
-"""``iterant solve``: let a network think about a problem, and watch it.
+"""``iterant solve``: let a network solve a problem, and watch it.
 
 iterant solve mazes --size 59 --seed 3 --save maze.gif
 iterant solve mazes photo.png
@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from iterant.cli.options import DataPath, DeviceName, TaskName, console, rule_of, task_of
+from iterant.cli.options import (
+    FLAG,
+    DataPath,
+    DeviceName,
+    Patience,
+    TaskName,
+    Tolerance,
+    console,
+    rule_of,
+    task_of,
+)
 from iterant.errors import TaskError, UsageError
 
 if TYPE_CHECKING:
@@ -27,118 +37,87 @@ if TYPE_CHECKING:
     from iterant.tasks.inputs import Gathered
     from iterant.tasks.protocol import Task
 
-_WORDS = ("rest", "stable", "plain", "max-confidence")
+_RULES = ("rest", "stable", "plain", "max-confidence")
 
 
 def solve(
     task: TaskName,
     /,
-    *problems: Annotated[
-        str,
-        Parameter(
-            help="a problem as text, a file, a folder, or - for standard input: bits, a maze drawn "
-            "with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is "
-            "generated",
-            allow_leading_hyphen=True,
-        ),
-    ],
-    net: Annotated[
-        str | None,
-        Parameter(help="a run folder, weights or a shipped name [default: the task's own]"),
-    ] = None,
-    size: Annotated[str | None, Parameter(help="how hard a generated problem is")] = None,
-    seed: Annotated[int | None, Parameter(help="of a generated problem [default: 0]")] = None,
-    count: Annotated[int | None, Parameter(help="generated problems [default: 1]")] = None,
-    save: Annotated[
-        Path | None,
-        Parameter(help="write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json"),
-    ] = None,
-    max_steps: Annotated[
-        int | None,
-        Parameter(help="iterations at most [default: 1000 and one for each square]"),
-    ] = None,
+    *problems: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    net: str | None = None,
+    size: str | None = None,
+    seed: int | None = None,
+    count: int | None = None,
+    save: Path | None = None,
+    max_steps: int | None = None,
     halt: Annotated[
-        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_WORDS)}")
+        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_RULES)}")
     ] = "rest",
-    patience: Annotated[
-        int | None,
-        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        Parameter(
-            help="how far features may move in 16 iterations, as a share of the largest, for rest "
-            "[default: 1e-4]"
-        ),
-    ] = None,
-    live: Annotated[
-        bool, Parameter(help="show the thinking while it goes on, where there is a terminal")
-    ] = True,
-    pace: Annotated[
-        float | None,
-        Parameter(help="iterations a second at most, for the eye to follow on a terminal"),
-    ] = None,
-    legal: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            show_default=False,
-            help="also choose the best answer that the rules allow (chess: legal moves)",
-        ),
-    ] = False,
-    pgn: Annotated[
-        bool,
-        Parameter(negative="", show_default=False, help="read the problems as games in PGN"),
-    ] = False,
+    patience: Patience = None,
+    tolerance: Tolerance = None,
+    live: bool = True,
+    pace: float | None = None,
+    legal: Annotated[bool, FLAG] = False,
+    pgn: Annotated[bool, FLAG] = False,
     device: DeviceName = "cpu",
     data: DataPath = None,
 ) -> None:
-    """Let a network think about problems and say what it found."""
-    from iterant.cli.solve_report import Report, check_target, counting, watching
+    """Let a network think about problems and say what it found.
+
+    Args:
+        problems: a problem as text, a file, a folder, or - for standard input: bits, a maze drawn
+            with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is generated
+        net: a run folder, weights or a shipped name [default: the task's own]
+        size: how hard a generated problem is
+        seed: of a generated problem [default: 0]
+        count: generated problems [default: 1]
+        save: write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json
+        max_steps: iterations at most [default: 1000 and one for each square]
+        live: show the thinking while it goes on, where there is a terminal
+        pace: iterations a second at most, for the eye to follow on a terminal
+        legal: also choose the best answer that the rules allow (chess: legal moves)
+        pgn: read the problems as games in PGN
+    """
+    from iterant.cli.errors import one_line, say
+    from iterant.cli.solve_report import Report, check_target, progress_bar, viewer
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
-    rule = rule_of(_WORDS, halt, patience, tolerance)
+    rule = rule_of(_RULES, halt, patience, tolerance)
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps must be 1 or more, got {max_steps}")
     if pace is not None and not pace > 0:
         raise UsageError(f"--pace must be above 0, got {pace}")
-    made = task_of(task, data)
-    asked = {"size": size, "seed": seed, "count": count}
-    found = _found(
-        made, problems, {name: value for name, value in asked.items() if value is not None}, pgn=pgn
-    )
-    thinker = network(made, net, device)
-    screen = console()
-    report = Report(made, screen, many=len(found.problems) > 1)
-    alone = live and len(found.problems) == 1
+    opened = task_of(task, data)
+    inputs = _read(opened, problems, {"size": size, "seed": seed, "count": count}, pgn=pgn)
+    thinker = network(opened, net, device)
+    screen, alone = console(), len(inputs.problems) == 1
+    report, solved = Report(opened, screen), []
     with (
-        watching(made, screen, wanted=alone, pace=pace) as spectator,
-        counting(screen, len(found.problems), wanted=live and not alone) as one_more,
+        viewer(opened, screen, live=live and alone, pace=pace) as spectator,
+        progress_bar(screen, len(inputs.problems), live=live and not alone) as advance,
     ):
-        report.begin(found.problems)
+        report.print_notes(inputs.problems)
         for solution in solutions(
-            thinker, made, found.problems, max_steps=max_steps, rule=rule, restrict=legal,
+            thinker, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
             spectator=spectator,
         ):  # fmt: skip
-            report.add(solution)
-            one_more()
-    report.end()
+            solved.append(solution)
+            advance()
+    report.show(solved)
     if target is not None:
-        report.save(target, net=net or made.spec.name, rule=str(rule or "rest"))
-    if found.refused:
-        from iterant.cli.errors import one_line, say
-
-        for name, error in found.refused:
+        report.save(solved, target, net=net or opened.spec.name, rule=str(rule or "rest"))
+    if inputs.refused:
+        for name, error in inputs.refused:
             say(f"iterant: left out {name}: {one_line(str(error))}")
         raise TaskError(
-            f"{len(found.refused)} of {len(found.refused) + len(found.problems)} problems could "
+            f"{len(inputs.refused)} of {len(inputs.refused) + len(inputs.problems)} problems could "
             "not be read; the others are answered above"
         )
 
 
 def network(task: Task, word: str | None, device: str) -> Net:
-    """The network that is asked for, or the one that ships for the task."""
+    """The network of that name or folder; None: the one that ships for the task."""
     from iterant.zoo.loading import load, shipped
 
     if word is None and task.spec.name not in shipped():
@@ -149,34 +128,34 @@ def network(task: Task, word: str | None, device: str) -> Net:
     return load(task.spec.name if word is None else word, device)
 
 
-def _options() -> list[str]:
-    """What may be written with two hyphens."""
-    names_of = inspect.signature(solve).parameters.values()
-    flags = [one.name for one in names_of if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return [f"--{flag.replace('_', '-')}" for flag in [*flags, "no-live", "rule", "help"]]
-
-
-def _found(task: Task, words: tuple[str, ...], asked: dict[str, Any], *, pgn: bool) -> Gathered:
-    """The problems that are given, or some of the task's own making."""
+def _read(task: Task, words: tuple[str, ...], options: dict[str, Any], *, pgn: bool) -> Gathered:
+    """The problems that the words name, or generated ones."""
     from iterant.tasks.inputs import GAMES, Gathered, gather, generated
 
-    # A lone - is a problem's place, so words that begin with one come this far.
-    if strange := [word for word in words if word.startswith("-") and word != "-"]:
-        near = difflib.get_close_matches(strange[0].partition("=")[0], _options(), n=1)
+    # Words may begin with a hyphen, because - is the standard input: check the others here.
+    if unknown := [word for word in words if word.startswith("-") and word != "-"]:
+        flags = [
+            f"--{one.name.replace('_', '-')}"
+            for one in inspect.signature(solve).parameters.values()
+            if one.kind is one.KEYWORD_ONLY
+        ]
+        flags += ["--no-live", "--rule", "--help"]
+        near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)
         hint = f". Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown option: {strange[0]}{hint} (see iterant solve --help)")
+        raise UsageError(f"unknown option: {unknown[0]}{hint} (see iterant solve --help)")
+    options = {name: value for name, value in options.items() if value is not None}
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")
-        if "size" in asked:
-            asked = {**asked, "size": task.parse_size(asked["size"])}
-        return generated(task, **asked)
-    if asked:
+        if "size" in options:
+            options["size"] = task.parse_size(options["size"])
+        return generated(task, **options)
+    if options:
         raise UsageError(
-            f"--{next(iter(asked))} is for generated problems; give it or a problem, not both"
+            f"--{next(iter(options))} is for generated problems; give it or a problem, not both"
         )
-    kind = GAMES if pgn else None
-    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
+    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=GAMES if pgn else None)
+             for word in words]  # fmt: skip
     return Gathered(
         tuple(problem for part in parts for problem in part.problems),
         tuple(refused for part in parts for refused in part.refused),

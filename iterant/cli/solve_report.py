@@ -1,39 +1,36 @@
-"""What ``iterant solve`` prints and writes when the thinking is done.
+"""What ``iterant solve`` shows while a network works, prints at the end, and saves.
 
-    >>> report = Report(task, console(), many=False)
-    >>> report.add(solution)
-    >>> report.save(Path("maze.json"), net="mazes", rule="rest")
+    >>> report = Report(task, console())
+    >>> report.show(solutions)
+    >>> report.save(solutions, Path("maze.json"), net="mazes", rule="rest")
+
+On a terminal with colours one picture is redrawn a few times a second; elsewhere a line says now
+and then which iteration it is.
 
 The JSON file holds ``format`` ("iterant-solutions"), ``version`` (1), ``task``, ``net``, ``rule``
 and ``solutions``, a list in the order of the problems. Each solution has
 
-    problem         what it was called: a file, a line of it, or size and seed
-    about           what the task says of it besides: a FEN, a puzzle's id and rating, best moves
+    problem         its name: a file, a line of it, or size and seed
+    about           what the task knows besides: a FEN, a puzzle's id and rating, best moves
     notes           what was seen or assumed in reading it, a list
     unsolvable      why there is no answer, or null
-    answer          in words: bits, a move, a way; null where there are none
-    prediction      the answer, rows of digits, a class a position (a maze: a digit a pixel)
+    answer          as text: bits, a move, a path; null where there is none
+    prediction      rows of digits, a class per position (a maze: a digit per pixel)
     truth           the true answer in the same form (the first of several best moves), or null
                     where it is not known
-    right           whether the two are the same, or the answer is another of those that its maker
-                    calls right; null where that is not known
+    right           whether the two are equal, or the answer is another that counts as right; null
+                    where that is not known
     settled         whether the state is at rest, or in a cycle that keeps its answer
     stopped_by      why it stopped: "settled", "stable answer", "fixed iterations", "budget" (of
                     --max-steps), "last layer" (of a network of fixed depth)
     iterations      taken; answered_at: the one whose answer it is
-    seconds         of thinking alone
-    sure            the probability of the least sure position, 0 to 1
+    seconds         of computing alone
+    sure            the probability of the least confident position, 0 to 1
     keeps_rules     whether it keeps the task's rules (joins the ends, is legal); null: not known
-    verdict         the same in words
-    changes         every change of the answer that was kept: iteration, sure, answer in words
-    allowed         with --legal: the best answer that the rules allow; allowed_answer: in words;
+    verdict         the same as text
+    changes         every recorded change of the answer: iteration, sure, answer
+    allowed         with --legal: the best answer that the rules allow; allowed_answer: as text;
                     allowed_right: whether it is right, which `right` never counts
-
-What a person sees while a network thinks: one picture that redraws, or plain lines.
-
-The picture is drawn a few times a second, however fast the iterations are, and fits the terminal:
-what is larger is made smaller. Where there is no terminal, or none with colours, a line now and
-then says how far it is.
 """
 
 from __future__ import annotations
@@ -65,33 +62,42 @@ from iterant.solving.solver import BUDGET, LAST_LAYER
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Task
 
-PICTURES = 8
-"""A second."""
-PAUSE = 3.0
+FORMAT, VERSION = "iterant-solutions", 1
+_STILL = (".png", ".svg")
+_PER_SECOND = 8
+_PAUSE = 3.0
 """Seconds between two plain lines."""
-_AROUND = 4
-"""Lines of the terminal that the picture leaves free: title, status, cursor."""
+_AROUND, _BELOW = 4, 9
+"""Lines of the terminal beside the live picture, and beside the last one with its facts."""
 _LOWEST = 6
-"""Lines: a picture in fewer shows nothing."""
+"""Lines that a picture needs at least."""
+_PICTURES = 64
+"""Problems in one image file."""
+_CHANGES = 12
+"""Changes of an answer that are printed: the first and the last ones."""
+_REPEATED = 3
+"""A note that more problems share is printed once."""
+_WIDE = 60
+"""Characters of an answer in a table."""
 
 
-class Plain:
-    """A line now and then; a spectator."""
+class LineViewer:
+    """Prints a line every few seconds."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        """Print there; ``clock`` tells the time in seconds."""
+        """Print to that console; ``clock`` gives the time in seconds."""
         self.console, self.clock = console, clock
         self.last = clock()
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Say how far it is, if there was a pause."""
-        if self.clock() - self.last >= PAUSE:
+        """Called at each iteration."""
+        if self.clock() - self.last >= _PAUSE:
             self.last = self.clock()
             self.console.print(status(frame, film), soft_wrap=True)
 
 
-class Moving:
-    """One picture that is drawn anew; a spectator."""
+class PictureViewer:
+    """Redraws one picture a few times a second."""
 
     def __init__(
         self,
@@ -100,286 +106,165 @@ class Moving:
         pace: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Draw there; ``pace``: iterations a second at most; ``clock`` tells the time."""
+        """Draw there; ``pace``: iterations a second at most; ``clock`` gives the time."""
         self.task, self.live, self.pace, self.clock = task, live, pace, clock
-        self.began, self.last = clock(), -1.0
+        self.start, self.last = clock(), -1.0
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Draw the answer as it stands, unless it was drawn a moment ago."""
+        """Called at each iteration."""
         if self.pace is not None:
-            time.sleep(max(0.0, self.began + frame.step / self.pace - self.clock()))
-        if self.clock() - self.last < 1 / PICTURES:
+            time.sleep(max(0.0, self.start + frame.step / self.pace - self.clock()))
+        if self.clock() - self.last < 1 / _PER_SECOND:
             return
-        self.live.update(self.drawn(problem, frame, film), refresh=True)
-        # Counted from the end of drawing: a slow terminal gets fewer pictures, not all the time.
-        self.last = self.clock()
-
-    def drawn(self, problem: Problem, frame: Frame, film: Film) -> Text:
-        """The picture and a line below it, in what room there is."""
         console = self.live.console
-        room = console.height - _AROUND
-        said = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
-        if room < _LOWEST:
-            return said
-        described = replace(at_work(self.task, problem, frame), caption="")
-        picture = terminal(described, console, lines=room)
-        return Text("\n").join([picture, said])
+        lines = console.height - _AROUND
+        text = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
+        if lines >= _LOWEST:
+            description = replace(at_work(self.task, problem, frame), caption="")
+            text = Text("\n").join([terminal(description, console, lines=lines), text])
+        self.live.update(text, refresh=True)
+        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
+        self.last = self.clock()
 
 
 def status(frame: Frame, film: Film) -> str:
-    """How far it is: the iteration, how sure, and how long the answer has stood."""
+    """The iteration, and since when the answer is the same."""
     changes = film.changes()
     since = changes[-1].step if changes else frame.step
-    stood = frame.step - since
-    held = f"the answer stands since iteration {since}" if stood else "the answer is changing"
-    return f"thinking: iteration {frame.step:,}, {held}"
+    same = f"the answer stands since iteration {since}"
+    text = same if frame.step > since else "the answer is changing"
+    return f"thinking: iteration {frame.step:,}, {text}"
 
 
 @contextmanager
-def watching(
-    task: Task, console: Console, *, wanted: bool, pace: float | None = None
+def viewer(
+    task: Task, console: Console, *, live: bool, pace: float | None = None
 ) -> Iterator[Spectator | None]:
-    """The spectator that suits the terminal; None where nobody wants to watch."""
-    if not wanted:
+    """The viewer that suits the terminal; None without ``live``."""
+    if not live:
         yield None
     elif not console.is_terminal or console.is_dumb_terminal or not has_colours(console):
-        yield Plain(console)
+        yield LineViewer(console)
     else:
         with Live(
             console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
-        ) as live:
-            yield Moving(task, live, pace)
+        ) as display:
+            yield PictureViewer(task, display, pace)
 
 
 @contextmanager
-def counting(console: Console, total: int, *, wanted: bool) -> Iterator[Callable[[], None]]:
-    """Something to call for each of many problems; a terminal shows how many are done."""
-    if not (wanted and console.is_terminal):
-        yield lambda: None
-        return
+def progress_bar(console: Console, total: int, *, live: bool) -> Iterator[Callable[[], None]]:
+    """A function to call after each of many problems; a terminal shows how many are done."""
     columns = (TextColumn("thinking:"), MofNCompleteColumn(), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        done = bar.add_task("thinking", total=total)
-        yield lambda: bar.advance(done)
-
-
-FORMAT, VERSION = "iterant-solutions", 1
-
-STILL = (".png", ".svg")
-"""Endings of pictures that do not move."""
-_SHEET = 64
-"""Problems on one picture."""
-_TURNS = 12
-"""Changes of an answer that are printed: the first and the last ones."""
-_BELOW = 9
-"""Lines of the terminal for what is said below a picture, the title and the prompt."""
-_ALIKE = 3
-"""Problems of which a note is said one by one; of more it is said once."""
-_WIDE = 60
-"""Signs of an answer in a table."""
+    show = live and console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not show) as bar:
+        turn = bar.add_task("thinking", total=total)
+        yield lambda: bar.advance(turn)
 
 
 def check_target(path: Path) -> Path:
-    """The path itself if something can be written there: asked before thinking, not after."""
+    """The path, if a file of its kind can be written there."""
     suffix = path.suffix.lower()
     if suffix in MOVING:
         return check_animation(path)
-    if suffix != ".json":
-        if suffix not in STILL:
-            better = path.with_suffix(".gif") if path.name else Path("thinking.gif")
-            raise UsageError(
-                "what was thought is written as .png, .svg, .gif, .mp4 or .json, "
-                f"got {quoted(path)}; try {quoted(better)}"
-            )
+    if suffix in _STILL:
         return check_picture(path)
-    return check_writable_file(path)
+    if suffix == ".json":
+        return check_writable_file(path)
+    better = path.with_suffix(".gif") if path.name else Path("thinking.gif")
+    raise UsageError(
+        "what was thought is written as .png, .svg, .gif, .mp4 or .json, "
+        f"got {quoted(path)}; try {quoted(better)}"
+    )
 
 
 class Report:
-    """Solutions as they come in."""
+    """Prints and saves solutions."""
 
-    def __init__(self, task: Task, console: Console, *, many: bool) -> None:
-        """Print there: one solution at length, many as a table."""
-        self.task, self.console, self.many = task, console, many
-        self.solutions: list[Solution] = []
+    def __init__(self, task: Task, console: Console) -> None:
+        """Of that task, to that console."""
+        self.task, self.console = task, console
         self.noted: set[str] = set()
 
-    def begin(self, problems: Sequence[Problem]) -> None:
-        """Say what was read or assumed, once, before anyone thinks about it."""
-        holders: dict[str, list[str]] = {}
+    def print_notes(self, problems: Sequence[Problem]) -> None:
+        """Print what was seen or assumed in reading the problems, each note once."""
+        names: dict[str, list[str]] = {}
         for problem in problems:
             for note in problem.notes:
-                holders.setdefault(note, []).append(problem.name)
-        for note, whose in holders.items():
+                names.setdefault(note, []).append(problem.name)
+        for note in names:
             if note in self.noted:
                 continue
-            self.noted.add(note)
-            if len(whose) > _ALIKE:
-                self._line(f"{len(whose):,} of {len(problems):,} problems: {note}")
-                continue
-            for name in whose:
-                self._line(f"{name}: {note}" if name else note)
+            if len(names[note]) > _REPEATED:
+                self._print(f"{len(names[note]):,} of {len(problems):,} problems: {note}")
+            else:
+                for name in names[note]:
+                    self._print(f"{name}: {note}" if name else note)
+        self.noted |= names.keys()
 
-    def add(self, solution: Solution) -> None:
-        """Take a solution; one alone is shown when the live picture is gone."""
-        self.solutions.append(solution)
-
-    def end(self) -> None:
-        """Print everything."""
-        self.begin([solution.problem for solution in self.solutions])  # noted while solving
-        if not self.many:
-            self._one(self.solutions[0])
+    def show(self, solutions: Sequence[Solution]) -> None:
+        """Print one solution with its picture, or a table of many."""
+        self.print_notes([solution.problem for solution in solutions])  # noted while solving
+        if len(solutions) == 1:
+            self._show_one(solutions[0])
             return
-        self.console.print(self._table())
-        for lacking in sorted({solution.verdict.lacking for solution in self.solutions} - {""}):
-            self._line(f"rules: {lacking}")
-        self._line(self._summary())
+        self.console.print(_table(solutions))
+        for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
+            self._print(f"rules: {lacking}")
+        self._print(_summary(solutions))
 
-    def save(self, target: Path, *, net: str, rule: str) -> None:
-        """Write the answers as what the name of the file says."""
+    def save(self, solutions: Sequence[Solution], target: Path, *, net: str, rule: str) -> None:
+        """Write the answers as a picture, an animation or JSON, by the name of the file."""
         suffix = target.suffix.lower()
         if suffix == ".json":
-            head = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name}
-            told = [solution.described() for solution in self.solutions]
-            write_json(
-                target, {**head, "net": net, "rule": rule, "solutions": told}, nan_to_null=True
-            )
+            described = [solution.described() for solution in solutions]
+            whole = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name, "net": net,
+                     "rule": rule, "solutions": described}  # fmt: skip
+            write_json(target, whole, nan_to_null=True)
         else:
-            most = SIDE_BY_SIDE if suffix in MOVING else _SHEET
-            if len(self.solutions) > most:
-                say(f"iterant: {target.name} shows the first {most} of {len(self.solutions)}")
-            chosen = self.solutions[:most]
+            most = SIDE_BY_SIDE if suffix in MOVING else _PICTURES
+            if len(solutions) > most:
+                say(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
             if suffix in MOVING:
-                frames = thinking(self.task, chosen)
+                frames = thinking(self.task, solutions[:most])
                 save_animation(frames, target, milliseconds=lasting(len(frames)))
             else:
-                save_picture([outcome(self.task, solution) for solution in chosen], target)
-        self._line(f"written to {target}")
+                save_picture([outcome(self.task, one) for one in solutions[:most]], target)
+        self._print(f"written to {target}")
 
-    def _one(self, solution: Solution) -> None:
-        """The picture and the facts of one solution."""
+    def _show_one(self, solution: Solution) -> None:
         screen = self.console
-        whole = outcome(self.task, solution)
-        drawn = replace(whole, caption="")
-        # Whole in sight with the facts below it if it can be; never made smaller for its height.
-        least = len(squeezed(drawn.cells)) // TALL + 2
-        room = max(screen.height - _BELOW, least) if screen.is_terminal else None
-        text = terminal(drawn, screen, lines=room)
-        screen.print(text, soft_wrap=True)
-        screen.print(whole.caption, style="dim", soft_wrap=not screen.is_terminal)
-        for name, words in facts(solution):
-            line = Text.assemble((f"{name:<10}", "dim"), words)
-            screen.print(line, soft_wrap=True)
+        description = outcome(self.task, solution)
+        picture = replace(description, caption="")
+        # Leave room for the facts below, but never squeeze the picture for its height.
+        least = len(squeezed(picture.cells)) // TALL + 2
+        lines = max(screen.height - _BELOW, least) if screen.is_terminal else None
+        screen.print(terminal(picture, screen, lines=lines), soft_wrap=True)
+        screen.print(description.caption, style="dim", soft_wrap=not screen.is_terminal)
+        for name, text in facts(solution):
+            screen.print(Text.assemble((f"{name:<10}", "dim"), text), soft_wrap=True)
 
-    def _table(self) -> Table:
-        heads = ["problem", "answer", "iterations", "settled", "rules", "wanted", "right", "sure"]
-        idle = {
-            "rules": not any(solution.verdict.words for solution in self.solutions),
-            "wanted": not any(solution.wanted for solution in self.solutions),
-        }
-        columns = [name for name in heads if not idle.get(name)]
-        table = Table(box=None)
-        for name in columns:
-            table.add_column(name, no_wrap=name not in ("answer", "wanted"), overflow="fold")
-        for number, solution in enumerate(self.solutions, start=1):
-            cells = {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
-            table.add_row(*(cells.get(name, "-") for name in columns))
-        return table
-
-    def _summary(self) -> str:
-        done = [solution for solution in self.solutions if solution.prediction is not None]
-        judged = [solution for solution in done if solution.right is not None]
-        parts = [f"{len(self.solutions)} problems"]
-        if len(done) < len(self.solutions):
-            parts.append(f"{len(self.solutions) - len(done)} without a solution")
-        parts.append(f"{sum(solution.settled for solution in done)} settled")
-        if ended := sum(solution.stopped_by == BUDGET for solution in done):
-            parts.append(f"{ended} not after all iterations allowed (more: --max-steps)")
-        ruled = [solution.verdict.keeps for solution in done if solution.verdict.keeps is not None]
-        if ruled:
-            parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
-        if judged:
-            right = sum(solution.right is True for solution in judged)
-            parts.append(f"{right} right of {len(judged)} whose answer is known")
-            allowed = [solution for solution in judged if solution.allowed is not None]
-            if allowed:
-                right = sum(solution.allowed_right is True for solution in allowed)
-                parts.append(f"{right} with what the rules allow")
-        parts.append(f"{sum(solution.seconds for solution in done):.2f} s of thinking")
-        return ", ".join(parts)
-
-    def _line(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.console.print(text, soft_wrap=True)
 
 
-def facts(solution: Solution) -> list[tuple[str, str]]:
-    """What is to be said of a solution, a name and words each."""
-    if solution.prediction is None:
-        return [("answer", f"none: {solution.problem.unsolvable}")]
-    rows = [("answer", solution.answer)] if solution.answer else []
-    if solution.allowed is not None:
-        judged = {None: "", True: ": right", False: ": wrong"}[solution.allowed_right]
-        best = f"{solution.allowed_answer}, the best that the rules allow{judged}"
-        rows[-1:] = [("allowed", best), ("plain", f"{solution.answer}, whatever the rules")]
-    if solution.verdict.words and solution.verdict.words not in solution.answer:
-        rows.append(("rules", solution.verdict.words))
-    rows.append(("settled" if solution.settled else "stopped", _ending(solution)))
-    each = 1000 * solution.seconds / max(1, solution.steps)
-    rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.3g} ms an iteration"))
-    rows.append(("right", _judgement(solution)))
-    rows.append(("sure", f"{percent(solution.sure)} at the least sure position"))
-    if (turns := history(solution)) and len(solution.history) > 1:
-        rows.append(("changes", turns))
-    return rows
-
-
-def _ending(solution: Solution) -> str:
-    """When and why thinking stopped."""
-    taken = counted(solution.steps, "iteration")
-    since = solution.history[-1][0].step if solution.history else solution.steps
-    about = "" if solution.film.every == 1 else "about "
-    held = f"the answer is the same since {about}iteration {since:,}"
-    if since == solution.steps > 1:
-        held = "the answer was still changing"
-        if solution.settled:  # at rest, so it has stopped; the film saw it change late
-            late = "iteration" if solution.film.every == 1 else f"{solution.film.every} iterations"
-            held = f"the answer last changed in the last {late}"
-    if solution.settled:
-        return f"after {taken}; {held}"
-    if solution.answered_at < solution.steps:
-        return f"after {taken}; the answer is that of {solution.answered_at:,}"
-    if solution.stopped_by == LAST_LAYER:
-        return f"after {taken}, the last layer of this network; {held}"
-    if solution.stopped_by != BUDGET:
-        return f"after {taken} by the rule: {solution.stopped_by}; not known to be settled; {held}"
-    more = f"allow more iterations with --max-steps {4 * solution.steps}"
-    return f"after {taken}, all that were allowed, and not settled; {held}; {more}"
-
-
-def _judgement(solution: Solution) -> str:
-    """Whether it equals the true answer, or is among those that are wanted."""
-    if solution.right is None:
-        return "not known: there is no true answer to compare with"
-    if solution.wanted:
-        return f"{'yes' if solution.right else 'no'}, wanted: {solution.wanted}"
-    same = solution.right
-    return "yes, it equals the true answer" if same else "no, it differs from the true answer"
-
-
-def history(solution: Solution) -> str:
-    """How the answer changed, where the task has short words for it."""
-    turns = [
-        f"{frame.step}: {words} ({percent(frame.sure)})"
-        for frame, words in solution.history
-        if words and len(words) <= _WIDE // 2
-    ]
-    if len(turns) > _TURNS:
-        turns = [*turns[: _TURNS // 2], "…", *turns[-_TURNS // 2 :]]
-    return ", ".join(turns)
+def _table(solutions: Sequence[Solution]) -> Table:
+    names = ["problem", "answer", "iterations", "settled", "rules", "wanted", "right", "sure"]
+    if not any(solution.verdict.words for solution in solutions):
+        names.remove("rules")
+    if not any(solution.wanted for solution in solutions):
+        names.remove("wanted")
+    table = Table(box=None)
+    for name in names:
+        table.add_column(name, no_wrap=name not in ("answer", "wanted"), overflow="fold")
+    for number, solution in enumerate(solutions, start=1):
+        cells = {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
+        table.add_row(*(cells.get(name, "-") for name in names))
+    return table
 
 
 def _cells(solution: Solution) -> dict[str, str]:
-    """A solution among many, by the heads of the table; what has no answer has no more."""
+    """A row of the table, by column."""
     if solution.prediction is None:
         return {"answer": f"none: {solution.problem.unsolvable}"}
     answer = solution.answer
@@ -395,3 +280,83 @@ def _cells(solution: Solution) -> dict[str, str]:
         "right": words[solution.right],
         "sure": percent(solution.sure),
     }
+
+
+def _summary(solutions: Sequence[Solution]) -> str:
+    tried = [one for one in solutions if one.prediction is not None]
+    known = [one for one in tried if one.right is not None]
+    ruled = [one.verdict.keeps for one in tried if one.verdict.keeps is not None]
+    allowed = [one for one in known if one.allowed is not None]
+    parts = [f"{len(solutions)} problems"]
+    if len(tried) < len(solutions):
+        parts.append(f"{len(solutions) - len(tried)} without a solution")
+    parts.append(f"{sum(one.settled for one in tried)} settled")
+    if ended := sum(one.stopped_by == BUDGET for one in tried):
+        parts.append(f"{ended} not after all iterations allowed (more: --max-steps)")
+    if ruled:
+        parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
+    if known:
+        right = sum(one.right is True for one in known)
+        parts.append(f"{right} right of {len(known)} whose answer is known")
+    if allowed:
+        right = sum(one.allowed_right is True for one in allowed)
+        parts.append(f"{right} with what the rules allow")
+    parts.append(f"{sum(one.seconds for one in tried):.2f} s of thinking")
+    return ", ".join(parts)
+
+
+def facts(solution: Solution) -> list[tuple[str, str]]:
+    """The lines below the picture of a solution: name and text."""
+    if solution.prediction is None:
+        return [("answer", f"none: {solution.problem.unsolvable}")]
+    rows = [("answer", solution.answer)] if solution.answer else []
+    if solution.allowed is not None:
+        verdict = {None: "", True: ": right", False: ": wrong"}[solution.allowed_right]
+        best = f"{solution.allowed_answer}, the best that the rules allow{verdict}"
+        rows[-1:] = [("allowed", best), ("plain", f"{solution.answer}, whatever the rules")]
+    if solution.verdict.words and solution.verdict.words not in solution.answer:
+        rows.append(("rules", solution.verdict.words))
+    rows.append(("settled" if solution.settled else "stopped", _ending(solution)))
+    each = 1000 * solution.seconds / max(1, solution.steps)
+    rows.append(("thinking", f"{solution.seconds:.2f} s, {each:.3g} ms an iteration"))
+    if solution.right is None:
+        right = "not known: there is no true answer to compare with"
+    elif solution.wanted:
+        right = f"{'yes' if solution.right else 'no'}, wanted: {solution.wanted}"
+    else:
+        right = "yes, it equals the true answer" if solution.right else (
+            "no, it differs from the true answer")  # fmt: skip
+    rows.append(("right", right))
+    rows.append(("sure", f"{percent(solution.sure)} at the least sure position"))
+    changes = [
+        f"{frame.step}: {text} ({percent(frame.sure)})"
+        for frame, text in solution.history
+        if text and len(text) <= _WIDE // 2
+    ]
+    if len(changes) > _CHANGES:
+        changes = [*changes[: _CHANGES // 2], "…", *changes[-_CHANGES // 2 :]]
+    if changes and len(solution.history) > 1:
+        rows.append(("changes", ", ".join(changes)))
+    return rows
+
+
+def _ending(solution: Solution) -> str:
+    """When and why the network stopped."""
+    after, every = f"after {counted(solution.steps, 'iteration')}", solution.film.every
+    since = solution.history[-1][0].step if solution.history else solution.steps
+    text = f"the answer is the same since {'' if every == 1 else 'about '}iteration {since:,}"
+    if since == solution.steps > 1:
+        text = "the answer was still changing"
+        if solution.settled:  # the film has gaps: the answer changed within the last one
+            late = "iteration" if every == 1 else f"{every} iterations"
+            text = f"the answer last changed in the last {late}"
+    if solution.settled:
+        return f"{after}; {text}"
+    if solution.answered_at < solution.steps:
+        return f"{after}; the answer is that of {solution.answered_at:,}"
+    if solution.stopped_by == LAST_LAYER:
+        return f"{after}, the last layer of this network; {text}"
+    if solution.stopped_by != BUDGET:
+        return f"{after} by the rule: {solution.stopped_by}; not known to be settled; {text}"
+    more = f"allow more iterations with --max-steps {4 * solution.steps}"
+    return f"{after}, all that were allowed, and not settled; {text}; {more}"

@@ -71,7 +71,7 @@ def test_a_picture_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_sheet_says_when_it_leaves_some_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("iterant.cli.sample._MANY", 2)
+    monkeypatch.setattr("iterant.cli.sample._MOST", 2)
     target = tmp_path / "m.png"
     words = ("prefix-sums", "--size", "2", "--count", "3", "--save", str(target))
     code, _, errors = sample(capsys, *words)

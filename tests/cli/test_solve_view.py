@@ -15,7 +15,7 @@ from rich.live import Live
 
 import iterant
 from iterant.cli.main import run
-from iterant.cli.solve_report import Moving, Plain, status
+from iterant.cli.solve_report import LineViewer, PictureViewer, status
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
 
@@ -56,7 +56,7 @@ def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
     drawn: list[int] = []
     now = [0.0]
     live = Live(console=console, auto_refresh=False)
-    moving = Moving(task, live, clock=lambda: now[0])
+    moving = PictureViewer(task, live, clock=lambda: now[0])
 
     def look(problem: Any, frame: Frame, film: Film) -> None:
         now[0] += 0.01
@@ -76,7 +76,7 @@ def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
 def test_without_a_terminal_a_line_now_and_then() -> None:
     file = io.StringIO()
     now = [0.0]
-    plain = Plain(Console(file=file), clock=lambda: now[0])
+    plain = LineViewer(Console(file=file), clock=lambda: now[0])
     film = Film(1)
     for step in range(1, 11):
         now[0] += 1
