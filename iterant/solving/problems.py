@@ -24,6 +24,7 @@ from torch import Tensor
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Rule
+from iterant.nets.fast import has_sparse_form
 from iterant.nets.protocol import Net
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.solver import Answer, Glance, check_fits, solve
@@ -153,8 +154,8 @@ def _digits(grid: Tensor | None) -> list[str] | None:
 LEAST = 1000
 """Iterations that any problem may take, besides one for each of its squares."""
 _TOGETHER = 64
-_POSITIONS = 1 << 16
-"""Of problems thought about together: more gain nothing from it."""
+_POSITIONS, _POSITIONS_SPARSE = 1 << 16, 1 << 18
+"""Of problems in one batch: a dense network on a CPU gains nothing from more, a sparse one does"""
 
 _WORTH_WORDS = 1 << 17
 """Positions of all answers on the way: up to so many, each is put in words"""
@@ -188,7 +189,8 @@ def solutions(
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
-    for group in _groups(problems, alone=spectator is not None):
+    positions = _POSITIONS_SPARSE if has_sparse_form(net) else _POSITIONS
+    for group in _groups(problems, 0 if spectator is not None else positions):
         if group[0].unsolvable:
             yield Solution(group[0], Film(1))
             continue
@@ -203,19 +205,18 @@ def budget_for(task: Task, problem: Problem) -> int:
     return LEAST + squares
 
 
-def _groups(problems: Sequence[Problem], *, alone: bool) -> Iterator[list[Problem]]:
-    """Neighbours of one shape, as many as are worth it; what has no answer stands alone."""
+def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
+    """Neighbours of one shape with up to ``most`` positions; what has no answer stands alone."""
     group: list[Problem] = []
     for problem in problems:
         positions = problem.batch.targets[0].numel()
         fits = (
             group
-            and not alone
             and not problem.unsolvable
             and not group[0].unsolvable
             and problem.batch.inputs.shape == group[0].batch.inputs.shape
             and len(group) < _TOGETHER
-            and (len(group) + 1) * positions <= _POSITIONS
+            and (len(group) + 1) * positions <= most
         )
         if group and not fits:
             yield group
