@@ -1,17 +1,16 @@
-"""What is asked: generate, encode, judge and describe problems; knows no network.
+"""Tasks: generate, encode, check and describe problems. Tasks know no network.
 
     >>> from iterant.tasks import Batch, PlainTask, TaskSpec, dataset
     >>> dataset(iterant.task("mazes"), 1000, size=9)[0]      # for a DataLoader
 
-protocol.py        what a task offers; own.py: one of your own from two things; trying.py: tried
+protocol.py        what a task offers, and optional abilities
+user.py            user-defined tasks: `PlainTask`, and the checks of any task
+inputs.py          problems from text, files, folders and pictures
+datasets.py        problems as a PyTorch data set; the files of the original benchmark
+rng.py             counter-based random numbers
 prefix_sums.py     bits and their running parity
-mazes.py           mazes and the way through
-chess.py           positions and the move to find
-sets.py            problems as PyTorch's own data sets
-easy_to_hard.py    the files of the original benchmark, read and written
-chance.py          draws that are a function of seed and place
-
-Every other module belongs to one of these. Names are loaded when first used, and torch with them.
+mazes/             mazes and the path through them
+chess/             positions and the move to find
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from iterant.tasks.protocol import TaskSpec as TaskSpec
     from iterant.tasks.user import PlainTask as PlainTask
 
-_WHERE = {
+_MODULE_OF = {
     "Batch": "protocol",
     "Description": "protocol",
     "PlainTask": "user",
@@ -42,23 +41,13 @@ _WHERE = {
     "save_easy_to_hard": "datasets",
 }
 
-__all__ = [
-    "Batch",
-    "Description",
-    "PlainTask",
-    "Size",
-    "Task",
-    "TaskSpec",
-    "dataset",
-    "read_easy_to_hard",
-    "save_easy_to_hard",
-]
+__all__ = [*_MODULE_OF]
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs torch on first use: the command line looks at this room without it."""
-    if name not in _WHERE:
+    """Import on first use: the command line starts without torch."""
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value

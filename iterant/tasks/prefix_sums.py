@@ -1,12 +1,12 @@
-"""Prefix sums modulo two: after each bit, whether the ones so far are odd in number.
+"""Prefix sums modulo two: after each bit, the parity of the ones so far.
 
     >>> task = PrefixSums()
     >>> batch = task.encode("1011001")
     >>> batch.targets
     tensor([[1, 1, 0, 1, 1, 1, 0]])
 
-Shapes: N strings, L bits. An input is the bit minus one half, (N, 1, L); its answer, (N, L), is
-one class a position. The size is the number of bits.
+Shapes: N strings, L bits. Inputs (N, 1, L) are the bits minus one half; targets are (N, L). The
+size is the number of bits.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from iterant.tasks.rng import Stream, problem_numbers
 
 _LARGEST = 10_000_000
 _STRIP = 64
-"""Bits a row of a drawing; longer strings continue below."""
+"""Bits per row of a drawing; longer strings continue below."""
 _COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255]], dtype=np.uint8)
-"""Of a 0, of a 1, of a wrong bit (a vermilion that colour-blind people tell from both), of none."""
+"""Of a 0, a 1, a wrong bit (vermilion, which colour-blind readers tell from both), none."""
 _WRONG, _NONE = 2, 3
 
 
@@ -61,12 +61,12 @@ class PrefixSums:
     )
 
     def __init__(self, data: str | Path | None = None) -> None:
-        """Make strings, or draw them from the files under `data`."""
+        """Generate strings, or draw them from the files under `data`."""
         self.data = data
         self._stored = None if data is None else Stored(data, channels=self.spec.channels)
 
     def check_size(self, size: Size | None) -> int:
-        """The number of bits itself if it is one, 32 for None."""
+        """The number of bits if it is valid; 32, or the stored size, for None."""
         if size is None:
             size = (self._stored and self._stored.only_size()) or self.spec.train_size
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -81,7 +81,7 @@ class PrefixSums:
         return int(size)
 
     def parse_size(self, text: str) -> int:
-        """A number of bits as written: ``"512"``."""
+        """A number of bits as text: ``"512"``."""
         return self.check_size(whole_number(text, self.spec))
 
     def sample(
@@ -95,12 +95,12 @@ class PrefixSums:
         words = Stream(seed, self.spec.name, length).bits(
             numbers[:, None], np.arange(-(-length // 64))[None]
         )
-        # Little-endian whatever the machine, so that bit k of the string is the same bit anywhere.
+        # Little-endian on every machine, so that the strings are the same everywhere.
         octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
         return _batch(np.unpackbits(octets, axis=1, count=length, bitorder="little"))
 
     def encode(self, problem: str) -> Batch:
-        """A string of bits; spaces and underscores between them are for the eye."""
+        """A string of bits; spaces and underscores between them are ignored."""
         bits = []
         for position, character in enumerate(problem, start=1):
             if character in "01":
@@ -116,7 +116,7 @@ class PrefixSums:
         return _batch(np.array([bits], dtype=np.uint8))
 
     def split(self, material: Material) -> list[Material]:
-        """A string a line."""
+        """One string per line."""
         material.only(TEXT, reader="prefix sums")
         return material.lines()
 
@@ -133,21 +133,21 @@ class PrefixSums:
         return "".join(map(str, prediction[index].tolist()))
 
     def flip(self, batch: Batch, index: int | Tensor) -> Batch:
-        """The strings with the bit at ``index`` (one for all, or one each) turned over."""
+        """The strings with the bit at ``index`` (one for all, or one each) flipped."""
         length = batch.inputs.shape[-1]
-        places = torch.as_tensor(index, device=batch.inputs.device).expand(len(batch))
-        if bool(((places < 0) | (places >= length)).any()):
+        positions = torch.as_tensor(index, device=batch.inputs.device).expand(len(batch))
+        if bool(((positions < 0) | (positions >= length)).any()):
             raise TaskError(f"a bit to flip lies from 0 to {length - 1}, got {index}")
-        flipped = torch.nn.functional.one_hot(places.long(), length).bool()
+        flipped = torch.nn.functional.one_hot(positions.long(), length).bool()
         inputs = torch.where(flipped.unsqueeze(1), -batch.inputs, batch.inputs)
-        # Every answer from the flipped bit on turns over; an unknown one stays unknown.
+        # Every answer from the flipped bit on flips too; an unknown one stays -1.
         after = flipped.long().cumsum(dim=1).bool() & (batch.targets >= 0)
         return Batch(inputs, torch.where(after, 1 - batch.targets, batch.targets), batch.extras)
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """Strips of bits: the input, the true answer, the prediction with its errors marked."""
+        """The input, the target and the prediction as strips of bits, errors marked."""
         bits = (batch.inputs[index, 0] > 0).cpu().numpy().astype(np.int64)
         truth = batch.targets[index].cpu().numpy()
         strips = [("bits", bits)]
@@ -168,7 +168,7 @@ class PrefixSums:
 
 
 def _batch(bits: NDArray[np.uint8]) -> Batch:
-    """Strings with their answers: a running exclusive or."""
+    """Strings (N, L) with their answers, a running exclusive or."""
     inputs = torch.from_numpy(bits).to(torch.float32).unsqueeze(1) - 0.5
     answers = np.bitwise_xor.accumulate(bits, axis=1)
     return Batch(inputs, torch.from_numpy(answers).to(torch.int64))
@@ -177,45 +177,39 @@ def _batch(bits: NDArray[np.uint8]) -> Batch:
 def _strips(
     strips: list[tuple[str, NDArray[np.int64]]], wrong: NDArray[np.bool_], caption: str
 ) -> Description:
-    """Strips below each other, continued below where they are longer than a row."""
-    length, width = len(wrong), min(len(wrong), _STRIP)
+    """Strips of bits below each other, wrapped to `_STRIP` columns."""
+    width = min(len(wrong), _STRIP)
     title_width = max(len(title) for title, _ in strips)
     lines: list[str] = []
     rows: list[NDArray[np.int64]] = []
     labels: list[str] = []
     glyphs: list[Glyph] = []
-    for first in range(0, length, width):
+    for first in range(0, len(wrong), width):
         part = slice(first, first + width)
         if rows:  # an empty row keeps the continuation apart
             rows.append(np.full(width, _NONE))
             labels.append("")
             lines.append("")
         for title, strip in strips:
-            codes = np.full(width, _NONE)
             bits = strip[part]
-            codes[: len(bits)] = bits
+            signs = ["?" if bit < 0 else str(bit) for bit in bits.tolist()]
+            for column, sign in enumerate(signs):
+                colour = "#ffffff" if sign == "1" else "#000000"
+                glyphs.append(Glyph(len(rows), column, sign, colour))
+            codes = np.where(bits < 0, _NONE, bits)
             if title == strips[-1][0]:
-                codes[: len(bits)][wrong[part]] = _WRONG
-            for column, bit in enumerate(bits):
-                colour = "#ffffff" if bit == 1 else "#000000"
-                glyphs.append(Glyph(len(rows), column, _sign(int(bit)), colour))
-            rows.append(np.where(codes < 0, _NONE, codes))
+                codes[wrong[part]] = _WRONG
+            rows.append(np.pad(codes, (0, width - len(codes)), constant_values=_NONE))
             labels.append(title)
-            lines.append(f"{title:>{title_width}} " + "".join(_sign(int(bit)) for bit in bits))
+            lines.append(f"{title:>{title_width}} {''.join(signs)}")
         if wrong[part].any():
             marks = "".join("^" if bad else " " for bad in wrong[part])
             lines.append(f"{'wrong':>{title_width}} {marks}")
-    full = title_width + 1 + width
     return Description(
         title=PrefixSums.spec.title,
-        text="\n".join(line.ljust(full) for line in lines),
+        text="\n".join(line.ljust(title_width + 1 + width) for line in lines),
         cells=_COLOURS[np.stack(rows)],
         glyphs=tuple(glyphs),
         row_labels=tuple(labels),
         caption=caption,
     )
-
-
-def _sign(bit: int) -> str:
-    """A bit as a character; an unknown answer is a question mark."""
-    return str(bit) if bit in (0, 1) else "?"

@@ -1,16 +1,14 @@
-"""Random draws that are a pure function of where they are asked for.
+"""Counter-based random numbers: a draw is a pure function of seed, stream, problem and counter.
 
     >>> stream = Stream(7, "mazes", 13)
     >>> stream.below(6, index=np.arange(3), counter=0)      # a die for problems 0, 1 and 2
     array([1, 1, 2])
 
-A draw depends on the seed, the words that name the stream, the number of the problem and a counter
-within the problem, and on nothing else: not on how many problems are asked for, in which order or
-in what portions, nor on the machine or the version of numpy. So the first hundred of a thousand
-problems are the same as the hundred alone, and problem 90 can be made without the 89 before it.
-
-Only wrapping arithmetic on unsigned 64-bit integers is used, and the mixing is the finaliser of
-splitmix64 (Steele, Lea and Flood, 2014). These are draws for problem sets, not for secrets.
+Draws do not depend on how many problems are asked for, in which order or in what chunks, nor on the
+machine or the version of numpy: the first hundred of a thousand problems are the hundred alone, and
+problem 90 can be made without the 89 before it. Only wrapping arithmetic on unsigned 64-bit
+integers is used, with the finaliser of splitmix64 (Steele, Lea and Flood, 2014) for mixing. Not
+for cryptography.
 """
 
 from __future__ import annotations
@@ -30,16 +28,15 @@ Words = NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
-_LIMIT = 2**64
 
 
 def check_seed(seed: SupportsIndex) -> int:
-    """The seed itself if it is a whole number from 0 to 2**64 - 1, else TaskError."""
+    """The seed if it is an integer from 0 to 2**64 - 1, else TaskError."""
     try:
         number = operator.index(seed)
     except TypeError:
         number = -1
-    if isinstance(seed, bool | np.bool_) or not 0 <= number < _LIMIT:
+    if isinstance(seed, bool | np.bool_) or not 0 <= number < 2**64:
         raise TaskError(
             f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try --seed 0"
         )
@@ -47,14 +44,14 @@ def check_seed(seed: SupportsIndex) -> int:
 
 
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
-    """The numbers ``first … first + count - 1``, checked: what `Task.sample` draws for."""
+    """The numbers ``first … first + count - 1``, checked."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 0:
         raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
     return np.arange(first, first + check_count(count), dtype=np.int64)
 
 
 def mix(words: Words) -> Words:
-    """Each word scrambled, one to one: close inputs give outputs that look unrelated."""
+    """A bijective hash of each word."""
     words = words ^ (words >> np.uint64(30))
     words = words * _FIRST
     words = words ^ (words >> np.uint64(27))
@@ -63,7 +60,7 @@ def mix(words: Words) -> Words:
 
 
 class Stream:
-    """An endless table of draws, a row a problem and a column a counter.
+    """An endless table of draws with one row per problem and one column per counter.
 
     >>> Stream(0, "prefix-sums", 32).bits(index=5, counter=[0, 1])     # 64 random bits each
     """
@@ -71,42 +68,40 @@ class Stream:
     def __init__(self, seed: SupportsIndex, *names: str | int) -> None:
         """Name the table by a seed and any number of words and numbers."""
         text = "\x1f".join([str(check_seed(seed)), *map(str, names)])
-        # Hashing the whole name keeps streams apart that differ in any part of it.
         digest = hashlib.sha256(text.encode()).digest()
         self._key = np.frombuffer(digest[:8], dtype="<u8").astype(np.uint64)
 
     def bits(self, index: ArrayLike, counter: ArrayLike) -> Words:
-        """64 random bits for each pair of problem and counter, which broadcast as arrays do."""
+        """64 random bits for each pair of problem and counter, which broadcast."""
         rows, columns = np.broadcast_arrays(_unsigned(index), _unsigned(counter))
         shape = rows.shape
-        # One-dimensional at least: numpy warns of overflow for single numbers, not for arrays.
+        # At least one-dimensional: numpy warns of overflow for scalars, not for arrays.
         row_keys = mix(self._key + mix(_unsigned(index).reshape(-1) * _GOLDEN + _GOLDEN))
         keys = np.broadcast_to(row_keys.reshape(np.shape(index)), shape).reshape(-1)
         steps = columns.reshape(-1) * _GOLDEN + _GOLDEN
         return mix(keys + steps).reshape(shape)
 
     def below(self, bound: ArrayLike, index: ArrayLike, counter: ArrayLike) -> NDArray[np.int64]:
-        """Whole numbers from 0 to bound - 1, for bounds up to 2**32.
+        """Integers from 0 to bound - 1, for bounds up to 2**32.
 
-        Multiplying the upper 32 bits and keeping the upper half favours no value by more than
-        bound / 2**32 of its share: nothing that a set of problems could show.
+        Multiplying the upper 32 bits and keeping the upper half biases no value by more than
+        bound / 2**32 of its share.
         """
         bounds = np.asarray(bound)
         if bounds.size and (bounds.min() < 1 or bounds.max() > 2**32):
             raise TaskError(f"a draw needs a bound from 1 to 2**32, got {bound!r}")
         high = np.atleast_1d(self.bits(index, counter) >> np.uint64(32))
-        drawn = (high * bounds.astype(np.uint64)) >> np.uint64(32)
+        values = (high * bounds.astype(np.uint64)) >> np.uint64(32)
         shape = np.broadcast_shapes(bounds.shape, np.shape(index), np.shape(counter))
-        return drawn.astype(np.int64).reshape(shape)
+        return values.astype(np.int64).reshape(shape)
 
     def order(self, count: int) -> NDArray[np.int64]:
-        """The numbers 0 … count - 1 shuffled: a choice without replacement is a part of it."""
+        """A permutation of 0 … count - 1."""
         keys = self.bits(index=0, counter=np.arange(count))
         return np.argsort(keys, kind="stable").astype(np.int64)
 
 
 def _unsigned(numbers: ArrayLike) -> Words:
-    """Problem numbers and counters as unsigned words."""
     array = np.asarray(numbers)
     if array.dtype.kind not in "iu" or (array.size and array.dtype.kind == "i" and array.min() < 0):
         raise TaskError(f"a draw is numbered by whole numbers from 0 on, got {numbers!r}")

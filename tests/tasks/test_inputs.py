@@ -10,24 +10,17 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks.inputs import GAMES, PICTURE, Material, ReadsInputs, gather, generated
+from iterant.tasks.inputs import GAMES, PICTURE, Material, gather, generated
 from iterant.tasks.protocol import Batch
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
 MAZE = "S.#\n#.#\n#.G\n"
 
 
-@pytest.mark.parametrize("word", ["mazes", "prefix-sums", "chess"])
-def test_every_shipped_task_reads(word: str) -> None:
-    assert isinstance(iterant.task(word), ReadsInputs)
-
-
 @pytest.mark.parametrize(
     ("word", "problem"), [("mazes", MAZE), ("prefix-sums", "1011001"), ("chess", FEN)]
 )
-def test_words_a_file_and_a_stream_are_read_as_encode_reads(
-    word: str, problem: str, tmp_path: Path
-) -> None:
+def test_text_file_and_stream_equal_encode(word: str, problem: str, tmp_path: Path) -> None:
     task = iterant.task(word)
     wanted = task.encode(problem)
     file = tmp_path / "problem.txt"
@@ -40,7 +33,7 @@ def test_words_a_file_and_a_stream_are_read_as_encode_reads(
         assert torch.equal(found.problems[0].batch.targets, wanted.targets)
 
 
-def test_a_file_holds_a_string_a_line_and_a_bad_one_is_named(tmp_path: Path) -> None:
+def test_strings_one_per_line(tmp_path: Path) -> None:
     file = tmp_path / "many.txt"
     file.write_text("# for people\n1011\n\n12\r\n0 0 1\n")
     found = gather(iterant.task("prefix-sums"), str(file))
@@ -54,7 +47,7 @@ def test_a_file_holds_a_string_a_line_and_a_bad_one_is_named(tmp_path: Path) -> 
     assert "'2'" in str(error)
 
 
-def test_mazes_in_one_file_stand_apart_by_empty_lines(tmp_path: Path) -> None:
+def test_several_mazes_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "two.maze"
     file.write_text("\nS G\n\n\nS.#\n#.G\n\n")
     found = gather(iterant.task("mazes"), str(file)).problems
@@ -62,14 +55,14 @@ def test_mazes_in_one_file_stand_apart_by_empty_lines(tmp_path: Path) -> None:
     assert [problem.batch.inputs.shape[-2:] for problem in found] == [(8, 12), (10, 12)]
 
 
-def test_a_folder_is_read_by_name_and_hidden_files_are_not(tmp_path: Path) -> None:
+def test_folder(tmp_path: Path) -> None:
     for name, bits in (("b.txt", "11"), ("a.txt", "0"), (".hidden", "111")):
         (tmp_path / name).write_text(bits)
     found = gather(iterant.task("prefix-sums"), str(tmp_path))
     assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
 
 
-def test_a_maze_without_a_way_says_so() -> None:
+def test_unsolvable_maze() -> None:
     (problem,) = gather(iterant.task("mazes"), "S#G").problems
     assert problem.unsolvable == "no way leads from start to end"
     assert not problem.batch.labelled
@@ -108,7 +101,7 @@ def test_an_empty_stream_and_an_empty_folder_say_so(tmp_path: Path) -> None:
         gather(iterant.task("mazes"), str(tmp_path))
 
 
-def test_a_kind_that_a_task_does_not_read_is_refused(tmp_path: Path) -> None:
+def test_wrong_kinds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(
         TaskError, match=r"prefix sums read text, and p\.png is of the kind picture"
@@ -118,13 +111,13 @@ def test_a_kind_that_a_task_does_not_read_is_refused(tmp_path: Path) -> None:
         gather(iterant.task("mazes"), "-", stdin=io.BytesIO(b"x"), kind=GAMES)
 
 
-def test_more_bytes_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_inputs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iterant.tasks.inputs._LARGEST", {"text": 4, GAMES: 4, PICTURE: 4})
     with pytest.raises(DataError, match="the most that is read"):
         gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b"10101"))
 
 
-class Own:
+class TextOnly:
     """A task that reads nothing but what encode takes."""
 
     spec = iterant.task("prefix-sums").spec
@@ -133,12 +126,12 @@ class Own:
         return Batch(torch.ones(1, 1, len(problem)), torch.zeros(1, len(problem)).long())
 
 
-def test_a_task_without_readers_is_given_the_text() -> None:
-    (problem,) = gather(Own(), "ab\ncd").problems  # type: ignore[arg-type]
+def test_task_that_reads_text_only() -> None:
+    (problem,) = gather(TextOnly(), "ab\ncd").problems  # type: ignore[arg-type]
     assert problem.batch.inputs.shape == (1, 1, 5)
 
 
-def test_generated_problems_are_those_of_the_sample() -> None:
+def test_generated_problems() -> None:
     task = iterant.task("mazes")
     found = generated(task, count=2, size=5, seed=3).problems
     batch = task.sample(2, size=5, seed=3)
@@ -149,6 +142,6 @@ def test_generated_problems_are_those_of_the_sample() -> None:
     assert torch.equal(torch.cat([problem.batch.inputs for problem in found]), batch.inputs)
 
 
-def test_what_is_neither_text_nor_picture_is_said() -> None:
+def test_binary_content_is_refused() -> None:
     with pytest.raises(TaskError, match="neither text nor a picture"):
         _ = Material("noise.bin", b"\xff\xfe\x00\x80").text

@@ -58,7 +58,7 @@ def test_a_draw_does_not_depend_on_its_neighbours() -> None:
     assert len(np.unique(table)) == 1000
 
 
-def test_values_are_fixed_for_ever() -> None:
+def test_fixed_values() -> None:
     assert Stream(0, "mazes", 9).bits(np.arange(3), 0).tolist() == FIXED_BITS
     assert Stream(7, "mazes", 13).below(6, np.arange(8), 0).tolist() == FIXED_DICE
 
@@ -70,7 +70,7 @@ FIXED_DICE = [1, 1, 2, 2, 2, 4, 0, 4]
 @pytest.mark.parametrize(
     "other", [Stream(1, "a", 1), Stream(0, "b", 1), Stream(0, "a", 2), Stream(0, "a1"), Stream(0)]
 )
-def test_every_part_of_the_name_matters(other: Stream) -> None:
+def test_streams_of_other_names_differ(other: Stream) -> None:
     ours = Stream(0, "a", 1).bits(np.arange(100), 0)
     assert not np.isin(ours, other.bits(np.arange(100), 0)).any()
 

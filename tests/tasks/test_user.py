@@ -1,15 +1,19 @@
-"""A task from a spec and a make: the laws that every task keeps come with it."""
+"""User-defined tasks: what PlainTask adds, and the checks of any task."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import iterant
 from iterant.errors import TaskError
-from iterant.tasks import Batch, PlainTask, Task, TaskSpec
+from iterant.tasks import Batch, PlainTask, Size, Task, TaskSpec
+from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.user import check_task
 
 
 class AllOnes(PlainTask):
@@ -45,26 +49,6 @@ TASKS = [AllOnes(), Diagonal(), Thirds()]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
-def test_it_is_a_task(task: PlainTask) -> None:
-    assert isinstance(task, Task)
-    batch = task.sample(3, seed=1)
-    assert batch.inputs.shape[:2] == (3, task.spec.channels)
-    assert batch.inputs.dtype == torch.float32
-    assert batch.targets.dtype == torch.int64
-    assert batch.labelled
-    assert task.solved(batch.targets, batch).all()
-    assert not task.solved((1 + batch.targets) % task.spec.classes, batch).any()
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
-def test_problems_do_not_depend_on_how_they_are_asked_for(task: PlainTask) -> None:
-    whole = task.sample(6, size=7, seed=2)
-    part = task.sample(2, size=7, seed=2, first=3)
-    assert torch.equal(part.inputs, whole.inputs[3:5])
-    assert not torch.equal(whole.inputs, task.sample(6, size=7, seed=3).inputs)
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
 def test_a_drawing_marks_exactly_the_wrong_positions(task: PlainTask) -> None:
     batch = task.sample(2, seed=1)
     flawed = batch.targets.clone()
@@ -79,7 +63,7 @@ def test_a_drawing_marks_exactly_the_wrong_positions(task: PlainTask) -> None:
     assert clean.cells.shape[:2] == (2 if task.spec.dims == 1 else rows, columns)
 
 
-def test_a_string_and_its_answer_hide_nothing_of_each_other() -> None:
+def test_describe_a_string() -> None:
     batch = Batch(torch.tensor([[[1.0, 1.0, 0.0, 1.0]]]), torch.tensor([[1, 0, 1, 1]]))
     shown = AllOnes().describe(batch)
     assert shown.text == " input ##.#\nanswer o.oo"
@@ -89,7 +73,7 @@ def test_a_string_and_its_answer_hide_nothing_of_each_other() -> None:
     assert AllOnes().describe(unknown, prediction=batch.targets).caption == "4"
 
 
-def test_further_classes_are_shown_by_number_and_colour() -> None:
+def test_describe_several_classes() -> None:
     batch = Batch(torch.tensor([[[1.0, 1.0, 0.0, 1.0]]]), torch.tensor([[1, 2, 2, 0]]))
     shown = Thirds().describe(batch)
     assert shown.text == " input ##.#\nanswer 122."
@@ -99,7 +83,7 @@ def test_further_classes_are_shown_by_number_and_colour() -> None:
     assert Thirds().describe(batch, prediction=batch.targets.flip(1)).text.endswith("answer x22x")
 
 
-def test_a_channel_a_digit_is_shown_as_digits_of_several_greys() -> None:
+def test_describe_one_hot_inputs() -> None:
     digits = torch.tensor([2, 0, 1, 2])
     hot = torch.nn.functional.one_hot(digits).T[None].float()
     shown = Thirds().describe(Batch(hot, torch.zeros(1, 4, dtype=torch.int64)))
@@ -108,7 +92,7 @@ def test_a_channel_a_digit_is_shown_as_digits_of_several_greys() -> None:
     assert greys[0] == greys[3] < greys[2] < greys[1]
 
 
-def test_on_a_grid_every_number_is_a_class_of_the_answer() -> None:
+def test_describe_classes_on_a_grid() -> None:
     spec = TaskSpec(name="g", title="g", dims=2, channels=2, classes=3, train_size=2)
     grid = type("Grid", (Diagonal,), {"spec": spec})()
     hot = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]])
@@ -117,13 +101,13 @@ def test_on_a_grid_every_number_is_a_class_of_the_answer() -> None:
 
 @pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),
                                               ("channels", 0)])  # fmt: skip
-def test_a_spec_that_nothing_can_answer_is_refused_when_it_is_made(field: str, wrong: int) -> None:
+def test_impossible_specs_are_refused(field: str, wrong: int) -> None:
     good: dict[str, Any] = {"name": "odd", "title": "odd", "dims": 1, "channels": 1}
     with pytest.raises(TaskError, match=f"odd has .*, got .*{wrong}"):
         TaskSpec(**{**good, field: wrong}, train_size=8)
 
 
-def test_sizes_are_read_and_checked() -> None:
+def test_sizes() -> None:
     task = AllOnes()
     assert (task.check_size(None), task.parse_size("64")) == (8, 64)
     for wrong in (0, -1, True, (1, 2), 2.5):
@@ -131,7 +115,7 @@ def test_sizes_are_read_and_checked() -> None:
             task.check_size(wrong)  # type: ignore[arg-type]
 
 
-def test_written_problems_are_refused_until_the_task_reads_them() -> None:
+def test_encode_is_refused() -> None:
     with pytest.raises(TaskError, match=r"an encode\(\) of its own"):
         AllOnes().encode("1011")
 
@@ -139,9 +123,9 @@ def test_written_problems_are_refused_until_the_task_reads_them() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ((np.zeros(8), np.zeros(8)), "wanted 1 channel and 1 axis of space"),
-        ((np.zeros((2, 8)), np.zeros(8)), "wanted 1 channel and"),
-        ((np.zeros((1, 8)), np.zeros(7)), "one class for each position"),
+        ((np.zeros(8), np.zeros(8)), r"shape \(2, 8\), wanted \(2, 1\) and 1 axis of space"),
+        ((np.zeros((2, 8)), np.zeros(8)), r"shape \(2, 2, 8\), wanted \(2, 1\) and"),
+        ((np.zeros((1, 8)), np.zeros(7)), "a class for each position"),
         ((np.zeros((1, 8)), np.full(8, 2)), r"class 2 to 2, wanted 0 to 1; .*classes="),
         (np.zeros((1, 8)), "gave ndarray, wanted a pair"),
         ((np.full((1, 8), np.nan), np.zeros(8)), "an input that is NaN or infinite"),
@@ -150,7 +134,7 @@ def test_written_problems_are_refused_until_the_task_reads_them() -> None:
         ((np.zeros((1, 8)), ["a"] * 8), "no array of numbers"),
     ],
 )
-def test_a_make_that_does_not_fit_its_spec_is_told(made: Any, said: str) -> None:
+def test_make_that_does_not_fit_its_spec(made: Any, said: str) -> None:
     task = type("Odd", (AllOnes,), {"make": lambda self, size, random: made})()
     with pytest.raises(TaskError, match=said):
         task.sample(2)
@@ -160,7 +144,7 @@ def test_a_make_that_does_not_fit_its_spec_is_told(made: Any, said: str) -> None
     ("sides", "said"),
     [((8, 8, 7), r"input of shape \(1, 7\) and of \(1, 8\)"), ((8, 8, 8), "made two problems of")],
 )
-def test_a_make_that_is_not_the_same_twice_is_told(sides: tuple[int, ...], said: str) -> None:
+def test_make_that_is_not_deterministic(sides: tuple[int, ...], said: str) -> None:
     calls = iter(enumerate(sides))
 
     def make(self: PlainTask, size: int, random: np.random.Generator) -> tuple[Any, Any]:
@@ -169,3 +153,65 @@ def test_a_make_that_is_not_the_same_twice_is_told(sides: tuple[int, ...], said:
 
     with pytest.raises(TaskError, match=said):
         type("Moody", (AllOnes,), {"make": make})().sample(len(set(sides)) + 1)
+
+
+calls = iter(range(1_000_000))
+
+
+def task(change: Callable[[Batch], Any], **members: Any) -> Task:
+    """Prefix sums whose batches were changed."""
+
+    def sample(
+        self: PrefixSums, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Any:
+        return change(PrefixSums.sample(self, count, size=size, seed=seed, first=first))
+
+    made: Task = type("Mine", (PrefixSums,), {"sample": sample, **members})()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (task(lambda b: b, spec={"name": "x"}), "is dict, wanted TaskSpec"),
+        (task(lambda b: (b.inputs, b.targets)), "gave tuple, wanted Batch"),
+        (task(lambda b: b[:1]), r"shape \(1, 1, 32\), wanted \(2, 1\) and 1 axis of space"),
+        (task(lambda b: Batch(b.inputs[:, 0], b.targets)), r"inputs of shape \(2, 32\)"),
+        (task(lambda b: Batch(b.inputs.repeat(1, 2, 1), b.targets)), r"shape \(2, 2, 32\)"),
+        (task(lambda b: Batch(b.inputs[..., 1:], b.targets)), r"each position, \(2, 31\)"),
+        (task(lambda b: Batch(b.inputs.double(), b.targets)), "torch.float64 and .* wanted"),
+        (task(lambda b: Batch(b.inputs, b.targets.float())), "targets of torch.float32, wanted"),
+        (task(lambda b: Batch(b.inputs + next(calls), b.targets)), "two answers to one question"),
+        (task(lambda b: Batch(b.inputs, b.targets * 0 + next(calls))), "two answers"),
+        (task(lambda b: b, solved=lambda *_: True), "gave bool for 2 problems, wanted a tensor"),
+        (task(lambda b: b, solved=lambda *_: torch.ones(3) > 0), r"shape \(3,\) and torch.bool"),
+        (task(lambda b: b, solved=lambda *_: torch.ones(2)), "torch.float32 for 2 problems"),
+    ],
+)
+def test_malformed_tasks_are_refused(wrong: Task, said: str) -> None:
+    with pytest.raises(TaskError, match=said):
+        check_task(wrong, "mine:Mine")
+
+
+def test_exceptions_of_a_task_are_left_for_later() -> None:
+    def fail(batch: Batch) -> Any:
+        raise RuntimeError("there are no problems of the training size")
+
+    check_task(task(fail), "mine:Mine")
+    check_task(task(lambda b: b, solved=fail), "mine:Mine")
+    check_task(task(lambda b: Batch(b.inputs, b.targets * 0 - 1), solved=fail), "mine:Mine")
+
+
+class Moody(PrefixSums):
+    """Its problems are others each time."""
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Problems of another seed than the one that was asked for."""
+        return super().sample(count, size=size, seed=next(calls), first=first)
+
+
+def test_tasks_are_checked_when_loaded() -> None:
+    with pytest.raises(TaskError, match="'test_user:Moody' gave two answers"):
+        iterant.task("test_user:Moody")

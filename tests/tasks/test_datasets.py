@@ -1,4 +1,4 @@
-"""The original benchmark's files: written, read back, drawn from, and refused when broken."""
+"""Problems as PyTorch data sets, and the files of the original benchmark."""
 
 from __future__ import annotations
 
@@ -9,13 +9,56 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
+import iterant
 import iterant.registry
 from iterant.errors import DataError, TaskError
+from iterant.tasks import dataset
 from iterant.tasks.datasets import Stored, read_easy_to_hard, save_easy_to_hard
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
+
+
+def test_order_and_grouping_change_no_problem() -> None:
+    problems = dataset(iterant.task("prefix-sums"), 9, size=16, seed=1)
+    order = [4, 8, 0, 2, 3]
+    for (inputs, targets), index in zip(problems.__getitems__(order), order, strict=True):
+        assert torch.equal(inputs, problems[index][0])
+        assert torch.equal(targets, problems[index][1])
+    assert torch.equal(problems[-1][0], problems[8][0])
+
+
+def test_a_shuffling_loader_sees_every_problem_once() -> None:
+    problems = dataset(iterant.task("prefix-sums"), 20, size=64)
+    generator = torch.Generator().manual_seed(1)
+    loader = DataLoader(problems, batch_size=7, shuffle=True, generator=generator)
+    rows = sorted(tuple(row.flatten().tolist()) for inputs, _ in loader for row in inputs)
+    assert rows == sorted(tuple(problems[index][0].flatten().tolist()) for index in range(20))
+
+
+def test_problems_outside_the_set_are_refused() -> None:
+    task = iterant.task("prefix-sums")
+    with pytest.raises(TaskError, match="at least 1"):
+        dataset(task, 0)
+    with pytest.raises(TaskError, match="holds 3 problems"):
+        dataset(task, 3).batch(2, 2)
+    with pytest.raises(IndexError, match="holds 3 problems"):
+        dataset(task, 3)[3]
+
+
+def test_indexing_a_batch() -> None:
+    batch = iterant.task("mazes").sample(3, size=5, seed=2)
+    for place in (0, 2, -1):
+        one = batch[place]
+        assert len(one) == 1
+        assert torch.equal(one.inputs[0], batch.inputs[place])
+        assert torch.equal(one.targets[0], batch.targets[place])
+        assert one.extras["path_length"].tolist() == [batch.extras["path_length"][place]]
+    pair: Any = batch[:2]
+    with pytest.raises(TypeError, match="'Batch' object is not iterable"):
+        _, _ = pair
 
 
 def equal(one: Batch, other: Batch) -> bool:
@@ -34,7 +77,7 @@ def benchmark(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("batch", [Mazes().sample(5, size=5), PrefixSums().sample(5, size=7)])
-def test_written_problems_read_back(batch: Batch, tmp_path: Path) -> None:
+def test_save_and_read(batch: Batch, tmp_path: Path) -> None:
     save_easy_to_hard(batch, tmp_path / "set")
     again = read_easy_to_hard(tmp_path / "set")
     assert equal(again, batch)
@@ -43,7 +86,7 @@ def test_written_problems_read_back(batch: Batch, tmp_path: Path) -> None:
     assert not list((tmp_path / "set").glob(".*"))
 
 
-def test_the_layout_is_the_benchmarks(benchmark: Path) -> None:
+def test_layout_of_the_files(benchmark: Path) -> None:
     mazes = benchmark / "maze_data_test_9"
     assert np.load(mazes / "inputs.npy", allow_pickle=False).shape == (20, 3, 24, 24)
     assert np.load(mazes / "solutions.npy", allow_pickle=False).shape == (20, 24, 24)
@@ -53,7 +96,7 @@ def test_the_layout_is_the_benchmarks(benchmark: Path) -> None:
     assert set(np.unique(values.numpy()).tolist()) == {0.0, 1.0}
 
 
-def test_mazes_saved_as_the_generator_does_in_doubles(tmp_path: Path) -> None:
+def test_mazes_in_doubles(tmp_path: Path) -> None:
     batch = Mazes().sample(4, size=9)
     np.save(tmp_path / "inputs.npy", batch.inputs.numpy().astype(np.float64))
     np.save(tmp_path / "solutions.npy", batch.targets.numpy().astype(np.float64))
@@ -62,7 +105,7 @@ def test_mazes_saved_as_the_generator_does_in_doubles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("channel", [True, False])
-def test_bits_in_every_form(tmp_path: Path, shift: float, channel: bool) -> None:
+def test_forms_of_bits(tmp_path: Path, shift: float, channel: bool) -> None:
     batch = PrefixSums().sample(4, size=12)
     bits = batch.inputs[:, 0] + 0.5 - shift
     torch.save(bits.unsqueeze(1) if channel else bits, tmp_path / "12_data.pth")
@@ -138,7 +181,7 @@ def chess() -> tuple[Batch, torch.Tensor]:
 
 @pytest.mark.parametrize("moves_follow", [True, False])
 @pytest.mark.parametrize("upside_down", [0, 1, None])
-def test_chess_is_turned_until_it_fits(
+def test_chess_is_flipped_to_our_orientation(
     tmp_path: Path, upside_down: int | None, moves_follow: bool
 ) -> None:
     batch, black = chess()
@@ -248,7 +291,7 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
         Mazes(data=tmp_path)
 
 
-def test_a_folder_that_is_not_there_is_called_so(tmp_path: Path) -> None:
+def test_missing_folders(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("nowhere", "file"):
         with pytest.raises(DataError, match=rf"there is no folder '.*{name}'; check the path"):
