@@ -1,4 +1,4 @@
-"""``iterant analyze``: meddle with trained networks while they think, and see what becomes of it.
+"""``iterant analyze``: intervene while trained networks think, and see what becomes of it.
 
 iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13
 iterant analyze runs/m0 --what near-misses --save-failures failures
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import DataPath, DeviceName, console, task_of
+from iterant.cli.options import SEVERAL, DataPath, DeviceName, console, print_table, task_of
 from iterant.errors import UsageError
 from iterant.formatting import counted
 
@@ -21,52 +21,44 @@ if TYPE_CHECKING:
 
     from iterant.analysis import Report
 
-_WORDS = (
+_STUDIES = (
     "clean, noise, zeros, swap, swap-input, bit-flip, move-end, convergence, near-misses, kinds"
 )
 
 
 def analyze(
-    *runs: Annotated[str, Parameter(help="run folders, folders of weights or shipped names")],
+    *runs: str,
     what: Annotated[
         list[str] | None,
-        Parameter(
-            consume_multiple=1,
-            negative="",
-            help=f"which studies: {_WORDS} [default: all that the task offers]",
-        ),
+        SEVERAL,
+        Parameter(help=f"which studies: {_STUDIES} [default: all that the task offers]"),
     ] = None,
-    size: Annotated[
-        str | None,
-        Parameter(help="how hard the problems are [default: 48 bits, mazes of 13 …]"),
-    ] = None,
-    count: Annotated[int, Parameter(help="how many problems")] = 100,
-    max_steps: Annotated[
-        int | None,
-        Parameter(help="iterations in all [default: 300, or what the network has]"),
-    ] = None,
-    after: Annotated[
-        int | None,
-        Parameter(help="intervene after this iteration [default: as in the paper, 1 or 50]"),
-    ] = None,
-    tolerance: Annotated[
-        float, Parameter(help="features that move by less of their norm are settled")
-    ] = 1e-3,
-    seed: Annotated[int, Parameter(help="of problems, noise and swaps")] = 1,
-    out: Annotated[Path, Parameter(help="the folder for JSON, pictures and index.html")] = Path(
-        "analysis"
-    ),
-    save_failures: Annotated[
-        Path | None,
-        Parameter(help="draw wrong answers into this folder (adds near-misses)"),
-    ] = None,
-    task: Annotated[
-        str | None, Parameter(help="for weights that do not say what they were trained on")
-    ] = None,
+    size: str | None = None,
+    count: int = 100,
+    max_steps: int | None = None,
+    after: int | None = None,
+    tolerance: float = 1e-3,
+    seed: int = 1,
+    out: Path = Path("analysis"),
+    save_failures: Path | None = None,
+    task: str | None = None,
     device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
-    """See how trained networks take interventions, whether they rest, and how they fail."""
+    """See how trained networks take interventions, whether they rest, and how they fail.
+
+    Args:
+        runs: run folders, folders of weights or shipped names
+        size: how hard the problems are [default: 48 bits, mazes of 13 …]
+        count: how many problems
+        max_steps: iterations in all [default: 300, or what the network has]
+        after: intervene after this iteration [default: as in the paper, 1 or 50]
+        tolerance: features that move by less of their norm are settled
+        seed: of problems, noise and swaps
+        out: the folder for JSON, pictures and index.html
+        save_failures: draw wrong answers into this folder (adds near-misses)
+        task: for weights that do not say what they were trained on
+    """
     from rich.progress import Progress
 
     from iterant.analysis import analyze as analyze_runs
@@ -84,46 +76,33 @@ def analyze(
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turn = bar.add_task("loading", total=1.0)
         report = analyze_runs(
-            list(runs),
-            words,
-            size=size,
-            count=count,
-            max_steps=max_steps,
-            after=after,
-            seed=seed,
-            task=None if task is None else task_of(task, data),
-            device=device,
-            data=data,
-            tolerance=tolerance,
-            progress=lambda label, share: bar.update(turn, description=label, completed=share),
-        )
+            list(runs), words, size=size, count=count, max_steps=max_steps, after=after,
+            seed=seed, task=None if task is None else task_of(task, data), device=device,
+            data=data, tolerance=tolerance,
+            progress=lambda label, done: bar.update(turn, description=label, completed=done),
+        )  # fmt: skip
     _show(report, screen)
     page = report.save(out)
     if save_failures is not None:
-        drawn = report.save_failures(save_failures)
-        screen.print(f"{counted(len(drawn), 'failure')} drawn in {save_failures}", soft_wrap=True)
+        pictures = report.save_failures(save_failures)
+        many = counted(len(pictures), "failure")
+        screen.print(f"{many} drawn in {save_failures}", soft_wrap=True)
     screen.print(f"written to {page}", soft_wrap=True)
 
 
 def _show(report: Report, screen: Console) -> None:
-    """The table of interventions, the other studies' tables, and what was skipped."""
-    from rich.table import Table
-
+    """The table of interventions, the tables of other studies, and what was skipped."""
     from iterant.analysis import Recovery
 
     def show(title: str, rows: list[list[str]]) -> None:
-        if title:  # on a line of its own, because a table folds its title to its width
+        if title:  # outside the table, which would fold it to its own width
             screen.print(title, style="italic", soft_wrap=True)
-        table = Table(*rows[0], box=None)
-        for cells in rows[1:]:
-            table.add_row(*cells)
-        screen.print(table)
+        print_table(*rows)
 
     if table := report.table():
         show("iterations to solution (peak accuracy)", table)
-    shown = set(table[0]) if table else set()
     for word in report.studies:
-        if word not in shown:
+        if not table or word not in table[0]:
             for place, rows in enumerate(report.headlines(word)):
                 show("" if place else word, rows)
     for found in report.found:

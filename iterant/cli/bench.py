@@ -8,13 +8,21 @@ iterant bench scale --task mazes --processes 1 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App
 
-from iterant.cli.options import SEVERAL, DeviceName, TaskName, console, parameters, task_of
+from iterant.cli.options import (
+    SEVERAL,
+    DeviceName,
+    TaskName,
+    console,
+    parameters,
+    print_table,
+    task_of,
+)
 from iterant.formatting import byte_size, counted
 
 bench = App(
@@ -67,7 +75,7 @@ def train(
         f"alpha {figures['alpha']:g}, on {figures['device']}",
         soft_wrap=True,
     )
-    _table(
+    print_table(
         ("", "precision", "steps per second", "peak memory"),
         *([side, precisions[side], f"{speed[side]:.4g}", peaks[side]] for side in speed),
         ("ratio", "", _times(figures["ratio"]), less),
@@ -122,7 +130,7 @@ def evaluate(
     if halting := figures.get("with halting"):
         took = f"{halting['seconds to the curve']['ours']:.3g} s"
         rows.append(["ours, halting", _times(halting["ratio"]), took, ""])
-    _table(("", "iterations per second", "time to the curve", "peak memory"), *rows)
+    print_table(("", "iterations per second", "time to the curve", "peak memory"), *rows)
 
 
 @bench.command
@@ -153,7 +161,7 @@ def solve(
         bench_solve, solving_name, task, out, run=run, size=size, count=count, rounds=rounds,
         device=device, seed=seed,
     )  # fmt: skip
-    _table(
+    print_table(
         ("", "seconds"),
         *([side, f"{seconds:.3g}"] for side, seconds in figures["seconds"].items()),
         *([sides, _times(ratio)] for sides, ratio in figures["ratio"].items()),
@@ -192,7 +200,7 @@ def scale(
     figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,
                           rounds=rounds, processes=processes or [1, 2])  # fmt: skip
     path = write_result(f"bench-scale-{task}-cpu", figures, seed=0, folder=out)
-    _table(
+    print_table(
         ("processes", "updates per second", "times faster", "efficiency", "talking"),
         *(
             [count, f"{row['updates per second']:.3g}", f"{row['times faster']:.2f}",
@@ -231,15 +239,6 @@ def _measure(
     path = write_result(name(figures), figures, seed=how["seed"], folder=out)
     screen.print(f"written to {path}", soft_wrap=True)
     return figures
-
-
-def _table(head: Sequence[str], *rows: Sequence[str]) -> None:
-    from rich.table import Table
-
-    table = Table(*head, box=None)
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)
 
 
 def _network(figures: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""``iterant data``: bring data that is not made from a seed into our own format.
+"""``iterant data``: convert data that is not generated.
 
 iterant data chess lichess_db_puzzle.csv.zst --out puzzles
 """
@@ -6,9 +6,8 @@ iterant data chess lichess_db_puzzle.csv.zst --out puzzles
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from iterant.cli.options import console
 from iterant.formatting import counted
@@ -17,13 +16,13 @@ data = App(name="data", help="Prepare data that is not made from a seed.")
 
 
 @data.command
-def chess(
-    file: Annotated[Path, Parameter(help="Lichess's puzzle file: .csv, .csv.zst or .csv.bz2")],
-    /,
-    *,
-    out: Annotated[Path, Parameter(help="the new folder for the packed puzzles")],
-) -> None:
-    """Pack Lichess's puzzle CSV into the arrays that the chess task reads."""
+def chess(file: Path, /, *, out: Path) -> None:
+    """Pack Lichess's puzzle CSV into the arrays that the chess task reads.
+
+    Args:
+        file: Lichess's puzzle file: .csv, .csv.zst or .csv.bz2
+        out: the new folder for the packed puzzles
+    """
     from rich.progress import (
         BarColumn,
         Progress,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import console
+from iterant.cli.options import SEVERAL, console
 
 if TYPE_CHECKING:
     from iterant.web import Page
@@ -22,31 +22,25 @@ if TYPE_CHECKING:
 
 def demo(
     *,
-    port: Annotated[int, Parameter(help="where to serve it; 0: any that is free")] = 8000,
-    host: Annotated[
-        str, Parameter(help="this machine only by default; 0.0.0.0 shows it to the network")
-    ] = "127.0.0.1",
-    browser: Annotated[bool, Parameter(help="open it in a browser")] = True,
-    build: Annotated[
-        bool, Parameter(negative="", help="build the page first: fetches onnxruntime-web by npm")
-    ] = False,
-    net: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=1,
-            negative="",
-            help="build it with these runs in place of the shipped networks",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Parameter(help="write the page into this new folder, for any web server, and stop"),
-    ] = None,
-    runtime: Annotated[
-        Path | None, Parameter(help="the archive of onnxruntime-web, where there is no npm")
-    ] = None,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    browser: bool = True,
+    build: Annotated[bool, Parameter(negative="")] = False,
+    net: Annotated[list[str] | None, SEVERAL] = None,
+    out: Path | None = None,
+    runtime: Path | None = None,
 ) -> None:
-    """Show a page on which networks think in the browser: mazes, prefix sums, chess."""
+    """Show a page on which networks think in the browser: mazes, prefix sums, chess.
+
+    Args:
+        port: where to serve it; 0: any that is free
+        host: this machine only by default; 0.0.0.0 shows it to the network
+        browser: open it in a browser
+        build: build the page first: fetches onnxruntime-web by npm
+        net: build it with these runs in place of the shipped networks
+        out: write the page into this new folder, for any web server, and stop
+        runtime: the archive of onnxruntime-web, where there is no npm
+    """
     page = _page(build or bool(net) or runtime is not None, net, out, runtime)
     screen = console()
     if page.stale:
@@ -58,7 +52,7 @@ def demo(
     from iterant.web import page_server
 
     with page_server(page.folder, port, host) as server:
-        # What it is bound to, which for port 0 only the system knows.
+        # With port 0 the system chooses the port.
         address = f"http://{host}:{server.server_address[1]}/"
         screen.print(f"{address} ({', '.join(page.networks)}); leave with Ctrl-C")
         if browser:
@@ -67,7 +61,7 @@ def demo(
 
 
 def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | None) -> Page:
-    """The page to show: built now where that was asked for, else the one that is there."""
+    """The page to show: a new one, or the one that exists."""
     from iterant.io.files import check_new_folder
     from iterant.web import build_page, find_page
     from iterant.web.page import cached_page, open_page
@@ -80,17 +74,16 @@ def _page(build: bool, net: list[str] | None, out: Path | None, runtime: Path | 
             Path(shutil.copytree(page.folder, check_new_folder(out), dirs_exist_ok=True))
         )
     if out is not None:
-        return build_page(out, networks=net, runtime=runtime, tell=_tell)
+        return build_page(out, networks=net, runtime=runtime, tell=_say)
     target = cached_page()
-    # Built beside the old one, which is there until the new one is whole.
+    # Built beside the old page, which stays until the new one is complete.
     fresh = target.with_name(f"{target.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    build_page(fresh, networks=net, runtime=runtime, tell=_tell)
+    build_page(fresh, networks=net, runtime=runtime, tell=_say)
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
     return open_page(target)
 
 
-def _tell(words: str) -> None:
-    """Building takes a minute: say what it is about."""
-    console().print(words, soft_wrap=True)
+def _say(text: str) -> None:
+    console().print(text, soft_wrap=True)

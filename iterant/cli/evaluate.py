@@ -3,22 +3,29 @@
 iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --save curves.png
 iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json mazes.json
 iterant evaluate runs/m0 --size 59 --trade
-
-Tables of evaluations: a row a network and size, or a row a halting rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.table import Table
 
 from iterant import registry
-from iterant.cli.options import DataPath, DeviceName, Sizes, console, rule_of
+from iterant.cli.options import (
+    FLAG,
+    DataPath,
+    DeviceName,
+    Patience,
+    Sizes,
+    Tolerance,
+    console,
+    print_table,
+    rule_of,
+)
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
 
@@ -26,144 +33,55 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from iterant.analysis.studies import Subject
-    from iterant.evaluation import Bargain, Curve
-    from iterant.evaluation.evaluator import Progress as Told
+    from iterant.evaluation.evaluator import Progress as OnProgress
     from iterant.tasks.protocol import Size
 
     Work = list[tuple[Subject, Size]]
 
-
-def titles(work: Work) -> list[str]:
-    """What each piece of work is called: its size, and its run where there are several."""
-    labels = [subject.label for subject, _ in work]
-    many = len({id(subject) for subject, _ in work}) > 1
-    named: list[str] = []
-    for place, (subject, size) in enumerate(work):
-        text = f"size {size_text(size)}"
-        title = f"{subject.label}, {text}" if many else text
-        # Runs of one name in different folders are told apart by number.
-        again = named.count(title) and labels[:place].count(subject.label)
-        named.append(f"{title} ({again + 1})" if again else title)
-    return named
-
-
-def curve_table(work: Work, curves: Sequence[Curve]) -> Table:
-    """Peak, where, end, what was lost, interval, mean iterations, operations, time."""
-    table = Table(box=None)
-    for name in ("", "peak", "at iteration", "end", "after", "lost", "95 % at the end",
-                 "mean iterations", "operations a problem", "time"):  # fmt: skip
-        table.add_column(name, justify="right" if name else "left")
-    for title, curve in zip(titles(work), curves, strict=True):
-        step, height = curve.peak
-        low, high = curve.interval_at(curve.steps[-1])
-        table.add_row(
-            title,
-            percent(height),
-            str(step),
-            percent(curve.end),
-            str(curve.steps[-1]),
-            f"{100 * curve.lost:.1f}",
-            f"{100 * low:.1f} – {100 * high:.1f}",
-            f"{float(curve.iterations[-1]):.1f}",
-            "" if curve.work is None else quantity(float(curve.work[-1])),
-            "" if curve.seconds is None else duration(float(curve.seconds[-1])),
-        )
-    return table
-
-
-def trade_table(bargains: Sequence[Bargain]) -> Table:
-    """Accuracy against cost, a row a rule."""
-    table = Table(box=None)
-    for name in ("rule", "accuracy", "mean iterations", "operations a problem", "stopped by it"):
-        table.add_column(name, justify="left" if name == "rule" else "right")
-    for one in bargains:
-        table.add_row(
-            str(one.rule),
-            percent(one.accuracy),
-            f"{one.iterations:.1f}",
-            quantity(one.work),
-            f"{one.stopped} of {one.count}",
-        )
-    return table
-
-
-def broken(work: Work, curves: Sequence[Curve]) -> Iterator[str]:
-    """A line for each evaluation in which features stopped being numbers, or memory ran short."""
-    for title, curve in zip(titles(work), curves, strict=True):
-        if curve.broken:
-            yield (
-                f"{title}: features of {curve.broken} of {counted(curve.count, 'problem')} "
-                "became NaN or infinite; these count as not solved"
-            )
-        if curve.shrunk is not None:
-            few = counted(curve.shrunk, "problem")
-            yield f"{title}: memory ran short; went on with {few} at a time"
-
-
-_WORDS = ("plain", "max-confidence", "stable", "rest")
+_RULES = ("plain", "max-confidence", "stable", "rest")
 
 
 def evaluate(
-    *runs: Annotated[
-        str,
-        Parameter(help="run folders, RUN/checkpoints/last, folders of weights, or shipped names"),
-    ],
+    *runs: str,
     size: Sizes = None,
-    max_steps: Annotated[
-        int | None,
-        Parameter(help="iterations [default: 1000, or all that a feed-forward network has]"),
-    ] = None,
-    count: Annotated[int, Parameter(help="problems a size")] = 1000,
-    seed: Annotated[int, Parameter(help="of the problems")] = 1,
-    rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(_WORDS)}")] = "plain",
-    patience: Annotated[
-        int | None,
-        Parameter(help="iterations that an answer must stay the same, for stable [default: 30]"),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        Parameter(
-            help="how far features may move in 16 iterations, as a share of the largest, for rest "
-            "[default: 1e-4]"
-        ),
-    ] = None,
-    trade: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            show_default=False,
-            help="compare many rules in one run instead: accuracy against mean iterations",
-        ),
-    ] = False,
-    check: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            show_default=False,
-            help="also count answers that change because stopped problems leave the batch",
-        ),
-    ] = False,
-    save: Annotated[Path | None, Parameter(help="draw the curves into this .png file")] = None,
-    json: Annotated[
-        Path | None, Parameter(name=["--json", "--result"], help="write the figures to this .json")
-    ] = None,
-    task: Annotated[
-        str | None, Parameter(help="for weights that do not say what they were trained on")
-    ] = None,
+    max_steps: int | None = None,
+    count: int = 1000,
+    seed: int = 1,
+    rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(_RULES)}")] = "plain",
+    patience: Patience = None,
+    tolerance: Tolerance = None,
+    trade: Annotated[bool, FLAG] = False,
+    check: Annotated[bool, FLAG] = False,
+    save: Path | None = None,
+    json: Annotated[Path | None, Parameter(name=["--json", "--result"])] = None,
+    task: str | None = None,
     device: DeviceName = "auto",
     precision: Annotated[
         str, Parameter(help=f"to compute in: {', '.join(registry.known('precision'))}")
     ] = "fp32",
-    portion: Annotated[
-        int | None, Parameter(help="problems at a time [default: as many as seem to fit]")
-    ] = None,
+    portion: int | None = None,
     data: DataPath = None,
 ) -> None:
-    """Measure accuracy after every iteration on fresh problems."""
+    """Measure accuracy after every iteration on fresh problems.
+
+    Args:
+        runs: run folders, RUN/checkpoints/last, folders of weights, or shipped names
+        max_steps: iterations [default: 1000, or all that a feed-forward network has]
+        count: problems a size
+        seed: of the problems
+        trade: compare many rules in one run instead: accuracy against mean iterations
+        check: also count answers that change because stopped problems leave the batch
+        save: draw the curves into this .png file
+        json: write the figures to this .json
+        task: for weights that do not say what they were trained on
+        portion: problems at a time [default: as many as seem to fit]
+    """
+    from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_png
+    from iterant.io import write_result
     from iterant.io.results import check_result_path
 
-    chosen = rule_of(_WORDS, rule, patience, tolerance)
+    chosen = rule_of(_RULES, rule, patience, tolerance)
     picture = None if save is None else check_png(save)
     result = None if json is None else check_result_path(json)
     if trade and (check or picture or chosen):
@@ -172,101 +90,107 @@ def evaluate(
         )
     if not runs:
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
-    work = _work(runs, size, task=task, device=device, data=data, precision=precision)
-    how = {"count": count, "seed": seed, "max_steps": max_steps, "portion": portion}
+    dtype, work = registry.find("precision", precision), []
+    for run in runs:
+        subject = subject_of(run, task=task, device=device, data=data)
+        net: Any = subject.net
+        net.to(dtype)
+        sizes = [subject.task.parse_size(text) for text in size or ()]
+        work += [(subject, one) for one in sizes or [subject.task.check_size(None)]]
+    how: dict[str, Any] = {
+        "count": count, "seed": seed, "max_steps": max_steps, "portion": portion
+    }  # fmt: skip
     screen = console()
     if trade:
-        figures = _trade(work, how, screen)
+        figures = _tradeoffs(work, how, screen)
     else:
         figures = _curves(work, {**how, "rule": chosen}, picture, screen)
         if check:
-            _check(work, {**how, "rule": chosen}, figures, screen)
-    _say_where_from(work, figures, screen)
+            _check_compaction(work, {**how, "rule": chosen}, figures, screen)
+    _add_origin(work, figures, screen)
     if result is not None:
-        from iterant.io import write_result
-
-        told = {"rule": "all" if trade else str(chosen or "plain"), "precision": precision, **how}
-        path = write_result(
-            result.stem, {**told, "evaluations": figures}, seed=seed, folder=result.parent
-        )
+        settings = {"rule": "all" if trade else str(chosen or "plain"), "precision": precision}
+        whole = {**settings, **how, "evaluations": figures}
+        path = write_result(result.stem, whole, seed=seed, folder=result.parent)
         screen.print(f"written to {path}", soft_wrap=True)
 
 
-def _say_where_from(work: Work, figures: list[dict[str, Any]], screen: Console) -> None:
-    """Name the sets that problems were taken from: two sets may have the same sizes."""
-    from iterant.tasks.protocol import HasSource
-
-    said: dict[str, None] = {}
-    for (subject, _), figure in zip(work, figures, strict=True):
-        if isinstance(subject.task, HasSource):
-            figure["set"] = subject.task.came_from()
-            said[f"{subject.task.spec.title}: {figure['set']}"] = None
-    for line in said:
-        screen.print(line, soft_wrap=True)
-
-
-def _work(runs: tuple[str, ...], sizes: list[str] | None, *, precision: str, **how: Any) -> Work:
-    """Every network with every size that it is asked for."""
-    from iterant.analysis.studies import subject_of
-
-    dtype, work = registry.find("precision", precision), []
-    for run in runs:
-        subject = subject_of(run, **how)
-        net: Any = subject.net
-        net.to(dtype)
-        work += [
-            (subject, size)
-            for size in (
-                [subject.task.parse_size(text) for text in sizes]
-                if sizes
-                else [subject.task.check_size(None)]
-            )
-        ]
-    return work
+def titles(work: Work) -> list[str]:
+    """The size of each evaluation, and its run where there are several."""
+    labels = [subject.label for subject, _ in work]
+    several = len({id(subject) for subject, _ in work}) > 1
+    names: list[str] = []
+    for place, (subject, size) in enumerate(work):
+        title = f"{subject.label}, " * several + f"size {size_text(size)}"
+        # Runs of one name in different folders get numbers.
+        again = names.count(title) and labels[:place].count(subject.label)
+        names.append(f"{title} ({again + 1})" if again else title)
+    return names
 
 
 @contextmanager
-def _progress(screen: Console, work: Work) -> Iterator[list[Told]]:
-    """A bar with the time left, and what moves it for each piece of work."""
+def _progress(screen: Console, work: Work) -> Iterator[list[OnProgress]]:
+    """A bar for all work, and a function for each piece that moves it."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("thinking"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
                TimeRemainingColumn())  # fmt: skip
-    # Time left should be right for small and large problems alike: weigh them by their positions.
-    shares = [float(subject.task.sample(1, size=size).targets.numel()) for subject, size in work]
+    # Weighted by positions, so that the time left is right for problems of all sizes.
+    weights = [float(subject.task.sample(1, size=size).targets.numel()) for subject, size in work]
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        whole = bar.add_task("", total=sum(shares))
+        turn = bar.add_task("", total=sum(weights))
 
-        def mover(before: float, share: float) -> Told:
-            return lambda done, of: bar.update(whole, completed=before + share * done / of)
+        def part(before: float, weight: float) -> OnProgress:
+            return lambda done, of: bar.update(turn, completed=before + weight * done / of)
 
-        yield [mover(sum(shares[:place]), share) for place, share in enumerate(shares)]
+        yield [part(sum(weights[:place]), weight) for place, weight in enumerate(weights)]
 
 
 def _curves(
     work: Work, how: dict[str, Any], picture: Path | None, screen: Console
 ) -> list[dict[str, Any]]:
-    """Evaluate, print a row each, draw; the figures."""
-    from iterant.evaluation import evaluate as evaluated
+    """Evaluate, print, draw; the figures for the result."""
+    from iterant.analysis.studies import shared_regime
+    from iterant.evaluation import evaluate as evaluate_net
 
-    with _progress(screen, work) as movers:
+    with _progress(screen, work) as parts:
         curves = [
-            evaluated(subject.net, subject.task, size=size, progress=moved, **how)
-            for (subject, size), moved in zip(work, movers, strict=True)
+            evaluate_net(subject.net, subject.task, size=size, progress=on_progress, **how)
+            for (subject, size), on_progress in zip(work, parts, strict=True)
         ]
-    screen.print(curve_table(work, curves))
-    for line in broken(work, curves):
-        screen.print(line, soft_wrap=True)
+    named = dict(zip(titles(work), curves, strict=True))
+    rows = []
+    for title, curve in named.items():
+        step, height = curve.peak
+        low, high = curve.interval_at(curve.steps[-1])
+        rows.append(
+            [title, percent(height), str(step), percent(curve.end), str(curve.steps[-1]),
+             f"{100 * curve.lost:.1f}", f"{100 * low:.1f} – {100 * high:.1f}",
+             f"{float(curve.iterations[-1]):.1f}",
+             "" if curve.work is None else quantity(float(curve.work[-1])),
+             "" if curve.seconds is None else duration(float(curve.seconds[-1]))]
+        )  # fmt: skip
+    print_table(
+        ("", "peak", "at iteration", "end", "after", "lost", "95 % at the end", "mean iterations",
+         "operations a problem", "time"),
+        *rows, right=True,
+    )  # fmt: skip
+    for title, curve in named.items():
+        if curve.broken:
+            screen.print(
+                f"{title}: features of {curve.broken} of {counted(curve.count, 'problem')} "
+                "became NaN or infinite; these count as not solved",
+                soft_wrap=True,
+            )
+        if curve.shrunk is not None:
+            few = counted(curve.shrunk, "problem")
+            screen.print(f"{title}: memory ran short; went on with {few} at a time", soft_wrap=True)
     if picture is not None:
-        from iterant.analysis.studies import shared_regime
         from iterant.draw.plots import save_curves
 
-        save_curves(
-            dict(zip(titles(work), curves, strict=True)),
-            picture,
-            regime=shared_regime(subject for subject, _ in work),
-            title=", ".join(dict.fromkeys(subject.task.spec.title for subject, _ in work)),
-        )
+        tasks = ", ".join(dict.fromkeys(subject.task.spec.title for subject, _ in work))
+        regime = shared_regime(subject for subject, _ in work)
+        save_curves(named, picture, regime=regime, title=tasks)
         screen.print(f"drawn in {picture}", soft_wrap=True)
     return [
         {"run": subject.label, "size": size, **curve.described()}
@@ -274,41 +198,62 @@ def _curves(
     ]
 
 
-def _trade(work: Work, how: dict[str, Any], screen: Console) -> list[dict[str, Any]]:
-    """Every rule in one run, a table each; the figures."""
+def _tradeoffs(work: Work, how: dict[str, Any], screen: Console) -> list[dict[str, Any]]:
+    """Compare all rules and print a table each; the figures for the result."""
     from iterant.evaluation import budget_of, trade
 
     figures = []
-    with _progress(screen, work) as movers:
-        for title, (subject, size), moved in zip(titles(work), work, movers, strict=True):
-            net, task = subject.net, subject.task
-            bargains = trade(
-                net, task, task.sample(how["count"], size=size, seed=how["seed"]),
-                steps=budget_of(net, how["max_steps"]), portion=how["portion"], progress=moved,
+    with _progress(screen, work) as parts:
+        for title, (subject, size), on_progress in zip(titles(work), work, parts, strict=True):
+            batch = subject.task.sample(how["count"], size=size, seed=how["seed"])
+            points = trade(
+                subject.net, subject.task, batch, steps=budget_of(subject.net, how["max_steps"]),
+                portion=how["portion"], progress=on_progress,
             )  # fmt: skip
             screen.print(title, soft_wrap=True)
-            screen.print(trade_table(bargains))
-            figures.append(
-                {"run": subject.label, "size": size, "trade": [b.described() for b in bargains]}
-            )
+            print_table(
+                ("rule", "accuracy", "mean iterations", "operations a problem", "stopped by it"),
+                *(
+                    [str(one.rule), percent(one.accuracy), f"{one.iterations:.1f}",
+                     quantity(one.work), f"{one.stopped} of {one.count}"]
+                    for one in points
+                ), right=True,
+            )  # fmt: skip
+            described = [one.described() for one in points]
+            figures.append({"run": subject.label, "size": size, "trade": described})
     return figures
 
 
-def _check(work: Work, how: dict[str, Any], figures: list[dict[str, Any]], screen: Console) -> None:
-    """Think once more without letting problems leave, and say what differs."""
+def _check_compaction(
+    work: Work, how: dict[str, Any], figures: list[dict[str, Any]], screen: Console
+) -> None:
+    """Solve once more with all problems kept in the batch, and add what differs."""
     from iterant.evaluation import budget_of, compaction
     from iterant.halting import Fixed
 
     for title, (subject, size), figure in zip(titles(work), work, figures, strict=True):
         batch = subject.task.sample(how["count"], size=size, seed=how["seed"])
-        found = compaction(
+        differ = compaction(
             subject.net, batch, how["rule"] or Fixed(),
             steps=budget_of(subject.net, how["max_steps"]), portion=how["portion"],
         )  # fmt: skip
-        figure["compaction"] = {"answers that differ": found.answers, "stops": found.stops}
+        figure["compaction"] = {"answers that differ": differ.answers, "stops": differ.stops}
         screen.print(
-            f"{title}: {found.answers} of {counted(found.count, 'answer')} and "
-            f"{counted(found.stops, 'stop')} differ from the run in which no problem leaves "
+            f"{title}: {differ.answers} of {counted(differ.count, 'answer')} and "
+            f"{counted(differ.stops, 'stop')} differ from the run in which no problem leaves "
             "the batch",
             soft_wrap=True,
         )
+
+
+def _add_origin(work: Work, figures: list[dict[str, Any]], screen: Console) -> None:
+    """Name the set that problems were taken from: two sets may have the same sizes."""
+    from iterant.tasks.protocol import HasSource
+
+    lines: dict[str, None] = {}
+    for (subject, _), figure in zip(work, figures, strict=True):
+        if isinstance(subject.task, HasSource):
+            figure["set"] = subject.task.came_from()
+            lines[f"{subject.task.spec.title}: {figure['set']}"] = None
+    for line in lines:
+        screen.print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``iterant info``: what is installed, what it can run on, which networks there are.
+"""``iterant info``: versions, devices and networks.
 
 iterant info
 """
@@ -24,16 +24,16 @@ def info() -> None:
     from iterant.zoo import card, shipped
 
     screen = console()
-    sections: list[tuple[str, list[tuple[str, str]]]] = [
-        ("versions", versions()),
-        ("devices", devices()),
-        (
-            "networks that ship (parameters)",
-            [(name, f"{card(name).parameters:,}") for name in shipped()],
-        ),
-        ("networks of the paper (parameters)", [(name, f"{many:,}") for name, many in catalogue()]),
-    ]
-    for title, rows in sections:
+    paper = [(name, f"{count:,}") for name, count in catalogue()]
+    sections = {
+        "versions": versions(),
+        "devices": devices(),
+        "networks that ship (parameters)": [
+            (name, f"{card(name).parameters:,}") for name in shipped()
+        ],
+        "networks of the paper (parameters)": paper,
+    }
+    for title, rows in sections.items():
         screen.print(title, style="bold")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         if title.startswith("networks"):
@@ -45,7 +45,7 @@ def info() -> None:
 
 
 def versions() -> list[tuple[str, str]]:
-    """iterant, Python and every package that iterant uses."""
+    """Of iterant, Python and the packages that iterant uses."""
     from iterant.io import code_version
 
     commit, changed = code_version()
@@ -63,7 +63,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def devices() -> list[tuple[str, str]]:
-    """What torch can compute on here."""
+    """The devices that torch finds."""
     import torch
 
     cores = counted(os.cpu_count() or 1, "core")

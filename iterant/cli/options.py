@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
@@ -29,6 +29,18 @@ def console() -> Console:
     """A console on the current standard output; a pipe gets wide lines and no colours."""
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS
     return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_table(head: Sequence[str], *rows: Sequence[str], right: bool = False) -> None:
+    """Print a table without lines; ``right``: all columns but the first are aligned right."""
+    from rich.table import Table
+
+    table = Table(box=None)
+    for place, name in enumerate(head):
+        table.add_column(name, justify="right" if right and place else "left")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def _check_device(_: object, word: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from thinkers import small_net
 
 from iterant.analysis import STUDIES
-from iterant.cli.analyze import _WORDS
+from iterant.cli.analyze import _STUDIES
 from iterant.cli.main import run
 from iterant.io import RunFolder, read_result
 
@@ -119,4 +119,4 @@ def test_no_run_and_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_help_names_every_study() -> None:
-    assert _WORDS.split(", ") == list(STUDIES)
+    assert _STUDIES.split(", ") == list(STUDIES)

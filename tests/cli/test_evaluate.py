@@ -13,7 +13,7 @@ from thinkers import small_net
 
 import iterant
 from iterant.analysis.studies import Subject
-from iterant.cli.evaluate import _WORDS, titles
+from iterant.cli.evaluate import _RULES, titles
 from iterant.cli.main import run
 from iterant.cli.options import rule_of
 from iterant.halting import MostConfident, Resting, StableAnswer
@@ -170,10 +170,10 @@ def test_wrong_words_are_one_line(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_words_for_rules() -> None:
-    assert rule_of(_WORDS, "plain", None, None) is None
-    assert rule_of(_WORDS, "max-confidence", None, None) == MostConfident()
-    assert rule_of(_WORDS, "stable", 5, None) == StableAnswer(5)
-    assert rule_of(_WORDS, "rest", None, 0.1) == Resting(0.1)
+    assert rule_of(_RULES, "plain", None, None) is None
+    assert rule_of(_RULES, "max-confidence", None, None) == MostConfident()
+    assert rule_of(_RULES, "stable", 5, None) == StableAnswer(5)
+    assert rule_of(_RULES, "rest", None, 0.1) == Resting(0.1)
 
 
 def test_runs_of_one_name_are_told_apart() -> None:
