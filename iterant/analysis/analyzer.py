@@ -1,8 +1,8 @@
-"""Every study on every network, in one call.
+"""Studies on networks in one call.
 
 >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
 >>> report.table()                    # the paper's table of interventions
->>> report.save("analysis")           # JSON, pictures and a page
+>>> report.save("analysis")           # JSON, plots and a page
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import torch
 
 from iterant import registry
-from iterant.analysis.recovery import Tick
-from iterant.analysis.report import Found, Report, Skipped
-from iterant.analysis.studies import STUDIES, Given, Moment, Study, Subject, subject_of
+from iterant.analysis.report import Outcome, Report, Skipped
+from iterant.analysis.studies import (
+    STUDIES,
+    Given,
+    Study,
+    StudySettings,
+    Subject,
+    subject_of,
+)
 from iterant.errors import NetError, TaskError, UnknownName, UsageError
 from iterant.formatting import counted
 from iterant.nets.protocol import depth_of
 from iterant.tasks.protocol import Size, Task, check_count
 
 STEPS = 300
-"""Iterations where none are asked for; networks of fixed depth take their own."""
+"""The default number of iterations; networks of fixed depth have their own."""
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of all work that is."""
+"""Called with the current study and the share of all work that is done."""
 
 
 @torch.no_grad()
@@ -48,120 +54,110 @@ def analyze(
     tolerance: float = 1e-3,
     progress: Progress | None = None,
 ) -> Report:
-    """Make these studies (None: all that the task offers) on these networks of one task.
+    """Make these studies (None: all that the task offers) on networks of one task.
 
         >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=60)
         >>> report.of("zeros").peak[1]
         1.0
 
-    ``size`` is by default the first that training watches beyond its own: 48 bits, mazes of 13;
-    where a set does not go so far (the chess sample that ships), that of training.
-    ``max_steps`` iterations are thought in all; ``after`` moves every intervention from where
-    the paper has it. What a network or task cannot take part in is skipped, and said so.
+    ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
+    data without it (the chess sample that ships), the training size. ``max_steps`` is the number
+    of iterations in all; ``after`` moves every intervention from its time in the paper. Studies
+    that are not possible for a network or task are skipped, with the reason.
     """
-    words = _words(what)
+    names = _study_names(what)
     check_count(count)
     if not tolerance > 0:
         raise UsageError(f"the tolerance must be above 0, got {tolerance}")
-    given: list[Any] = [runs]
-    if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike | Subject):
-        given = list(runs)
-    subjects = _named([subject_of(one, task=task, device=device, data=data) for one in given])
-    shared = _one_task(subjects)
-    wanted = _size(shared, size)
-    strict = what is not None or after is not None
-    jobs, skipped = _jobs(words, subjects, after, max_steps, strict)
-    batch = shared.sample(count, size=wanted, seed=seed)
-    found = []
-    for place, (word, subject) in enumerate(jobs):
-        moment = Moment(
-            steps=_steps(subject, max_steps),
-            after=_after(STUDIES[word], after),
-            seed=seed,
-            tolerance=tolerance,
-            tick=_ticking(progress, f"{subject.label}: {word}", place, len(jobs)),
-        )
-        found.append(Found(subject, word, tuple(STUDIES[word].run(subject, batch, moment))))
-    return Report(
-        subjects=tuple(subjects),
-        found=tuple(found),
-        skipped=tuple(skipped),
-        task=shared.spec.name,
-        size=wanted,
-        count=count,
-        seed=seed,
+    if after is not None and after < 0:
+        raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
+    if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
+        runs = [runs]
+    subjects = _with_unique_labels(
+        [subject_of(run, task=task, device=device, data=data) for run in runs]
     )
-
-
-def _words(what: str | Sequence[str] | None) -> list[str]:
-    """The studies that were asked for, each once and in the order of a report."""
-    if what is None:
-        return list(STUDIES)
-    asked = [what] if isinstance(what, str) else list(what)
-    if not asked:
-        raise UsageError(f"which studies? give one or more of: {', '.join(STUDIES)}")
-    for word in asked:
-        if word not in STUDIES:
-            raise UnknownName(registry.unknown_name("study", word, tuple(STUDIES)))
-    return [word for word in STUDIES if word in asked]
-
-
-def _jobs(
-    words: list[str],
-    subjects: list[Subject],
-    after: int | None,
-    max_steps: int | None,
-    strict: bool,
-) -> tuple[list[tuple[str, Subject]], list[Skipped]]:
-    """Which study is made on which network, and what is skipped; one at least is made."""
-    jobs, skipped = [], []
-    for word in words:
-        for subject in subjects:
-            why = _unfit(subject, STUDIES[word], after, _steps(subject, max_steps), strict)
-            if why:
-                skipped.append(Skipped(subject.label, word, why))
-            else:
-                jobs.append((word, subject))
-    if not jobs:
-        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
-    return jobs, skipped
-
-
-def _named(subjects: list[Subject]) -> list[Subject]:
-    """The subjects with labels that tell them apart."""
-    if not subjects:
-        raise UsageError("there is nothing to analyze; give one or more run folders")
-    seen: Counter[str] = Counter()
-    named = []
-    for subject in subjects:
-        seen[subject.label] += 1
-        number = seen[subject.label]
-        label = subject.label if number == 1 else f"{subject.label} ({number})"
-        named.append(replace(subject, label=label))
-    return named
-
-
-def _one_task(subjects: list[Subject]) -> Task:
     tasks = {subject.task.spec.name: subject.task for subject in subjects}
     if len(tasks) > 1:
         raise UsageError(
             f"these networks were trained on different tasks ({', '.join(tasks)}); "
             "analyze those of one task at a time"
         )
-    return subjects[0].task
+    shared = subjects[0].task
+    size = _size(shared, size)
+
+    jobs, skipped = [], []
+    for name in names:
+        study = STUDIES[name]
+        # The baseline and studies without an intervention have no time to move.
+        at = after if after is not None and study.after else study.after or 0
+        for subject in subjects:
+            steps = _steps(subject, max_steps)
+            strict = what is not None or after is not None
+            if reason := _not_possible(subject, study, at, steps, strict=strict):
+                skipped.append(Skipped(subject.label, name, reason))
+            else:
+                jobs.append((name, subject, StudySettings(steps, at, seed, tolerance)))
+    if not jobs:
+        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
+
+    batch = shared.sample(count, size=size, seed=seed)
+    outcomes = []
+    for place, (name, subject, settings) in enumerate(jobs):
+
+        def tick(done: int, total: int, label: str = f"{subject.label}: {name}",
+                 place: int = place) -> None:  # fmt: skip
+            if progress is not None:
+                progress(label, (place + done / total) / len(jobs))
+
+        results = STUDIES[name].run(subject, batch, replace(settings, tick=tick))
+        outcomes.append(Outcome(subject, name, tuple(results)))
+    return Report(
+        subjects=tuple(subjects),
+        outcomes=tuple(outcomes),
+        skipped=tuple(skipped),
+        task=shared.spec.name,
+        size=size,
+        count=count,
+        seed=seed,
+    )
+
+
+def _study_names(what: str | Sequence[str] | None) -> list[str]:
+    """The requested studies, each once, in the order of a report."""
+    if what is None:
+        return list(STUDIES)
+    names = [what] if isinstance(what, str) else list(what)
+    if not names:
+        raise UsageError(f"which studies? give one or more of: {', '.join(STUDIES)}")
+    for name in names:
+        if name not in STUDIES:
+            raise UnknownName(registry.unknown_name("study", name, tuple(STUDIES)))
+    return [name for name in STUDIES if name in names]
+
+
+def _with_unique_labels(subjects: list[Subject]) -> list[Subject]:
+    if not subjects:
+        raise UsageError("there is nothing to analyze; give one or more run folders")
+    counts: Counter[str] = Counter()
+    unique = []
+    for subject in subjects:
+        counts[subject.label] += 1
+        number = counts[subject.label]
+        label = subject.label if number == 1 else f"{subject.label} ({number})"
+        unique.append(replace(subject, label=label))
+    return unique
 
 
 def _size(task: Task, size: Size | str | None) -> Size:
     if isinstance(size, str):
         return task.parse_size(size)
     if size is None and getattr(task, "data", None) is None and task.spec.watch_sizes:
-        with contextlib.suppress(TaskError):  # a small set may not go so far
+        with contextlib.suppress(TaskError):  # a small set may not have this size
             return task.check_size(task.spec.watch_sizes[0])
     return task.check_size(size)
 
 
 def _steps(subject: Subject, max_steps: int | None) -> int:
-    """How many iterations a network takes; more than it has are refused."""
     depth = depth_of(subject.net)
     if max_steps is None:
         return STEPS if depth is None else depth
@@ -175,38 +171,23 @@ def _steps(subject: Subject, max_steps: int | None) -> int:
     return int(max_steps)
 
 
-def _after(study: Study, after: int | None) -> int:
-    """When the study intervenes; the undisturbed one and those without a moment do not move."""
-    return study.after or 0 if after is None or not study.after else after
+def _not_possible(subject: Subject, study: Study, after: int, steps: int, *, strict: bool) -> str:
+    """Why a study is not possible on a network; "" if it is.
 
-
-def _unfit(subject: Subject, study: Study, after: int | None, steps: int, strict: bool) -> str:
-    """Why the study cannot be made on this network; "" where it can.
-
-    A moment that was asked for and never comes is refused, unless the network's depth is why.
+    With ``strict``, too few iterations for the intervention are an error, unless the depth of the
+    network is the reason.
     """
-    if after is not None and after < 0:
-        raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
     if not study.needs(subject.task):
         return f"{subject.task.spec.name} offers no {study.lacks}"
     if steps < study.least:
         return f"it takes at least {study.least} iterations, and there are {steps}"
-    moment = _after(study, after)
-    if moment < steps:
+    if after < steps:
         return ""
-    why = (
-        f"an intervention after iteration {moment} leaves nothing to see of "
+    reason = (
+        f"an intervention after iteration {after} leaves nothing to see of "
         f"{counted(steps, 'iteration')}; "
-        f"intervene earlier, or think for at least {moment + 1}"
+        f"intervene earlier, or think for at least {after + 1}"
     )
     if strict and depth_of(subject.net) is None:
-        raise UsageError(why)
-    return why
-
-
-def _ticking(progress: Progress | None, label: str, place: int, jobs: int) -> Tick:
-    def tick(done: int, total: int) -> None:
-        if progress is not None:
-            progress(label, (place + done / total) / jobs)
-
-    return tick
+        raise UsageError(reason)
+    return reason

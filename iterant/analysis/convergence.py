@@ -1,14 +1,14 @@
-"""Whether thinking comes to rest: ‖Δφ‖ by iteration, and what each sample does in the end.
+"""Convergence: ‖Δφ‖ by iteration, and whether each sample ends settled, cycling or moving.
 
-    >>> found = converge(net, task, batch, steps=300)
-    >>> found.change[-1], found.features          # mean ‖Δφ‖; {"settled": 98, "cycling": 2, …}
+    >>> convergence = converge(net, task, batch, steps=300)
+    >>> convergence.change[-1], convergence.features   # mean ‖Δφ‖; {"settled": 98, "cycling": 2, …}
 
-A sample is settled where nothing changes any more, cycling where it comes back to where it was p
-iterations ago, at each of the last iterations, and moving otherwise. Features are compared up to
-a tolerance of their own norm, decoded answers exactly: right answers can rest while features
-cycle. Only the last few states are kept, so memory does not grow with iterations.
+A sample is settled if nothing changes at each of the last iterations, cycling with period p if it
+returns each time to its state p iterations before, and moving otherwise. Features are compared up
+to a tolerance relative to their norm, decoded answers exactly: correct answers can be settled
+while features cycle. Only the last few states are kept, so memory does not grow with iterations.
 
-Shapes: N samples, T iterations, P the longest period that is looked for.
+Shapes: N samples, B those of one part, T iterations, P the longest period.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.recovery import Tick, moved, no_tick, parts
+from iterant.analysis.interventions import Tick, is_correct, no_tick, parts
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import Thought, begin, think
+from iterant.engine import begin, think
 from iterant.errors import UsageError
 from iterant.evaluation.evaluator import is_finite, like
 from iterant.nets.fast import fused
@@ -31,92 +31,93 @@ from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
 LONGEST = 8
-"""The longest period that is looked for."""
+"""The longest period that is searched for."""
 BROKEN, MOVING, SETTLED = -1, 0, 1
-"""Periods that are none: features became NaN or infinite; nothing came back; every iteration."""
+"""Special periods: features became NaN or infinite; no period; fixed point."""
 LEAST = 3
-"""The fewest iterations from which a period can be told."""
+"""The fewest iterations in which a period can be found."""
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """How much each iteration changed, and what each sample did in the end."""
+    """The size of each change, and the period of each sample at the end."""
 
     inputs: str
-    """What was thought about: "problems" or "random inputs" """
+    """"problems" or "random inputs" """
     change: Tensor
-    """(T,) float64: mean ‖Δφ‖ of the samples whose features are numbers; NaN where none are"""
+    """(T,) float64: mean ‖Δφ‖ of the samples with finite features; NaN if there are none"""
     periods: Tensor
-    """(N,) int64 of the features: `SETTLED`, from 2 on a cycle, `MOVING` or `BROKEN`"""
+    """(N,) int64 of the features: `SETTLED`, a period of 2 or more, `MOVING` or `BROKEN`"""
     answer_periods: Tensor
     """(N,) int64 of the decoded answers, likewise"""
     broken: Tensor
-    """(T,) int64: samples left out of each mean, their features being NaN or infinite"""
+    """(T,) int64: samples left out of each mean because of NaN or infinite features"""
     solved: Tensor | None
-    """(N,) bool: right at the end; None for random inputs"""
+    """(N,) bool: correct at the end; None for random inputs"""
 
     @property
     def features(self) -> dict[str, int]:
-        """How many samples' features are settled, cycling, moving, broken."""
+        """The numbers of samples whose features are settled, cycling, moving, broken."""
         return classes(self.periods)
 
     @property
     def answers(self) -> dict[str, int]:
-        """How many samples' answers are settled, cycling, moving, broken."""
+        """The numbers of samples whose answers are settled, cycling, moving, broken."""
         return classes(self.answer_periods)
 
     def figures(self) -> dict[str, Any]:
-        """Everything, as JSON holds it."""
+        """All numbers, as JSON."""
         return {
             "inputs": self.inputs,
             "samples": len(self.periods),
             "mean change": self.change.tolist(),
             "broken": self.broken.tolist(),
-            "features": {**self.features, "periods": _counted(self.periods)},
-            "answers": {**self.answers, "periods": _counted(self.answer_periods)},
-            # Correct networks can cycle: how many are right, by what their features do.
+            "features": {**self.features, "periods": _cycles(self.periods)},
+            "answers": {**self.answers, "periods": _cycles(self.answer_periods)},
+            # Correct networks can cycle: solved samples by what their features do.
             "solved": None if self.solved is None else classes(self.periods[self.solved]),
         }
 
     def headline(self) -> dict[str, str]:
-        """The same in a few words, a cell each."""
-        said = {
+        """The main numbers as cells of a table."""
+        cells = {
             "inputs": self.inputs,
             "last ‖Δφ‖": "–" if self.change[-1].isnan() else f"{float(self.change[-1]):.2g}",
-            "features": _said(self.features, self.periods),
-            "answers": _said(self.answers, self.answer_periods),
+            "features": _text(self.periods),
+            "answers": _text(self.answer_periods),
         }
         if self.solved is not None:
-            said["solved"] = f"{100 * float(self.solved.double().mean()):.1f} %"
-        return said
+            cells["solved"] = f"{100 * float(self.solved.double().mean()):.1f} %"
+        return cells
 
     def plots(self) -> list[tuple[Plot, Trace]]:
         """‖Δφ‖ by iteration."""
-        name = f"change on {self.inputs}"
-        plot = Plot(name, x_label="iterations", y_label="mean ‖Δφ‖", log=True)
+        plot = Plot(f"change on {self.inputs}", "iterations", "mean ‖Δφ‖", log=True)
         return [(plot, Trace(list(range(1, len(self.change) + 1)), self.change.tolist()))]
 
 
-class _Returns:
-    """Which samples came back to where they were p iterations before, at every look so far."""
+class _PeriodFinder:
+    """Which samples returned to their state p iterations before, at every check so far."""
 
     def __init__(self, longest: int, same: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.ring: deque[Tensor] = deque(maxlen=longest)
+        self.recent: deque[Tensor] = deque(maxlen=longest)
         self.same, self.longest = same, longest
-        self.held: list[Tensor] = []
+        self.returned: list[Tensor] = []
+        """(B,) bool for each period from 1"""
 
-    def see(self, now: Tensor, *, judge: bool) -> None:
-        if judge:
-            back = [self.same(self.ring[-period], now) for period in range(1, self.longest + 1)]
-            self.held = [a & b for a, b in zip(self.held, back, strict=True)] if self.held else back
-        self.ring.append(now)
+    def add(self, state: Tensor, *, check: bool) -> None:
+        if check:
+            now = [self.same(self.recent[-period], state) for period in range(1, self.longest + 1)]
+            before = self.returned or now
+            self.returned = [a & b for a, b in zip(before, now, strict=True)]
+        self.recent.append(state)
 
     def periods(self, broken: Tensor) -> Tensor:
-        """(B,) the shortest period that held, `MOVING` where none did."""
-        found = torch.zeros(len(broken), dtype=torch.int64, device=broken.device)
+        """(B,) the shortest period, or `MOVING`, or `BROKEN`."""
+        periods = torch.zeros(len(broken), dtype=torch.int64, device=broken.device)
         for period in range(self.longest, 0, -1):
-            found[self.held[period - 1]] = period
-        return found.masked_fill(broken, BROKEN).cpu()
+            periods[self.returned[period - 1]] = period
+        return periods.masked_fill(broken, BROKEN).cpu()
 
 
 @torch.no_grad()
@@ -130,10 +131,10 @@ def converge(
     inputs: str = "problems",
     tick: Tick = no_tick,
 ) -> Convergence:
-    """Think ``steps`` iterations and look at the last of them; ``inputs`` says what the batch is.
+    """Iterate ``steps`` times and find the periods at the end; ``inputs`` names the batch.
 
-    The last two thirds of 24 iterations, or of ``steps`` where there are fewer, are looked at,
-    and periods up to a third.
+    Of the last 24 iterations, or of ``steps`` if fewer, the last two thirds are checked for
+    periods up to a third.
     """
     if steps < LEAST:
         raise UsageError(
@@ -141,67 +142,48 @@ def converge(
         )
     if not tolerance > 0:
         raise UsageError(f"the tolerance must be above 0, got {tolerance}")
-    longest = min(LONGEST, steps // 3)
-    total, counted = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
+    longest, fast = min(LONGEST, steps // 3), fused(net)
+    total, count = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
     periods, answers, solved = [], [], []
-    pieces, fast = list(parts(batch)), fused(net)
-    for place, part in enumerate(pieces):
-
-        def moved_on(step: int, place: int = place) -> None:
-            tick(place * steps + step, len(pieces) * steps)
-
-        seen = _Part(longest, tolerance, steps)
-        end = seen.think(fast, like(net, part.inputs), moved_on)
-        total += seen.sums
-        counted += seen.sounds
-        broken = ~is_finite(end.features)
-        periods.append(seen.features.periods(broken))
-        answers.append(seen.decoded.periods(broken))
+    batches = list(parts(batch))
+    for place, part in enumerate(batches):
+        features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
+        decoded = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
+        x = like(net, part.inputs)
+        state = begin(fast, x)
+        before = state.features
+        # On the device until the end: copying would wait for the GPU at every iteration.
+        sums, finite = (torch.zeros(steps, dtype=torch.float64, device=x.device) for _ in "ab")
+        for thought in think(fast, x, steps=steps, state=state):
+            change = _norm(thought.features - before)
+            ok = torch.isfinite(change)
+            sums[thought.step - 1] = change.masked_fill(~ok, 0.0).sum()
+            finite[thought.step - 1] = ok.sum()
+            before = thought.features
+            if thought.step > steps - 3 * longest:
+                check = thought.step > steps - 2 * longest
+                features.add(thought.features, check=check)
+                decoded.add(thought.prediction, check=check)
+            tick(place * steps + thought.step, len(batches) * steps)
+        total += sums.cpu()
+        count += finite.cpu()
+        broken = ~is_finite(thought.features)
+        periods.append(features.periods(broken))
+        answers.append(decoded.periods(broken))
         if part.labelled:
-            solved.append((task.solved(end.prediction.cpu(), part)) & ~broken.cpu())
+            solved.append(is_correct(task, thought, part))
     return Convergence(
         inputs=inputs,
-        change=total / counted.masked_fill(counted == 0, float("nan")),
+        change=total / count.masked_fill(count == 0, float("nan")),
         periods=torch.cat(periods),
         answer_periods=torch.cat(answers),
-        broken=(len(batch) - counted).long(),
+        broken=(len(batch) - count).long(),
         solved=torch.cat(solved) if solved else None,
     )
 
 
-class _Part:
-    """What one portion of the problems shows."""
-
-    def __init__(self, longest: int, tolerance: float, steps: int) -> None:
-        self.longest, self.steps = longest, steps
-        self.features = _Returns(
-            longest, lambda old, new: moved(old, new) <= tolerance * _norm(new)
-        )
-        self.decoded = _Returns(longest, lambda old, new: (old == new).flatten(1).all(dim=1))
-
-    def think(self, net: Net, inputs: Tensor, tick: Callable[[int], None]) -> Thought:
-        """Think about them; ``sums`` and ``sounds`` then hold the changes at every iteration."""
-        steps, longest, state = self.steps, self.longest, begin(net, inputs)
-        before = state.features
-        # Kept where it is computed: a GPU that others share would be waited for at every step.
-        sums, sounds = (torch.zeros(steps, dtype=torch.float64, device=inputs.device) for _ in "ab")
-        for thought in think(net, inputs, steps=steps, state=state):
-            change = moved(before, thought.features)
-            sound = torch.isfinite(change)
-            sums[thought.step - 1] = change.masked_fill(~sound, 0.0).sum()
-            sounds[thought.step - 1] = sound.sum()
-            before = thought.features
-            if thought.step > steps - 3 * longest:
-                judge = thought.step > steps - 2 * longest
-                self.features.see(thought.features, judge=judge)
-                self.decoded.see(thought.prediction, judge=judge)
-            tick(thought.step)
-        self.sums, self.sounds = sums.cpu(), sounds.cpu()
-        return thought
-
-
 def classes(periods: Tensor) -> dict[str, int]:
-    """How many samples are of each class."""
+    """The number of samples in each class."""
     return {
         "settled": int((periods == SETTLED).sum()),
         "cycling": int((periods > SETTLED).sum()),
@@ -210,19 +192,19 @@ def classes(periods: Tensor) -> dict[str, int]:
     }
 
 
-def _counted(periods: Tensor) -> dict[str, int]:
-    """How many samples have each period of 2 or more."""
-    found = Counter(periods[periods > SETTLED].tolist())
-    return {str(period): found[period] for period in sorted(found)}
+def _cycles(periods: Tensor) -> dict[str, int]:
+    """The number of samples with each period of 2 or more."""
+    counts = Counter(periods[periods > SETTLED].tolist())
+    return {str(period): counts[period] for period in sorted(counts)}
 
 
-def _said(counts: dict[str, int], periods: Tensor) -> str:
-    """The classes that occur, in words."""
-    cycles = ", ".join(f"{count} × {period}" for period, count in _counted(periods).items())
-    said = [f"{count} {name}" for name, count in counts.items() if count]
-    return ", ".join(said) + (f" (periods: {cycles})" if cycles else "")
+def _text(periods: Tensor) -> str:
+    cycles = ", ".join(f"{count} × {period}" for period, count in _cycles(periods).items())
+    text = ", ".join(f"{count} {name}" for name, count in classes(periods).items() if count)
+    return text + (f" (periods: {cycles})" if cycles else "")
 
 
 def _norm(features: Tensor) -> Tensor:
+    """(B,) float64, so that features that explode do not overflow."""
     length: Tensor = torch.linalg.vector_norm(features.flatten(1), dim=1, dtype=torch.float64)
     return length

@@ -1,11 +1,11 @@
-"""Path independence: whether thinking ends at the same place wherever it began.
+"""Path independence: whether iterating ends at the same features from every start.
 
-    >>> found = independence(net, task, batch, steps=300, seed=0)
-    >>> found.cosine["zeros"].mean(), found.relation
+    >>> paths = independence(net, task, batch, steps=300, seed=0)
+    >>> paths.cosine["zeros"].mean(), paths.relation
 
-Each problem is thought about from the network's own start, from zeros, from Gaussian noise and
-from the start of another problem; the features in the end are compared with those that came from
-its own start, by their cosine.
+Each problem starts from the network's own features, from zeros, from Gaussian noise and from the
+initial features of another problem. The final features are compared with those from the
+network's own start by their cosine.
 
 Shapes: N problems.
 """
@@ -19,9 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.recovery import Tick, gaussian, no_tick, others, parts
+from iterant.analysis.interventions import (
+    Tick,
+    gaussian,
+    is_correct,
+    no_tick,
+    parts,
+    swapped,
+)
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import State, Thought, begin, last, think
+from iterant.engine import State, begin, last, think
 from iterant.errors import UsageError
 from iterant.evaluation.evaluator import is_finite, like
 from iterant.nets.fast import fused
@@ -29,38 +36,38 @@ from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
 STARTS = ("zeros", "noise", "another problem")
-"""Where thinking begins besides the network's own start."""
+"""The starts besides the network's own."""
 
 
 @dataclass(frozen=True)
 class Independence:
-    """How well the ends agree, a row a problem, by where thinking began."""
+    """How well the final features agree, by start."""
 
     cosine: Mapping[str, Tensor]
-    """(N,) float64: cosine to the features from the own start; NaN where features are broken"""
+    """(N,) float64: cosine to the features from the own start; NaN for non-finite features"""
     agreed: Mapping[str, Tensor]
-    """(N,) bool: the same decoded answer as from the own start; broken features agree in none"""
+    """(N,) bool: the same decoded answer as from the own start, and finite features"""
     right: Mapping[str, Tensor]
-    """(N,) bool: the right answer; under "own" that from the network's own start"""
+    """(N,) bool: the correct answer; "own" is the network's own start"""
 
     @property
     def worst(self) -> Tensor:
-        """(N,) float64: the least cosine over all starts; NaN where any is."""
+        """(N,) float64: the smallest cosine over all starts; NaN if any is."""
         return torch.stack(list(self.cosine.values())).amin(dim=0)
 
     @property
     def broken(self) -> int:
-        """Problems for which some features were NaN or infinite; they are in no mean."""
+        """The number of problems with NaN or infinite features, which are left out of means."""
         return int(self.worst.isnan().sum())
 
     @property
     def relation(self) -> dict[str, float]:
         """The worst cosine of solved and unsolved problems, and its correlation with solving.
 
-        NaN where there is nothing to compare: all solved, none solved, or no spread.
+        NaN if there is nothing to compare: all solved, none solved, or no variance.
         """
-        sound = ~self.worst.isnan()
-        worst, right = self.worst[sound], self.right["own"][sound]
+        finite = ~self.worst.isnan()
+        worst, right = self.worst[finite], self.right["own"][finite]
         both = torch.stack([worst, right.double()])
         spread = len(worst) > 1 and bool((both.std(dim=1) > 1e-9).all())
         return {
@@ -70,7 +77,7 @@ class Independence:
         }
 
     def figures(self) -> dict[str, Any]:
-        """Everything, as JSON holds it."""
+        """All numbers, as JSON."""
         return {
             "problems": len(self.worst),
             "broken": self.broken,
@@ -88,19 +95,18 @@ class Independence:
         }
 
     def headline(self) -> dict[str, str]:
-        """The same in a few words, a cell each."""
-        said = {f"cosine from {start}": _shown(_mean(self.cosine[start])) for start in self.cosine}
+        """The main numbers as cells of a table."""
         same = torch.stack(list(self.agreed.values())).all(dim=0)
         return {
-            **said,
+            **{f"cosine from {s}": _number(_mean(self.cosine[s])) for s in self.cosine},
             "same answer from all": f"{100 * _mean(same):.1f} %",
             "solved": f"{100 * _mean(self.right['own']):.1f} %",
-            **{name: _shown(value) for name, value in self.relation.items()},
+            **{name: _number(value) for name, value in self.relation.items()},
             "NaN": str(self.broken),
         }
 
     def plots(self) -> list[tuple[Plot, Trace]]:
-        """The worst cosine of every problem, in order."""
+        """The worst cosine of every problem, sorted."""
         ordered = self.worst[~self.worst.isnan()].sort().values
         shares = [100 * (place + 1) / max(1, len(ordered)) for place in range(len(ordered))]
         plot = Plot(
@@ -116,70 +122,59 @@ class Independence:
 def independence(
     net: Net, task: Task, batch: Batch, *, steps: int, seed: int = 0, tick: Tick = no_tick
 ) -> Independence:
-    """Think ``steps`` iterations from every start, and compare where that led."""
+    """Iterate ``steps`` times from every start and compare the final features."""
     if len(batch) < 2:
         raise UsageError(
             "path independence starts problems from one another's features and needs at least 2, "
             f"got {len(batch)} (--count 2)"
         )
-    found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in STARTS}
-    own_right = []
-    pieces, fast = list(parts(batch, least=2)), fused(net)
-    total = len(pieces) * (1 + len(STARTS))
-    for place, part in enumerate(pieces):
-        given = like(net, part.inputs)
-        start = begin(fast, given).features
+    cosine: dict[str, list[Tensor]] = {name: [] for name in STARTS}
+    agreed: dict[str, list[Tensor]] = {name: [] for name in STARTS}
+    right: dict[str, list[Tensor]] = {name: [] for name in ("own", *STARTS)}
+    fast, batches = fused(net), list(parts(batch, least=2))
+    total = len(batches) * (1 + len(STARTS))
+    for place, part in enumerate(batches):
+        x = like(net, part.inputs)
+        start = begin(fast, x).features
         starts = {
             "zeros": torch.zeros_like(start),
             "noise": gaussian(start, seed, f"start {place}"),
-            "another problem": start[others(len(part), seed, f"start {place}").to(start.device)],
+            "another problem": start[swapped(len(part), seed, f"start {place}").to(start.device)],
         }
-        own = last(think(fast, given, steps=steps))
-        own_right.append(_right(task, own, part))
+        own = last(think(fast, x, steps=steps))
+        right["own"].append(is_correct(task, own, part))
         tick(place * (1 + len(STARTS)) + 1, total)
         for number, (name, features) in enumerate(starts.items()):
-            end = last(think(fast, given, steps=steps, state=State(features, 0)))
-            cosine = cosines(own.features, end.features)
-            same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
-            found[name].append((cosine.cpu(), same.cpu(), _right(task, end, part)))
+            end = last(think(fast, x, steps=steps, state=State(features, 0)))
+            angle = cosines(own.features, end.features)
+            same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~angle.isnan()
+            cosine[name].append(angle.cpu())
+            agreed[name].append(same.cpu())
+            right[name].append(is_correct(task, end, part))
             tick(place * (1 + len(STARTS)) + number + 2, total)
-    joined = {
-        name: [torch.cat(columns) for columns in zip(*rows, strict=True)]
-        for name, rows in found.items()
-    }
-    right = {name: columns[2] for name, columns in joined.items()}
-    return Independence(
-        cosine={name: columns[0] for name, columns in joined.items()},
-        agreed={name: columns[1] for name, columns in joined.items()},
-        right={"own": torch.cat(own_right), **right},
-    )
+
+    def joined(columns: dict[str, list[Tensor]]) -> dict[str, Tensor]:
+        return {name: torch.cat(column) for name, column in columns.items()}
+
+    return Independence(joined(cosine), joined(agreed), joined(right))
 
 
 def cosines(one: Tensor, other: Tensor) -> Tensor:
-    """(B,) float64: cosine a sample; two that are all zero agree, NaN where any is broken."""
+    """(N,) float64: cosine per sample; 1 for two zero vectors, NaN for non-finite features."""
     a, b = one.flatten(1).double(), other.flatten(1).double()
-    lengths = torch.stack([torch.linalg.vector_norm(side, dim=1) for side in (a, b)])
-    # Divided first, so that large features do not overflow in the product.
-    unit_a, unit_b = (a / _at_least(lengths[0]), b / _at_least(lengths[1]))
-    cosine = (unit_a * unit_b).sum(dim=1).clamp(-1, 1)
-    cosine[(lengths == 0).all(dim=0)] = 1.0
+    norm_a, norm_b = (torch.linalg.vector_norm(side, dim=1, keepdim=True) for side in (a, b))
+    # Normalised first, so that large features do not overflow in the product.
+    unit_a, unit_b = a / norm_a.clamp_min(1e-300), b / norm_b.clamp_min(1e-300)
+    cosine: Tensor = (unit_a * unit_b).sum(dim=1).clamp(-1, 1)
+    cosine[((norm_a == 0) & (norm_b == 0)).squeeze(1)] = 1.0
     return cosine.masked_fill(~(is_finite(one) & is_finite(other)), float("nan"))
 
 
-def _at_least(lengths: Tensor) -> Tensor:
-    """(B, 1): lengths to divide by."""
-    return lengths.clamp_min(1e-300).unsqueeze(1)
-
-
-def _right(task: Task, thought: Thought, part: Batch) -> Tensor:
-    return task.solved(thought.prediction.cpu(), part) & is_finite(thought.features).cpu()
-
-
 def _mean(values: Tensor) -> float:
-    """The mean of those that are numbers."""
-    sound = values.double()[~values.double().isnan()]
-    return float(sound.mean()) if len(sound) else float("nan")
+    """The mean without NaN; NaN if nothing is left."""
+    values = values.double()
+    return float(values[~values.isnan()].mean())
 
 
-def _shown(value: float) -> str:
+def _number(value: float) -> str:
     return "–" if value != value else f"{value:.3f}"

@@ -105,10 +105,10 @@ def _show(report: Report, screen: Console) -> None:
         if not table or word not in table[0]:
             for place, rows in enumerate(report.headlines(word)):
                 show("" if place else word, rows)
-    for found in report.found:
-        for finding in found.findings:
+    for outcome in report.outcomes:
+        for finding in outcome.results:
             if isinstance(finding, Recovery) and finding.broken.any():
-                screen.print(f"{found.subject.label}: {found.what}: features of "
+                screen.print(f"{outcome.subject.label}: {outcome.what}: features of "
                              f"{int(finding.broken.sum())} of {finding.count} problems became NaN "
                              "or infinite; these count as not solved", soft_wrap=True)  # fmt: skip
     for one in report.skipped:

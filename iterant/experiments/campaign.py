@@ -37,7 +37,6 @@ import torch
 
 from iterant import registry
 from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject, analyze
-from iterant.analysis.recovery import Flips
 from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, judge
 from iterant.experiments.models import MODELS, Look, Model, Trial, Unit
@@ -190,7 +189,7 @@ def looked(subject: Subject, look: Look, model: Model, share: float = 1.0) -> di
         after=look.after, seed=SEED,
     )  # fmt: skip
     made: dict[str, Any] = {"after": after, "problems": count}
-    for finding in report.found[0].findings:
+    for finding in report.outcomes[0].results:
         made |= _few(finding)
     return made
 
@@ -207,7 +206,7 @@ def _few(finding: Any) -> dict[str, Any]:
             "left out": finding.left_out,
             "broken": int(finding.broken.sum()),
         }
-        if isinstance(finding, Flips):
+        if finding.length is not None:
             made["mean iterations by index"] = _shorts(finding.mean_by_index.tolist())
         return made
     if isinstance(finding, Convergence):

@@ -1,4 +1,4 @@
-"""Rest, cycles and motion of networks whose every state is known."""
+"""Convergence of networks whose every state is known."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BATCH = TASK.sample(7, size=BITS, seed=4)
 
 
 class Turning:
-    """Features go round a ring of so many states; the answer is whether the state is 0."""
+    """Features cycle through ``period`` states; the answer is whether the state is 1."""
 
     def __init__(self, period: int) -> None:
         self.period = period
 
     def read(self, inputs: Tensor) -> None:
-        """Nothing is recalled."""
+        """No recall."""
 
     def start(self, inputs: Tensor) -> Tensor:
         return torch.ones_like(inputs)
@@ -41,96 +41,80 @@ class Turning:
         return torch.stack([1 - now, now], dim=1)
 
 
-def test_the_exact_network_rests_after_as_many_iterations_as_bits() -> None:
-    seen = converge(exact_prefix_sums(), TASK, BATCH, steps=40)
+def test_exact_network_settles_after_as_many_iterations_as_bits() -> None:
+    result = converge(exact_prefix_sums(), TASK, BATCH, steps=40)
     # One position of one channel becomes known at each iteration, and then nothing changes.
-    assert seen.change.tolist() == [1.0] * BITS + [0.0] * (40 - BITS)
-    assert seen.periods.tolist() == [SETTLED] * len(BATCH)
-    assert seen.answers == {"settled": 7, "cycling": 0, "moving": 0, "broken": 0}
-    assert seen.solved is not None
-    assert seen.solved.all()
+    assert result.change.tolist() == [1.0] * BITS + [0.0] * (40 - BITS)
+    assert result.periods.tolist() == [SETTLED] * len(BATCH)
+    assert result.answers == {"settled": 7, "cycling": 0, "moving": 0, "broken": 0}
+    assert result.solved is not None
+    assert result.solved.all()
 
 
-def test_right_answers_rest_while_features_cycle() -> None:
-    seen = converge(two_cycle(), TASK, BATCH, steps=40)
-    assert seen.periods.tolist() == [2] * len(BATCH)
-    assert seen.features["cycling"] == len(BATCH)
-    assert seen.answers["settled"] == len(BATCH)
-    assert seen.figures()["solved"]["cycling"] == len(BATCH)
-    assert seen.figures()["features"]["periods"] == {"2": len(BATCH)}
-    assert float(seen.change[-1]) == pytest.approx(BITS**0.5)
+def test_answers_settle_while_features_cycle() -> None:
+    result = converge(two_cycle(), TASK, BATCH, steps=40)
+    assert result.periods.tolist() == [2] * len(BATCH)
+    assert result.features["cycling"] == len(BATCH)
+    assert result.answers["settled"] == len(BATCH)
+    assert result.figures()["solved"]["cycling"] == len(BATCH)
+    assert result.figures()["features"]["periods"] == {"2": len(BATCH)}
+    assert float(result.change[-1]) == pytest.approx(BITS**0.5)
 
 
 @pytest.mark.parametrize(
     ("period", "wanted"), [(1, SETTLED), (2, 2), (3, 3), (7, 7), (8, 8), (9, MOVING)]
 )
-def test_periods_are_the_shortest_that_hold(period: int, wanted: int) -> None:
-    seen = converge(Turning(period), TASK, BATCH, steps=50)
-    assert set(seen.periods.tolist()) == {wanted}
-    assert set(seen.answer_periods.tolist()) == {wanted}
+def test_shortest_period_is_found(period: int, wanted: int) -> None:
+    result = converge(Turning(period), TASK, BATCH, steps=50)
+    assert set(result.periods.tolist()) == {wanted}
+    assert set(result.answer_periods.tolist()) == {wanted}
 
 
-def test_a_network_that_still_moves_at_the_end_is_moving() -> None:
+def test_moving() -> None:
     inputs = torch.tensor([5.0, 1000.0]).view(2, 1, 1).expand(2, 1, BITS)
     batch = type(BATCH)(inputs, torch.zeros(2, BITS, dtype=torch.int64))
-    seen = converge(Ticking(), TASK, batch, steps=40, tolerance=1e-6)
-    assert seen.periods.tolist() == [SETTLED, MOVING]
+    result = converge(Ticking(), TASK, batch, steps=40, tolerance=1e-6)
+    assert result.periods.tolist() == [SETTLED, MOVING]
     # Its answer, the parity of what is counted, has a period all the same.
-    assert seen.answer_periods.tolist() == [SETTLED, 2]
+    assert result.answer_periods.tolist() == [SETTLED, 2]
 
 
 @pytest.mark.parametrize("steps", [3, 5, 6, 23, 24, 25])
-def test_few_iterations_tell_shorter_periods(steps: int) -> None:
-    seen = converge(Turning(2), TASK, BATCH, steps=steps)
-    assert set(seen.periods.tolist()) == {2 if steps >= 6 else MOVING}
-    assert len(seen.change) == steps
+def test_few_iterations_find_short_periods(steps: int) -> None:
+    result = converge(Turning(2), TASK, BATCH, steps=steps)
+    assert set(result.periods.tolist()) == {2 if steps >= 6 else MOVING}
+    assert len(result.change) == steps
 
 
-def test_broken_features_are_a_class_of_their_own_and_in_no_mean() -> None:
+def test_broken_features_are_a_class_and_left_out_of_means() -> None:
     broken = BATCH.inputs[:, 0, 0] > 0
-    seen = converge(poisoned(20), TASK, BATCH, steps=40)
-    assert torch.equal(seen.periods == BROKEN, broken)
-    assert torch.equal(seen.answer_periods == BROKEN, broken)
-    assert seen.broken.tolist() == [0] * 20 + [int(broken.sum())] * 20
-    assert seen.change.isfinite().all()
-    assert seen.solved is not None
-    assert torch.equal(seen.solved, ~broken)
+    result = converge(poisoned(20), TASK, BATCH, steps=40)
+    assert torch.equal(result.periods == BROKEN, broken)
+    assert torch.equal(result.answer_periods == BROKEN, broken)
+    assert result.broken.tolist() == [0] * 20 + [int(broken.sum())] * 20
+    assert result.change.isfinite().all()
+    assert result.solved is not None
+    assert torch.equal(result.solved, ~broken)
 
 
-def test_a_mean_of_nothing_is_no_number() -> None:
+def test_mean_of_no_samples_is_nan() -> None:
     ones = TASK.encode("1" * BITS)
-    seen = converge(poisoned(2), TASK, ones, steps=6)
-    assert seen.change[:2].isfinite().all()
-    assert seen.change[2:].isnan().all()
-    assert seen.headline()["last ‖Δφ‖"] == "–"
+    result = converge(poisoned(2), TASK, ones, steps=6)
+    assert result.change[:2].isfinite().all()
+    assert result.change[2:].isnan().all()
+    assert result.headline()["last ‖Δφ‖"] == "–"
 
 
-def test_the_change_is_that_of_neighbouring_thoughts() -> None:
+def test_change_between_iterations() -> None:
     net, noise = two_cycle(), random_inputs(BATCH, seed=2)
-    seen = converge(net, TASK, noise, steps=9, inputs="random inputs")
+    result = converge(net, TASK, noise, steps=9, inputs="random inputs")
     before, wanted = begin(net, noise.inputs).features.double(), []
     for thought in think(net, noise.inputs, steps=9):
         now = thought.features.double()
         wanted.append(float((now - before).flatten(1).pow(2).sum(1).sqrt().mean()))
         before = now
-    assert seen.change.tolist() == pytest.approx(wanted, rel=1e-5)
-    assert (seen.solved, seen.inputs) == (None, "random inputs")
-
-
-def test_only_a_few_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    import iterant.analysis.convergence as module
-
-    most = 0
-
-    class Watched(module._Returns):
-        def see(self, now: Tensor, *, judge: bool) -> None:
-            nonlocal most
-            super().see(now, judge=judge)
-            most = max(most, len(self.ring))
-
-    monkeypatch.setattr(module, "_Returns", Watched)
-    converge(exact_prefix_sums(), TASK, BATCH, steps=200)
-    assert most == module.LONGEST
+    assert result.change.tolist() == pytest.approx(wanted, rel=1e-5)
+    assert (result.solved, result.inputs) == (None, "random inputs")
 
 
 @pytest.mark.parametrize(
@@ -141,12 +125,12 @@ def test_only_a_few_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: converge(two_cycle(), TASK, BATCH, steps=9, tolerance=0), "above 0, got 0"),
     ],
 )
-def test_what_cannot_be_told_is_refused(change: Callable[[], Convergence], text: str) -> None:
+def test_invalid_arguments(change: Callable[[], Convergence], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         change()
 
 
-def test_a_device_is_not_asked_at_every_iteration() -> None:
+def test_no_device_synchronisation_per_iteration() -> None:
     batch, asked = TASK.sample(8, size=10, seed=1), []
     for steps in (40, 80):
         with Questions() as questions:

@@ -1,4 +1,4 @@
-"""Reports: JSON that holds every number, pictures, and a page that needs nothing else."""
+"""Reports: JSON files, plots, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_the_page_is_whole_escaped_and_needs_nothing_else(saved: Path) -> None:
+def test_page_is_valid_escaped_and_self_contained(saved: Path) -> None:
     page = Page()
     page.feed((saved / "index.html").read_text(encoding="utf-8"))
     assert page.open == []
@@ -81,9 +81,7 @@ def test_the_page_is_whole_escaped_and_needs_nothing_else(saved: Path) -> None:
     assert all(link is not None and link.startswith("data:") for link in page.links)
 
 
-def test_every_study_has_a_file_with_its_origin_and_every_number(
-    report: Report, saved: Path
-) -> None:
+def test_result_file_of_every_study(report: Report, saved: Path) -> None:
     for what in report.studies:
         result = read_result(saved / f"{what}.json")
         assert result["seed"] == 1
@@ -98,12 +96,12 @@ def test_every_study_has_a_file_with_its_origin_and_every_number(
     assert len(read_result(saved / "convergence.json")["figures"]["models"]["other"]["findings"])
 
 
-def test_pictures_are_pictures(saved: Path) -> None:
+def test_plots_are_images(saved: Path) -> None:
     for file in saved.glob("*.png"):
         assert imread(file).shape[1:] == (910, 4)
 
 
-def test_failures_are_drawn_a_file_each(tmp_path: Path) -> None:
+def test_failures_are_drawn(tmp_path: Path) -> None:
     task = Mazes()
     made = iterant.analyze(
         Subject(small_net("mazes", "dt-recall"), task, "a/b"), "near-misses", size=5, count=3,
@@ -115,6 +113,8 @@ def test_failures_are_drawn_a_file_each(tmp_path: Path) -> None:
     assert (made.table(), made.headlines("near-misses")[0][1][2]) == ([], "3")
 
 
-def test_failures_need_their_study(report: Report, tmp_path: Path) -> None:
+def test_missing_studies_are_refused(report: Report, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"which did not run; .* solve prefix-sums"):
         report.save_failures(tmp_path)
+    with pytest.raises(UsageError, match="no 'swap'; it has: noise"):
+        report.of("swap")

@@ -1,4 +1,4 @@
-"""Every study on every network in one call: what is asked for, what is skipped, what is refused."""
+"""`analyze`: which studies are made, skipped and refused."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from exact import exact_prefix_sums, first_right, forgetting, poisoned, two_cycle
+from exact import exact_prefix_sums, first_right, forgetting, poisoned
 from thinkers import small_net
 from torch import nn
 
@@ -27,7 +26,7 @@ FORGETTING = Subject(forgetting(), SUMS, "forgetting", "dt", alpha=0.0, regime=3
 FEW: dict[str, Any] = {"size": 12, "count": 6, "max_steps": 70}
 
 
-def test_the_papers_table_is_one_call() -> None:
+def test_table_of_interventions() -> None:
     report = iterant.analyze([EXACT, FORGETTING], what=["swap", "zeros", "noise", "clean"], **FEW)
     head, exact, without = report.table()
     assert head == ["model", "clean", "noise", "zeros", "swap"]
@@ -40,7 +39,7 @@ def test_the_papers_table_is_one_call() -> None:
     assert report.of("swap", "exact").right.shape == (20,)
 
 
-def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
+def test_all_possible_studies_by_default() -> None:
     report = iterant.analyze(EXACT, **FEW)
     lacking = {"move-end", "kinds"}
     assert set(report.studies) == set(STUDIES) - lacking
@@ -51,7 +50,7 @@ def test_all_that_a_task_offers_is_made_unless_told_otherwise() -> None:
     assert set(studies) == set(STUDIES) - {"bit-flip"}
 
 
-def test_the_same_call_gives_the_same_report() -> None:
+def test_reports_are_reproducible() -> None:
     def figures(seed: int) -> list[dict[str, Any]]:
         net = Subject(small_net("prefix-sums", "dt-recall"), SUMS, "net")
         report = iterant.analyze(net, ["noise", "convergence"], after=3, seed=seed,
@@ -62,28 +61,26 @@ def test_the_same_call_gives_the_same_report() -> None:
     assert str(figures(1)) != str(figures(2))
 
 
-def test_the_moment_can_be_chosen() -> None:
+def test_after() -> None:
     report = iterant.analyze(EXACT, ["clean", "zeros", "swap"], after=20, **FEW)
     assert [report.of(word).after for word in ("clean", "zeros", "swap")] == [0, 20, 20]
 
 
-def test_the_default_size_is_the_papers() -> None:
+def test_default_size() -> None:
     assert iterant.analyze(EXACT, "clean", count=2, max_steps=1).size == 48
     mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
     assert iterant.analyze(mazes, "clean", count=1, max_steps=1).size == 13
     assert iterant.analyze(EXACT, "clean", count=1, max_steps=1, size="5").size == 5
 
 
-def test_a_set_that_is_too_small_for_the_default_gives_what_it_has(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_default_size_of_a_small_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sample = Subject(small_net("chess", "dt"), iterant.task("chess"), "c")
     assert iterant.analyze(sample, "clean", count=1, max_steps=1).size == (0, 1600)
 
 
-def test_progress_goes_from_nothing_to_all() -> None:
+def test_progress() -> None:
     seen: list[tuple[str, float]] = []
     iterant.analyze(
         [EXACT, FORGETTING], ["clean", "convergence"], size=12, count=4, max_steps=6,
@@ -96,13 +93,13 @@ def test_progress_goes_from_nothing_to_all() -> None:
     assert seen[-1][0] == "forgetting: convergence"
 
 
-def test_networks_of_one_name_are_told_apart() -> None:
+def test_labels_are_unique() -> None:
     report = iterant.analyze([EXACT, EXACT], "clean", size=4, count=2, max_steps=5)
     assert [row[0] for row in report.table()[1:]] == ["exact", "exact (2)"]
     assert set(report.figures("clean")["models"]) == {"exact", "exact (2)"}
 
 
-def test_a_network_of_fixed_depth_takes_part_in_what_it_can() -> None:
+def test_network_of_fixed_depth() -> None:
     shallow = Subject(small_net("prefix-sums", "ff"), SUMS, "ff")  # 12 iterations
     report = iterant.analyze([shallow, EXACT], ["noise", "swap"], size=12, count=4)
     assert len(report.of("noise", "ff").right) == 11
@@ -113,7 +110,7 @@ def test_a_network_of_fixed_depth_takes_part_in_what_it_can() -> None:
 
 
 def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
-    """A run folder as training leaves it, untrained."""
+    """A run folder of an untrained network."""
     net = small_net(task, variant)
     assert isinstance(net, nn.Module)
     described: Any = net
@@ -127,7 +124,7 @@ def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
     return run
 
 
-def test_four_run_folders_are_one_report(tmp_path: Path) -> None:
+def test_run_folders(tmp_path: Path) -> None:
     kinds = [("dt", 0.0), ("dt", 1.0), ("dt-recall", 0.0), ("dt-recall", 1.0)]
     runs: list[Any] = [
         run_of(tmp_path / f"{variant}-{alpha}", "mazes", variant, alpha) for variant, alpha in kinds
@@ -142,7 +139,7 @@ def test_four_run_folders_are_one_report(tmp_path: Path) -> None:
     assert (named.label, named.alpha) == ("dt-0.0 best", 0)
 
 
-def test_the_regime_that_is_shaded_is_everybodys() -> None:
+def test_shared_regime() -> None:
     unknown, other = replace(EXACT, regime=None), replace(EXACT, regime=20)
     assert shared_regime([EXACT, FORGETTING]) == 30
     assert shared_regime([unknown, EXACT]) == 30, "weights that do not say may be shown beside"
@@ -150,32 +147,19 @@ def test_the_regime_that_is_shaded_is_everybodys() -> None:
     assert shared_regime([unknown]) is None
 
 
-def test_a_shipped_name_brings_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = paper_net("prefix-sums", "dt-recall")
-    net: Any = build(config.kind, config)
-    described = {**net.described(), "task": "prefix-sums"}
-    save_weights(tmp_path / "shipped" / "sums", described, net.state_dict())
-    monkeypatch.setattr("iterant.zoo.loading.SHIPPED", tmp_path / "shipped")
-    monkeypatch.chdir(tmp_path)
-    assert subject_of("sums").task.spec.name == "prefix-sums"
-    save_weights(tmp_path / "sums", net.described(), net.state_dict())
-    with pytest.raises(UsageError, match="does not say which task"):
-        subject_of("./sums")
-
-
-def test_weights_that_do_not_say_their_task_need_to_be_told(tmp_path: Path) -> None:
+def test_weights_without_a_task(tmp_path: Path) -> None:
     config = paper_net("prefix-sums", "dt-recall")
     net: Any = build(config.kind, config)
     save_weights(tmp_path / "w", net.described(), net.state_dict())
     with pytest.raises(UsageError, match="w does not say which task"):
         subject_of(tmp_path / "w")
-    told = subject_of(tmp_path / "w", task="prefix-sums")
-    assert (told.task.spec.name, told.label, told.legend) == ("prefix-sums", "w", "w")
+    subject = subject_of(tmp_path / "w", task="prefix-sums")
+    assert (subject.task.spec.name, subject.label, subject.legend) == ("prefix-sums", "w", "w")
     save_weights(tmp_path / "said", {**net.described(), "task": "prefix-sums"}, net.state_dict())
     assert subject_of(tmp_path / "said").task.spec.name == "prefix-sums"
 
 
-def test_broken_networks_are_reported_not_hidden() -> None:
+def test_nan_features_are_reported() -> None:
     report = iterant.analyze(Subject(poisoned(20), SUMS, "p"), ["clean", "convergence"], **FEW)
     broken = int((SUMS.sample(6, size=12, seed=1).inputs[:, 0, 0] > 0).sum())
     assert report.of("clean").figures()["broken"] == broken > 0
@@ -205,13 +189,13 @@ def test_broken_networks_are_reported_not_hidden() -> None:
         ({"what": ["convergence"], "tolerance": 0.0}, UsageError, "above 0"),
     ],
 )
-def test_bad_input_is_one_line(changes: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_invalid_arguments(changes: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text) as caught:
         iterant.analyze(EXACT, **{**FEW, **changes})
     assert "\n" not in str(caught.value)
 
 
-def test_networks_of_different_tasks_are_refused() -> None:
+def test_invalid_subjects() -> None:
     mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
     with pytest.raises(UsageError, match="different tasks"):
         iterant.analyze([EXACT, mazes])
@@ -223,22 +207,8 @@ def test_networks_of_different_tasks_are_refused() -> None:
             iterant.analyze(given)
 
 
-def test_a_finding_that_is_not_there_is_refused() -> None:
-    report = iterant.analyze(EXACT, "clean", size=4, count=2, max_steps=5)
-    with pytest.raises(UsageError, match="no 'swap'; it has: clean"):
-        report.of("swap")
-
-
-def test_two_cycles_are_known_by_their_period() -> None:
-    found = iterant.analyze(Subject(two_cycle(), SUMS, "c"), "convergence", **FEW)
-    assert found.of("convergence").periods.tolist() == [2] * 6
-    assert torch.is_grad_enabled()
-
-
 @pytest.mark.parametrize("task", ["prefix-sums", "mazes"])
-def test_the_faster_network_finds_what_the_plain_one_finds(
-    task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fused_network_gives_the_same_results(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = Subject(small_net(task, "dt-recall"), iterant.task(task), "net")
 
     def figures() -> list[dict[str, Any]]:
