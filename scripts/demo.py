@@ -15,7 +15,7 @@ from iterant.cli.live import display
 from iterant.cli.options import console
 from iterant.cli.solve_report import Report, viewer
 from iterant.draw.plots import save_curves
-from iterant.evaluation import Curve, judge
+from iterant.evaluation import Curve, evaluate_batch
 from iterant.formatting import percent
 from iterant.nets import Net
 from iterant.solving import solutions
@@ -72,8 +72,8 @@ def watch_maze(screen: Console) -> bool:
     """The shipped network at work on the terminal and in a file; whether it found the way."""
     task = iterant.task("mazes")
     problems = generated(task, size=MAZE, seed=3).problems
-    with viewer(task, screen, live=True, pace=PACE) as spectator:
-        (found,) = solutions(iterant.load("mazes"), task, problems, spectator=spectator)
+    with viewer(task, screen, live=True, pace=PACE) as view:
+        (found,) = solutions(iterant.load("mazes"), task, problems, viewer=view)
     report = Report(task, screen)
     report.show([found])
     FILM.parent.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ def evaluated(net: Net, task: Task) -> dict[str, Curve]:
             def moved(done: int, of: int, before: float = before, bits: int = bits) -> None:
                 progress.update(work, completed=before + bits * done / of)
 
-            curves[f"{bits} bits"] = judge(
+            curves[f"{bits} bits"] = evaluate_batch(
                 net, task, batch, steps=ITERATIONS, at=marks, progress=moved
             )
     return curves

@@ -28,7 +28,7 @@ from iterant.bench.compare import (
 )
 from iterant.bench.plain import plain_curve
 from iterant.errors import UsageError
-from iterant.evaluation import Curve, budget_of, judge
+from iterant.evaluation import Curve, budget_of, evaluate_batch
 from iterant.halting import Rule, StableAnswer
 from iterant.nets import DeepThinking, FeedForward, build, parameter_count
 from iterant.nets.factory import variant_config
@@ -150,7 +150,7 @@ def _sides(
     steps = budget_of(module, steps)
 
     def ours(rule: Rule | None = None) -> Curve:
-        return judge(module, task, batch, steps=steps, rule=rule)
+        return evaluate_batch(module, task, batch, steps=steps, rule=rule)
 
     return module, batch, {"ours": ours, "plain": lambda: plain_curve(module, task, batch, steps)}
 

@@ -200,13 +200,13 @@ def _curves(
 
 def _tradeoffs(work: Work, how: dict[str, Any], screen: Console) -> list[dict[str, Any]]:
     """Compare all rules and print a table each; the figures for the result."""
-    from iterant.evaluation import budget_of, trade
+    from iterant.evaluation import budget_of, tradeoff
 
     figures = []
     with _progress(screen, work) as parts:
         for title, (subject, size), on_progress in zip(titles(work), work, parts, strict=True):
             batch = subject.task.sample(how["count"], size=size, seed=how["seed"])
-            points = trade(
+            points = tradeoff(
                 subject.net, subject.task, batch, steps=budget_of(subject.net, how["max_steps"]),
                 portion=how["portion"], progress=on_progress,
             )  # fmt: skip

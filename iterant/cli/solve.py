@@ -94,13 +94,13 @@ def solve(
     screen, alone = console(), len(inputs.problems) == 1
     report, solved = Report(opened, screen), []
     with (
-        viewer(opened, screen, live=live and alone, pace=pace) as spectator,
+        viewer(opened, screen, live=live and alone, pace=pace) as view,
         progress_bar(screen, len(inputs.problems), live=live and not alone) as advance,
     ):
         report.print_notes(inputs.problems)
         for solution in solutions(
             thinker, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
-            spectator=spectator,
+            viewer=view,
         ):  # fmt: skip
             solved.append(solution)
             advance()

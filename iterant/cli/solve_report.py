@@ -57,7 +57,7 @@ from iterant.formatting import counted, percent
 from iterant.io.files import check_writable_file, quoted, write_json
 from iterant.solving import Solution
 from iterant.solving.film import Film, Frame
-from iterant.solving.problems import Spectator
+from iterant.solving.problems import Viewer
 from iterant.solving.solver import BUDGET, LAST_LAYER
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Task
@@ -139,7 +139,7 @@ def status(frame: Frame, film: Film) -> str:
 @contextmanager
 def viewer(
     task: Task, console: Console, *, live: bool, pace: float | None = None
-) -> Iterator[Spectator | None]:
+) -> Iterator[Viewer | None]:
     """The viewer that suits the terminal; None without ``live``."""
     if not live:
         yield None

@@ -17,36 +17,36 @@ from iterant.evaluation.curve import Curve, wilson
 from iterant.evaluation.evaluator import (
     budget_of,
     evaluate,
+    evaluate_batch,
     is_finite,
-    judge,
     like,
-    portions,
     relative_change,
+    split_batch,
 )
-from iterant.evaluation.long_run import Far, Kept, Lapse, judge_far, watch_answers
-from iterant.evaluation.tradeoff import RULES, Bargain, Compaction, answers, compaction, trade
+from iterant.evaluation.long_run import Kept, LongRun, Regression, evaluate_long, track_answers
+from iterant.evaluation.tradeoff import RULES, Compaction, TradeOff, answers, compaction, tradeoff
 
 __all__ = [
     "RULES",
-    "Bargain",
     "Compaction",
     "Curve",
-    "Far",
     "Kept",
-    "Lapse",
+    "LongRun",
     "Operations",
+    "Regression",
+    "TradeOff",
     "answers",
     "budget_of",
     "compaction",
     "evaluate",
+    "evaluate_batch",
+    "evaluate_long",
     "is_finite",
-    "judge",
-    "judge_far",
     "like",
     "operations",
-    "portions",
     "relative_change",
-    "trade",
-    "watch_answers",
+    "split_batch",
+    "track_answers",
+    "tradeoff",
     "wilson",
 ]

@@ -1,6 +1,6 @@
 """Accuracy by iteration, streamed: nothing is kept of an iteration but who was right.
 
->>> curve = judge(net, task, batch, steps=1000, rule=StableAnswer(30))
+>>> curve = evaluate_batch(net, task, batch, steps=1000, rule=StableAnswer(30))
 
 When things were done on a device, without waiting for it in between.
 
@@ -27,12 +27,12 @@ from iterant.formatting import counted
 from iterant.halting import Fixed, Rule
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of
-from iterant.solving import Glance, shrinking
+from iterant.solving import Iteration, iterate
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 
 
-class Moments(Protocol):
+class Timer(Protocol):
     """A clock that notes."""
 
     def note(self) -> None:
@@ -42,7 +42,7 @@ class Moments(Protocol):
         """Since the beginning, a number for every note."""
 
 
-class OfProgram:
+class HostTimer:
     """By the program's clock: what computes while the program waits."""
 
     def __init__(self, begun: float) -> None:
@@ -59,7 +59,7 @@ class OfProgram:
         return [moment - self.begun for moment in self.noted]
 
 
-class OfCard:
+class CudaTimer:
     """By a GPU's own clock, read once."""
 
     def __init__(self, device: torch.device, begun: float) -> None:
@@ -86,9 +86,9 @@ class OfCard:
         return [self.before + self.first.elapsed_time(event) / 1000 for event in self.noted]
 
 
-def moments_of(device: torch.device, begun: float) -> Moments:
+def timer_for(device: torch.device, begun: float) -> Timer:
     """The clock that fits a device; ``begun`` by ``time.perf_counter``."""
-    return OfCard(device, begun) if device.type == "cuda" else OfProgram(begun)
+    return CudaTimer(device, begun) if device.type == "cuda" else HostTimer(begun)
 
 
 POSITIONS_AT_ONCE = 1 << 20
@@ -110,7 +110,7 @@ def within_memory(
     """
     shrunk, first = None, 0
     while first < len(batch):
-        (_, part), before = next(portions(batch[first:], shrunk or size)), keep()
+        (_, part), before = next(split_batch(batch[first:], shrunk or size)), keep()
         try:
             think(first, part)
         except (MemoryError, RuntimeError) as error:
@@ -133,7 +133,7 @@ def out_of_memory(error: BaseException) -> bool:
     return known or any(word in str(error).lower() for word in words)
 
 
-def portions(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch]]:
+def split_batch(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch]]:
     """The batch in parts that fit in memory, each with the number of problems before it."""
     if size is None:
         size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
@@ -175,13 +175,13 @@ def evaluate(
     check_fits(net, task)
     steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    return judge(
+    return evaluate_batch(
         net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
     )
 
 
 @torch.no_grad()
-def judge(
+def evaluate_batch(
     net: Net,
     task: Task,
     batch: Batch,
@@ -210,10 +210,10 @@ def judge(
         page = _Page(book, task, part.to(inputs.device), first, begun)
         fast = accelerate(net, inputs)
         with threads(fast):
-            for glance in shrinking(fast, inputs, rule or Fixed(), budget):
-                page.enter(glance)
+            for iteration in iterate(fast, inputs, rule or Fixed(), budget):
+                page.enter(iteration)
                 if progress is not None:
-                    done = first * budget + glance.thought.step * len(part)
+                    done = first * budget + iteration.thought.step * len(part)
                     progress(done, len(batch) * budget)
         page.close()
 
@@ -278,36 +278,36 @@ class _Page:
         device = part.inputs.device
         self.counts = torch.zeros(len(book.marks), dtype=torch.int64, device=device)
         self.broken = torch.zeros(len(part), dtype=torch.bool, device=device)
-        self.moments = moments_of(device, begun)
+        self.moments = timer_for(device, begun)
         self.kept = 0
         self.next = 0
 
-    def enter(self, glance: Glance) -> None:
+    def enter(self, iteration: Iteration) -> None:
         """One iteration: who is right at it, and how those fared who leave."""
-        book, step = self.book, glance.thought.step
-        if step not in book.places and not glance.any_leaving:
+        book, step = self.book, iteration.thought.step
+        if step not in book.places and not iteration.any_leaving:
             return
-        if len(glance.rows) != len(self.rows):
-            self.rows = glance.rows.cpu()
+        if len(iteration.rows) != len(self.rows):
+            self.rows = iteration.rows.cpu()
             self.here = self.part[self.rows]
-        sound = is_finite(glance.thought.features)
-        right = self.task.solved(glance.answer()[0], self.here).to(sound.device) & sound
-        self.broken[glance.rows] |= ~sound
+        sound = is_finite(iteration.thought.features)
+        right = self.task.solved(iteration.answer()[0], self.here).to(sound.device) & sound
+        self.broken[iteration.rows] |= ~sound
         if step in book.places:
             place = book.places[step]
             self.counts[place] = right.sum() + self.kept
             self.moments.note()
             self.next = place + 1
-        if glance.any_leaving:
-            self._leave(glance, right)
+        if iteration.any_leaving:
+            self._leave(iteration, right)
 
-    def _leave(self, glance: Glance, right: Tensor) -> None:
-        book, change = self.book, relative_change(glance.before, glance.thought.features)
-        leaving, done, right = torch.stack([glance.leaving, glance.done, right]).cpu()
+    def _leave(self, iteration: Iteration, right: Tensor) -> None:
+        book, change = self.book, relative_change(iteration.before, iteration.thought.features)
+        leaving, done, right = torch.stack([iteration.leaving, iteration.done, right]).cpu()
         gone = self.rows[leaving] + self.first
         book.right[gone] = right[leaving]
         book.stopped[gone] = done[leaving]
-        book.taken[gone] = glance.thought.step
+        book.taken[gone] = iteration.thought.step
         book.change[gone] = change.cpu()[leaving]
         self.kept += int(right[leaving].sum())
 

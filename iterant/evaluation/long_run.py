@@ -1,6 +1,6 @@
 """Judging after very many iterations: far larger problems than a network was trained on.
 
-    >>> far = judge_far(net, task, task.sample(100, size=201, seed=7), steps=10_000)
+    >>> far = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
     >>> far.solved, far.solved_at_twice, far.lost
     (100, 100, 0)
 
@@ -23,17 +23,24 @@ from torch import Tensor
 
 from iterant.engine import think
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.evaluator import Progress, budget_of, is_finite, judge, like, portions
+from iterant.evaluation.evaluator import (
+    Progress,
+    budget_of,
+    evaluate_batch,
+    is_finite,
+    like,
+    split_batch,
+)
 from iterant.halting import Fixed
 from iterant.nets.fast import accelerate, fused, threads
 from iterant.nets.protocol import Net
-from iterant.solving import shrinking
+from iterant.solving import iterate
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Task
 
 
 @dataclass(frozen=True)
-class Lapse:
+class Regression:
     """A problem whose answer was wholly right once, and later wrong."""
 
     problem: int
@@ -60,7 +67,7 @@ class Kept:
     worst: Tensor
     """(problems, *S) int64: where a right answer was lost, the answer with the most wrong
     positions after it; else the last one"""
-    lapses: list[Lapse]
+    regressions: list[Regression]
 
     def solved(self, step: int) -> int:
         """How many were right after so many iterations."""
@@ -68,7 +75,7 @@ class Kept:
 
 
 @torch.no_grad()
-def watch_answers(
+def track_answers(
     net: Net,
     task: Task,
     batch: Batch,
@@ -84,15 +91,19 @@ def watch_answers(
     check_fits(net, task)
     budget, fast = budget_of(net, steps), fused(net)
     wrong, worst = [], []
-    for first, part in portions(batch, portion):
+    for first, part in split_batch(batch, portion):
         found, answers = _watched(fast, task, part, like(net, part.inputs), budget)
         wrong.append(found)
         worst.append(answers)
         if progress is not None:
             progress(first + len(part), len(batch))
     counts = torch.cat(wrong, dim=1)
-    lapses = [lapse for index in range(len(batch)) if (lapse := _lapse(index, counts[:, index]))]
-    return Kept(counts == 0, torch.cat(worst), lapses)
+    regressions = [
+        regression
+        for index in range(len(batch))
+        if (regression := _regression(index, counts[:, index]))
+    ]
+    return Kept(counts == 0, torch.cat(worst), regressions)
 
 
 def _watched(
@@ -102,12 +113,12 @@ def _watched(
     wrong = torch.zeros(budget, len(part), dtype=torch.int64)
     shown = torch.zeros_like(part.targets)
     most, been = torch.zeros(len(part), dtype=torch.int64), torch.zeros(len(part), dtype=torch.bool)
-    for glance in shrinking(net, inputs, Fixed(), budget):
-        prediction = glance.answer()[0].cpu()
-        right = task.solved(prediction, part) & is_finite(glance.thought.features).cpu()
+    for iteration in iterate(net, inputs, Fixed(), budget):
+        prediction = iteration.answer()[0].cpu()
+        right = task.solved(prediction, part) & is_finite(iteration.thought.features).cpu()
         # A wrong answer counts at least once, also where a task forgives or asks for more.
         count = (prediction != part.targets).flatten(1).sum(dim=1).clamp_min(1)
-        wrong[glance.thought.step - 1] = torch.where(right, 0, count)
+        wrong[iteration.thought.step - 1] = torch.where(right, 0, count)
         worse = been & ~right & (count > most)
         most[worse] = count[worse]
         been |= right
@@ -116,7 +127,7 @@ def _watched(
     return wrong, shown
 
 
-def _lapse(problem: int, wrong: Tensor) -> Lapse | None:
+def _regression(problem: int, wrong: Tensor) -> Regression | None:
     """What the wrong positions of one problem after every iteration tell."""
     right = (wrong == 0).nonzero().flatten()
     if not len(right):
@@ -127,7 +138,7 @@ def _lapse(problem: int, wrong: Tensor) -> Lapse | None:
     if not len(lost):
         return None
     worst = int(later.argmax())
-    return Lapse(
+    return Regression(
         problem=problem, since=since + 1, first=since + int(lost[0]) + 1,
         until=since + int(lost[-1]) + 1, iterations=len(lost),
         worst=since + worst + 1, positions=int(later[worst]),
@@ -142,7 +153,7 @@ _NAMED = 20
 
 
 @dataclass(frozen=True)
-class Far:
+class LongRun:
     """What two looks found."""
 
     problems: int
@@ -172,7 +183,7 @@ class Far:
         }  # fmt: skip
 
 
-def judge_far(
+def evaluate_long(
     net: Net,
     task: Task,
     batch: Batch,
@@ -181,7 +192,7 @@ def judge_far(
     every: bool = False,
     portion: int | None = None,
     progress: Progress | None = None,
-) -> Far:
+) -> LongRun:
     """Look after so many iterations and after twice as many.
 
     ``every``: look after every iteration between, so that right answers which are lost on the way
@@ -196,7 +207,7 @@ def judge_far(
     return _everywhere(net, task, batch, steps)
 
 
-def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> Far:
+def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
     """Both looks by a network that says what changed: once nothing does, nothing ever will."""
     right, twice, predictions = [], [], []
     latest = computed = cells = resting = 0
@@ -228,23 +239,23 @@ def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> Far:
         "last iteration in which anything changed": latest,
     }
     first_look, second_look = torch.cat(right), torch.cat(twice)
-    return Far(
+    return LongRun(
         len(batch), steps, int(first_look.sum()), int(second_look.sum()),
         _first_wrong(second_look), int((first_look & ~second_look).sum()), how,
         torch.cat(predictions),
     )  # fmt: skip
 
 
-def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> Far:
+def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
     marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
-    curve = judge(net, task, batch, steps=2 * steps, at=marks)
+    curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks)
     peak, height = curve.peak
     how = {
         "peak": {"iterations": peak, "accuracy": height},
         "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
         "change at the end": curve.change, "thinking": "everywhere",
     }  # fmt: skip
-    return Far(
+    return LongRun(
         len(batch), steps, int(curve.solved[curve.steps.index(steps)]), int(curve.solved[-1]),
         [] if curve.right is None else _first_wrong(curve.right), more=how,
     )  # fmt: skip
@@ -252,18 +263,18 @@ def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> Far:
 
 def _at_every_iteration(
     net: Net, task: Task, batch: Batch, steps: int, portion: int | None, progress: Progress | None
-) -> Far:
-    kept = watch_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
+) -> LongRun:
+    kept = track_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
     right, twice = kept.right[steps - 1], kept.right[-1]
     first = kept.right.int().argmax(dim=0)[kept.right.any(dim=0)]
     how = {
         "thinking": "everywhere, answers judged after every iteration",
         "ever solved": len(first),
         "iterations until all those were solved once": int(first.max()) + 1 if len(first) else None,
-        "lost on the way": len(kept.lapses),
-        "lapses": [asdict(lapse) for lapse in kept.lapses],
+        "lost on the way": len(kept.regressions),
+        "lapses": [asdict(regression) for regression in kept.regressions],
     }
-    return Far(
+    return LongRun(
         len(batch), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
         int((right & ~twice).sum()), how, kept.worst,
     )  # fmt: skip

@@ -20,11 +20,11 @@ from iterant.engine import think
 from iterant.errors import UsageError
 from iterant.evaluation.cost import looks, operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.evaluator import Progress, budget_of, is_finite, like, portions
+from iterant.evaluation.evaluator import Progress, budget_of, is_finite, like, split_batch
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch, reason_of
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
-from iterant.solving import Answer, Gathering, solve
+from iterant.solving import Answer, AnswerBuffer, solve
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Task
 
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
 
 
 @dataclass(frozen=True)
-class Bargain:
+class TradeOff:
     """What one rule gives and what it costs."""
 
     rule: Rule
@@ -76,7 +76,7 @@ class _Listening:
 
     def __init__(self, rule: Rule, inputs: Tensor) -> None:
         self.watch: Watch = rule.watch()
-        self.gathering = Gathering(len(inputs), inputs.device)
+        self.gathering = AnswerBuffer(len(inputs), inputs.device)
         self.waiting = torch.ones(len(inputs), dtype=torch.bool, device=inputs.device)
         self.finite = torch.ones_like(self.waiting)
 
@@ -118,7 +118,7 @@ def answers(
     ]
 
 
-def trade(
+def tradeoff(
     net: Net,
     task: Task,
     batch: Batch,
@@ -127,14 +127,14 @@ def trade(
     rules: Sequence[Rule] = RULES,
     portion: int | None = None,
     progress: Progress | None = None,
-) -> list[Bargain]:
+) -> list[TradeOff]:
     """Accuracy and mean iterations under each rule, with a budget of ``steps``."""
     if not rules:
         raise UsageError("there is no rule to compare; give at least one")
     check_fits(net, task)
     budget_of(net, steps)
     sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), fused(net)
-    for first, part in portions(batch, portion):
+    for first, part in split_batch(batch, portion):
 
         def moved(step: int, of: int, first: int = first, size: int = len(part)) -> None:
             if progress is not None:
@@ -151,7 +151,7 @@ def trade(
     parts, made = operations(net, one), []
     for rule, (solved, taken, stopped, broken) in zip(rules, sums.tolist(), strict=True):
         work = parts.of(torch.tensor(taken / count, dtype=torch.float64), looks(rule, net, one))
-        made.append(Bargain(rule, solved, count, taken / count, stopped, broken, float(work)))
+        made.append(TradeOff(rule, solved, count, taken / count, stopped, broken, float(work)))
     return made
 
 
@@ -176,7 +176,7 @@ def compaction(
     Kernels round differently for batches of different sizes, and thinking can amplify that.
     """
     differing, moved, fast = 0, 0, fused(net)
-    for _, part in portions(batch, portion):
+    for _, part in split_batch(batch, portion):
         inputs = like(net, part.inputs)
         ((whole, _),) = answers(fast, inputs, [rule], steps=steps)
         shrunk = solve(fast, inputs, max_steps=steps, rule=rule)

@@ -38,7 +38,7 @@ import torch
 from iterant import registry
 from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject, analyze
 from iterant.errors import IterantError, TrainingStopped
-from iterant.evaluation import budget_of, judge
+from iterant.evaluation import budget_of, evaluate_batch
 from iterant.experiments.models import MODELS, Look, Model, Trial, Unit
 from iterant.experiments.records import keep, keep_record
 from iterant.halting import MostConfident
@@ -133,7 +133,7 @@ def training(
         seen, held_out = Batch(inputs.cpu(), targets.cpu()), problems.held_out
         held_out = held_out[: _part(len(held_out), share)] if share < 1 else held_out
         for name, batch in (("train", seen), ("validation", held_out)):
-            curve = judge(net, task, batch, steps=m, at=[m], cut=True)
+            curve = evaluate_batch(net, task, batch, steps=m, at=[m], cut=True)
             made[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
     return made
 
@@ -164,7 +164,7 @@ def by_iteration(net: Net, task: Task, test: Trial, *, confident: bool) -> dict[
     """Problems solved after each iteration; ``confident``: also by the most confident one."""
     batch = task.sample(test.count, size=test.size, seed=SEED)
     steps = budget_of(net, test.steps, cut=True)
-    curve = judge(net, task, batch, steps=steps)
+    curve = evaluate_batch(net, task, batch, steps=steps)
     made = {
         "problems": curve.count,
         "solved": curve.solved.tolist(),
@@ -172,7 +172,7 @@ def by_iteration(net: Net, task: Task, test: Trial, *, confident: bool) -> dict[
         "broken": curve.broken,
     }
     if confident and depth_of(net) is None:
-        sure = judge(net, task, batch, steps=steps, rule=MostConfident())
+        sure = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())
         made["solved by the most confident"] = sure.solved.tolist()
     return made
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.evaluation import judge_far
+from iterant.evaluation import evaluate_long
 from iterant.experiments.campaign import EXACT, SEED, Say, campaign, in_processes, is_over
 from iterant.experiments.catalogue import Counted, Experiment
 from iterant.experiments.counts import Counts
@@ -302,7 +302,7 @@ def _tested(one: Wanted, run: RunFolder, results: PathLike, device: str) -> Path
     row, word = one.row, MODELS[one.unit.model].task
     task, (net, precision) = registry.task(word), _laid_out(load(run.path), device)
     batch = task.sample(row.problems, size=int(row.size), seed=SEED)
-    far = judge_far(net, task, batch, row.iterations)
+    far = evaluate_long(net, task, batch, row.iterations)
     figures = {
         "network": one.unit.name, "model": row.model, "parameters": parameter_count(net),
         "precision": precision, "filter": "none",

@@ -42,7 +42,7 @@ GAIN = 1.8
 
 
 @dataclass(frozen=True)
-class Shares:
+class MessageLayout:
     """How the numbers of a square are shared out: its own first, then those of every side."""
 
     own: int
@@ -50,7 +50,7 @@ class Shares:
     sides: int
 
     @classmethod
-    def of(cls, total: int, sides: int, own: int) -> Shares:
+    def of(cls, total: int, sides: int, own: int) -> MessageLayout:
         """``own`` shares for the square itself and one for every side."""
         each = total // (sides + own)
         return cls(own * each, each, sides)
@@ -89,8 +89,8 @@ class Names:
 def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     """For every weight of every layer, which free number of the layer it is; -1: it is zero."""
     sides = 2 * config.dims
-    state = Shares.of(config.width, sides, OWN_WIDTH)
-    hidden = Shares.of(config.hidden, sides, OWN_HIDDEN)
+    state = MessageLayout.of(config.width, sides, OWN_WIDTH)
+    hidden = MessageLayout.of(config.hidden, sides, OWN_HIDDEN)
     sight = torch.full((config.hidden, (1 + sides) * config.width), -1)
     recall = torch.full((config.hidden, (1 + sides) * config.channels), -1)
     recalled = torch.full((config.hidden,), -1)
@@ -150,7 +150,7 @@ def _with_zero(values: Tensor) -> Tensor:
     return torch.cat([values, values.new_zeros(1)])
 
 
-class Spread(nn.Module):
+class SharedWeights(nn.Module):
     """A layer's weights as they are written from free numbers."""
 
     place: Tensor
@@ -186,7 +186,7 @@ def _inverse(pattern: Tensor, count: int) -> Tensor:
     return torch.tensor([row + [len(pattern)] * (most - len(row)) for row in places])
 
 
-def without_echo(net: nn.Module, config: LocalRuleConfig) -> None:
+def share_message_weights(net: nn.Module, config: LocalRuleConfig) -> None:
     """Let the layers of a local rule be written from free numbers, drawn anew."""
     for name, pattern in patterns(config).items():
         layer, kind = name.split(".")
@@ -198,7 +198,7 @@ def without_echo(net: nn.Module, config: LocalRuleConfig) -> None:
         gain = 1.0 if layer == "head" else GAIN
         bound = 0.1 if sees is None else gain / sees**0.5
         nn.init.uniform_(free, -bound, bound)
-        spread = Spread(pattern, weights.shape)
+        spread = SharedWeights(pattern, weights.shape)
         nn.utils.parametrize.register_parametrization(module, kind, spread)
         with torch.no_grad():
             module.parametrizations[kind].original.copy_(free)  # type: ignore[union-attr, index]
@@ -212,8 +212,8 @@ class Layers:
     side's message, O numbers of a square's own; gradients flow back to the rule.
     """
 
-    state: Shares
-    hidden: Shares
+    state: MessageLayout
+    hidden: MessageLayout
     tells: Tensor
     """(H, E): what a side hears of the other sides' messages"""
     told: Tensor
@@ -229,8 +229,8 @@ class Layers:
     def of(cls, net: LocalRule) -> Layers:
         """Those of this rule."""
         config, sides = net.config, 2 * net.config.dims
-        state = Shares.of(config.width, sides, OWN_WIDTH)
-        hidden = Shares.of(config.hidden, sides, OWN_HIDDEN)
+        state = MessageLayout.of(config.width, sides, OWN_WIDTH)
+        hidden = MessageLayout.of(config.hidden, sides, OWN_HIDDEN)
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), net.mix.bias
         if bias is None:
             raise TypeError("the mixing layer of a local rule has a bias")
@@ -242,7 +242,7 @@ class Layers:
                    sight[own, heard], mix[: state.own, own], bias[: state.own])  # fmt: skip
 
 
-def sums_of_others(heard: Sequence[Tensor]) -> list[Tensor]:
+def sum_over_other_sides(heard: Sequence[Tensor]) -> list[Tensor]:
     """For every side what all other sides told; added up, so that nothing echoes."""
     found = []
     for side in range(len(heard)):
@@ -324,9 +324,9 @@ class LocalRule(nn.Module):
         self.mix = conv(config.hidden, config.width, 1)
         self.head = conv(config.width, config.classes, 1)
         if config.messages:
-            without_echo(self, config)
+            share_message_weights(self, config)
 
-    def written_out(self) -> LocalRule:
+    def dense_weights(self) -> LocalRule:
         """The same rule with every weight written down: nothing is shared, nothing known zero."""
         if not self.config.messages:
             return self

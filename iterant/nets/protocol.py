@@ -172,7 +172,7 @@ _SIDE = 8
 """Positions a side of what it is tried on: a chess board has no more."""
 
 
-def check_own(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
+def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
     """Refuse a network whose methods or shapes cannot be right for a task.
 
     What else goes wrong inside of it is left for later, where the whole traceback is shown: it may

@@ -10,17 +10,17 @@ and judges the answer.
 
 from iterant.solving.film import Film, Frame
 from iterant.solving.problems import Solution, solutions
-from iterant.solving.solver import Answer, Gathering, Glance, Onlooker, shrinking, solve
+from iterant.solving.solver import Answer, AnswerBuffer, Callback, Iteration, iterate, solve
 
 __all__ = [
     "Answer",
+    "AnswerBuffer",
+    "Callback",
     "Film",
     "Frame",
-    "Gathering",
-    "Glance",
-    "Onlooker",
+    "Iteration",
     "Solution",
-    "shrinking",
+    "iterate",
     "solutions",
     "solve",
 ]

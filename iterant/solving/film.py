@@ -88,7 +88,7 @@ class Film:
         )
 
 
-def sureness(thought: Thought) -> Tensor:
+def least_confidence(thought: Thought) -> Tensor:
     """(B,): the probability of the class answered, at the least sure of the positions that count.
 
     For a move, that of the less sure of its two squares or of a square that it might have been
@@ -107,5 +107,5 @@ def frames_of(thought: Thought) -> list[Frame]:
     predictions = thought.prediction.to(torch.uint8).cpu().numpy()
     return [
         Frame(thought.step, prediction, sure)
-        for prediction, sure in zip(predictions, sureness(thought).tolist(), strict=True)
+        for prediction, sure in zip(predictions, least_confidence(thought).tolist(), strict=True)
     ]

@@ -27,7 +27,7 @@ from iterant.halting import SETTLED, Rule
 from iterant.nets.fast import has_sparse_form
 from iterant.nets.protocol import Net
 from iterant.solving.film import Film, Frame, frames_of
-from iterant.solving.solver import Answer, Glance, check_fits, solve
+from iterant.solving.solver import Answer, Iteration, check_fits, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
     NO_VERDICT,
@@ -160,7 +160,7 @@ _POSITIONS, _POSITIONS_SPARSE = 1 << 16, 1 << 18
 _WORTH_WORDS = 1 << 17
 """Positions of all answers on the way: up to so many, each is put in words"""
 
-Spectator = Callable[[Problem, Frame, Film], None]
+Viewer = Callable[[Problem, Frame, Film], None]
 """Somebody who is shown the frames of the problem that is being thought about."""
 
 
@@ -172,7 +172,7 @@ def solutions(
     max_steps: int | None = None,
     rule: Rule | None = None,
     restrict: bool = False,
-    spectator: Spectator | None = None,
+    viewer: Viewer | None = None,
 ) -> Iterator[Solution]:
     """Think about every problem and give the solutions in their order.
 
@@ -190,12 +190,12 @@ def solutions(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
     positions = _POSITIONS_SPARSE if has_sparse_form(net) else _POSITIONS
-    for group in _groups(problems, 0 if spectator is not None else positions):
+    for group in _groups(problems, 0 if viewer is not None else positions):
         if group[0].unsolvable:
             yield Solution(group[0], Film(1))
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
-        yield from _Group(net, task, group, restrict, spectator).solved(budget, rule)
+        yield from _Group(net, task, group, restrict, viewer).solved(budget, rule)
 
 
 def budget_for(task: Task, problem: Problem) -> int:
@@ -235,10 +235,10 @@ class _Group:
         task: Task,
         problems: list[Problem],
         restrict: bool,
-        spectator: Spectator | None,
+        viewer: Viewer | None,
     ) -> None:
         self.net, self.task, self.problems = net, task, problems
-        self.restrict, self.spectator = restrict, spectator
+        self.restrict, self.viewer = restrict, viewer
         self.films = [Film(problem.batch.targets[0].numel()) for problem in problems]
         self.logits: dict[int, Tensor] = {}
         self.aside = 0.0
@@ -250,26 +250,26 @@ class _Group:
         if callable(parameters) and (first := next(iter(parameters()), None)) is not None:
             inputs = inputs.to(first)
         began = time.perf_counter()
-        answer = solve(self.net, inputs, max_steps=max_steps, rule=rule, onlooker=self)
+        answer = solve(self.net, inputs, max_steps=max_steps, rule=rule, callback=self)
         seconds = (time.perf_counter() - began - self.aside) / len(self.problems)
         for row, problem in enumerate(self.problems):
             yield self._solution(row, problem, answer, seconds)
 
-    def __call__(self, glance: Glance) -> None:
+    def __call__(self, iteration: Iteration) -> None:
         """Keep what is due of every film, and all of those that leave now."""
         began = time.perf_counter()
-        step, rows = glance.thought.step, glance.rows.tolist()
-        leaving = glance.leaving.tolist()
+        step, rows = iteration.thought.step, iteration.rows.tolist()
+        leaving = iteration.leaving.tolist()
         if any(leaving) or any(self.films[row].due(step) for row in rows):
-            frames = frames_of(glance.thought)
+            frames = frames_of(iteration.thought)
             for place, row in enumerate(rows):
                 if leaving[place] or self.films[row].due(step):
                     self.films[row].put(frames[place], last=leaving[place])
                 if leaving[place] and self.restrict:
-                    self.logits[row] = glance.thought.logits[place]
-        if self.spectator is not None:
+                    self.logits[row] = iteration.thought.logits[place]
+        if self.viewer is not None:
             film = self.films[rows[0]]
-            self.spectator(self.problems[rows[0]], film.at(step), film)
+            self.viewer(self.problems[rows[0]], film.at(step), film)
         self.aside += time.perf_counter() - began
 
     def _solution(self, row: int, problem: Problem, answer: Answer, seconds: float) -> Solution:

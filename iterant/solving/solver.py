@@ -3,7 +3,7 @@
 >>> answer = solve(net, batch.inputs, max_steps=1000)
 >>> task.solved(answer.prediction, batch)
 
-`solve` is what people want; `shrinking` underneath it shows every iteration of the batch that
+`solve` is what people want; `iterate` underneath it shows every iteration of the batch that
 grows smaller, for whoever keeps accounts.
 
 Whether a network is one for the problems of a task, said in one line before any thinking.
@@ -90,7 +90,7 @@ class Answer:
         return f"{shape}: {int(self.settled.sum())} settled, after {took}"
 
 
-class Gathering:
+class AnswerBuffer:
     """Answers as they come in, one row a sample of the whole batch."""
 
     def __init__(self, count: int, device: torch.device) -> None:
@@ -130,7 +130,7 @@ def solve(
     *,
     max_steps: int = 1000,
     rule: Rule | None = None,
-    onlooker: Onlooker | None = None,
+    callback: Callback | None = None,
 ) -> Answer:
     """Think about every problem until the rule is met or ``max_steps`` iterations are done.
 
@@ -154,27 +154,27 @@ def solve(
     default = rule is None
     if rule is None:
         rule = Resting() if depth is None else Fixed()
-    gathered = Gathering(len(inputs), inputs.device)
+    gathered = AnswerBuffer(len(inputs), inputs.device)
     # The default rule copies the features that it keeps; of others that is not known.
     fast = accelerate(net, inputs, reuse=default)
     with threads(fast):
-        for glance in shrinking(fast, inputs, rule, budget):
-            if onlooker is not None:
-                onlooker(glance)
-            if glance.any_leaving:
-                leaving = glance.leaving.nonzero().flatten()
-                prediction, answered_at = glance.answer()
+        for iteration in iterate(fast, inputs, rule, budget):
+            if callback is not None:
+                callback(iteration)
+            if iteration.any_leaving:
+                leaving = iteration.leaving.nonzero().flatten()
+                prediction, answered_at = iteration.answer()
                 gathered.put(
-                    glance.rows[leaving],
+                    iteration.rows[leaving],
                     (prediction[leaving], answered_at[leaving]),
-                    glance.thought.step,
-                    glance.done[leaving],
+                    iteration.thought.step,
+                    iteration.done[leaving],
                 )
     return gathered.answer(net, rule)
 
 
 @dataclass(frozen=True)
-class Glance:
+class Iteration:
     """One iteration of the samples that still think."""
 
     thought: Thought
@@ -195,14 +195,14 @@ class Glance:
         return self.watch.answer(self.thought)
 
 
-Onlooker = Callable[[Glance], None]
+Callback = Callable[[Iteration], None]
 """Somebody who is shown every iteration of the samples that still think."""
 
 
-def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Glance]:
+def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Iteration]:
     """Every iteration up to the budget; samples for which the rule is met leave the batch.
 
-    >>> cost = sum(len(glance.rows) for glance in shrinking(net, x, StableAnswer(), 1000))
+    >>> cost = sum(len(iteration.rows) for iteration in iterate(net, x, StableAnswer(), 1000))
     """
     if not callable(getattr(rule, "watch", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
@@ -220,7 +220,7 @@ def shrinking(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Gla
             )
             if any_leaving:  # a rule may decide on the CPU
                 done, leaving = done.to(rows.device), leaving.to(rows.device)
-            yield Glance(thought, before, rows, done, leaving, any_leaving, watch)
+            yield Iteration(thought, before, rows, done, leaving, any_leaving, watch)
             if over:
                 return
             if any_leaving:

@@ -15,7 +15,7 @@ from iterant import registry
 from iterant.errors import UnknownName
 from iterant.nets import LocalRuleConfig, Net, PaperConfig, build, parameter_count, variant_config
 from iterant.nets.factory import VARIANTS
-from iterant.nets.protocol import check_own
+from iterant.nets.protocol import check_user_net
 from iterant.tasks.protocol import Size, Task, TaskSpec
 from iterant.training.data import set_size, split_sizes
 from iterant.training.objectives import Objective
@@ -36,7 +36,7 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
         if spec.classes != 2:  # user-defined networks without the argument have two classes
             config["classes"] = spec.classes
         net = build(recipe.net, config, seed=seed)
-        check_own(net, recipe.net, **config)
+        check_user_net(net, recipe.net, **config)
         return net, {"kind": recipe.net, "config": config}
     described = _config(recipe, spec)
     kind, config = described.kind, described.described()

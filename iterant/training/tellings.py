@@ -25,7 +25,7 @@ from torch.nn import functional
 from iterant.engine import State
 from iterant.nets.fast.grouped import can_group
 from iterant.nets.fast.packed import neighbours_of
-from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
+from iterant.nets.local_rule import Layers, LocalRule, sum_over_other_sides
 from iterant.nets.protocol import Net
 from iterant.training.objectives import Segment, StepResult
 from iterant.training.squares import SparseUnroll, rows_of
@@ -183,7 +183,7 @@ class _Rule:
     def everything(self, told: Tensor) -> Tensor:
         """(E, M) to (N, W): all that squares hold next, what they tell walls included."""
         layers, heard = self.layers, _heard(told, self.roads)
-        around = torch.stack(sums_of_others(heard.unbind(1)), dim=-1)
+        around = torch.stack(sum_over_other_sides(heard.unbind(1)), dim=-1)
         inner = torch.relu(layers.tells @ around.flatten(1) + self.terms())
         said = torch.tanh(layers.told @ inner + layers.bias[:, None])
         said = said.view(len(said), -1, heard.shape[1]).movedim(0, -1).flatten(1)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from iterant.errors import TaskError
-from iterant.evaluation import judge
+from iterant.evaluation import evaluate_batch
 from iterant.formatting import size_text
 from iterant.nets.protocol import Net, depth_of
 from iterant.tasks.protocol import Batch, Size, Task
@@ -67,7 +67,7 @@ class Validator:
 
     def _judged(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
         """Accuracy after so many iterations, and how much the last one changed the features."""
-        curve = judge(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
+        curve = evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
         return curve.accuracy.tolist(), curve.change
 
     def _larger(self, size: Size) -> tuple[str, Batch | None]:

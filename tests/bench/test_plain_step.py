@@ -14,7 +14,7 @@ import iterant
 from iterant import registry
 from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss, progressive_of
 from iterant.errors import UsageError
-from iterant.evaluation import judge
+from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training.distributed import ProcessGroup
@@ -73,7 +73,7 @@ def test_curves_equal_ours(problem: str, variant: str) -> None:
     with torch.no_grad():
         targets = iterant.last(iterant.think(net, batch.inputs, steps=6)).prediction
     batch = type(batch)(batch.inputs, targets, batch.extras)  # so that some are solved
-    curve = judge(net, task, batch, steps=12)
+    curve = evaluate_batch(net, task, batch, steps=12)
     assert int(curve.solved[5]) == len(batch)
     assert plain_curve(net, task, batch, 12).tolist() == curve.solved.tolist()
 

@@ -65,7 +65,7 @@ def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
         if moving.last != before:
             drawn.append(frame.step)
 
-    list(solutions(DeadEnds(), task, [problem], max_steps=60, spectator=look,
+    list(solutions(DeadEnds(), task, [problem], max_steps=60, viewer=look,
                    rule=iterant.halting.Fixed()))  # fmt: skip
     assert drawn[0] == 1
     gaps = [later - sooner for sooner, later in pairwise(drawn)]

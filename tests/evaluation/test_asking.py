@@ -10,9 +10,9 @@ import torch
 from asking import Questions
 from exact import exact_prefix_sums
 
+from iterant.evaluation import evaluate_batch
 from iterant.evaluation import evaluator as judging
-from iterant.evaluation import judge
-from iterant.evaluation.evaluator import OfCard, moments_of
+from iterant.evaluation.evaluator import CudaTimer, timer_for
 from iterant.halting import Fixed, MostConfident, Rule
 from iterant.tasks.prefix_sums import PrefixSums
 
@@ -28,7 +28,7 @@ def test_a_device_is_not_asked_at_every_iteration(
     batch, asked = TASK.sample(40, size=10, seed=1), []
     for steps in (51, 60, 200):
         with Questions() as questions:
-            judge(exact_prefix_sums(), TASK, batch, steps=steps, rule=rule)
+            evaluate_batch(exact_prefix_sums(), TASK, batch, steps=steps, rule=rule)
         asked.append(questions.count)
     assert 0 < asked[0] < 30
     assert asked[1] == asked[2] <= asked[0]
@@ -61,8 +61,8 @@ class Ticking:
 def test_moments_of_a_card_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "Event", Ticking)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
-    moments = moments_of(torch.device("cuda"), time.perf_counter() - 10)
-    assert isinstance(moments, OfCard)
+    moments = timer_for(torch.device("cuda"), time.perf_counter() - 10)
+    assert isinstance(moments, CudaTimer)
     assert moments.seconds() == []
     for _ in range(3):
         moments.note()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import iterant
 from iterant.errors import TaskError, UsageError
-from iterant.evaluation import evaluate, is_finite, judge, portions
+from iterant.evaluation import evaluate, evaluate_batch, is_finite, split_batch
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
 from iterant.solving import solve
@@ -55,27 +55,27 @@ def test_the_whole_curve_is_known(make: type[ByHand]) -> None:
 
 
 def test_features_that_rest_change_by_nothing() -> None:
-    assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
-    assert judge(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
-    assert judge(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
+    assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
+    assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
+    assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
 
 
 def test_a_change_is_measured_by_the_features_that_it_leads_to() -> None:
     """Features that count iterations: the fifth takes 4 to 5, a fifth of where it leads."""
     counting = Ticking()
     batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
-    assert judge(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
+    assert evaluate_batch(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
 
 
 def test_features_at_rest_stop_the_exact_network_and_the_cycle() -> None:
     rule = Resting(1e-6)
-    rests = judge(exact_prefix_sums(), TASK, BATCH, steps=60, rule=rule)
+    rests = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=60, rule=rule)
     assert rests.taken is not None
     assert rests.stopped is not None
     assert rests.taken.tolist() == [BITS + 16] * COUNT
     assert bool(rests.stopped.all())
     assert rests.solved.tolist() == known_curve(BATCH.targets, 60)
-    cycles = judge(two_cycle_net(), TASK, BATCH, steps=60, rule=rule)
+    cycles = evaluate_batch(two_cycle_net(), TASK, BATCH, steps=60, rule=rule)
     assert cycles.taken is not None
     assert cycles.stopped is not None
     assert cycles.taken.tolist() == [16 + 32] * COUNT
@@ -86,7 +86,7 @@ def test_features_at_rest_stop_the_exact_network_and_the_cycle() -> None:
 @pytest.mark.parametrize("patience", [1, 3, 8])
 @pytest.mark.parametrize("make", BY_HAND)
 def test_a_stable_answer_stops_both_at_a_known_moment(make: type[ByHand], patience: int) -> None:
-    curve = judge(make(), TASK, BATCH, steps=STEPS, rule=StableAnswer(patience))
+    curve = evaluate_batch(make(), TASK, BATCH, steps=STEPS, rule=StableAnswer(patience))
     moments = [stable_moment(target, patience, STEPS) for target in BATCH.targets]
     assert curve.taken is not None
     assert curve.taken.tolist() == moments
@@ -99,14 +99,14 @@ def test_a_stable_answer_stops_both_at_a_known_moment(make: type[ByHand], patien
 
 
 def test_a_hasty_rule_loses_what_a_patient_one_keeps() -> None:
-    hasty = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(1))
-    patient = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(BITS))
+    hasty = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(1))
+    patient = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(BITS))
     assert hasty.end < patient.end == 1.0
     assert hasty.iterations[-1] < patient.iterations[-1]
 
 
 def test_the_most_confident_answer_is_the_last_where_confidence_grows() -> None:
-    curve = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=MostConfident())
+    curve = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=MostConfident())
     assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
 
 
@@ -123,7 +123,7 @@ def test_a_budget_of_k_is_solving_with_k_iterations(
     # Against answers that untrained networks do get right, or every figure would be 0.
     half = solve(net, batch.inputs, max_steps=budget // 2, rule=rule or Fixed())
     batch = type(batch)(batch.inputs, half.prediction, batch.extras)
-    curve = judge(net, task, batch, steps=budget, rule=rule)
+    curve = evaluate_batch(net, task, batch, steps=budget, rule=rule)
     assert int(curve.solved[budget // 2 - 1]) == len(batch)
     for budget_now in (1, 2, budget // 2, budget):
         answer = solve(net, batch.inputs, max_steps=budget_now, rule=rule or Fixed())
@@ -138,8 +138,8 @@ def test_a_budget_of_k_is_solving_with_k_iterations(
 def test_a_shorter_evaluation_is_the_beginning_of_a_longer_one(short: int, long: int) -> None:
     short, long = sorted((short, long))
     for rule in (None, StableAnswer(2)):
-        one = judge(exact_prefix_sums(), TASK, BATCH, steps=short, rule=rule)
-        other = judge(exact_prefix_sums(), TASK, BATCH, steps=long, rule=rule)
+        one = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=short, rule=rule)
+        other = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=long, rule=rule)
         assert one.solved.tolist() == other.solved[:short].tolist()
         assert one.iterations.tolist() == other.iterations[:short].tolist()
 
@@ -163,8 +163,10 @@ def test_fewer_problems_are_the_first_of_more(rule: Rule | None) -> None:
 @settings(max_examples=25)
 @given(st.integers(1, COUNT + 3), st.sampled_from([None, StableAnswer(1), Resting(0.1)]))
 def test_portions_do_not_change_the_figures(portion: int, rule: Rule | None) -> None:
-    whole = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
-    parts = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule, portion=portion)
+    whole = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
+    parts = evaluate_batch(
+        exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule, portion=portion
+    )
     assert parts.solved.tolist() == whole.solved.tolist()
     assert whole.taken is not None
     assert parts.taken is not None
@@ -181,19 +183,21 @@ def test_answers_are_decoded_where_they_are_wanted_only() -> None:
             return super().answer(features)
 
     net = Counting()
-    curve = judge(net, TASK, BATCH, steps=STEPS, at=[3, 9])
+    curve = evaluate_batch(net, TASK, BATCH, steps=STEPS, at=[3, 9])
     assert curve.steps == (3, 9)
     known = known_curve(BATCH.targets, STEPS)
     assert curve.solved.tolist() == [known[2], known[8]]
     assert net.decoded == 3, "at both, and at the end"
-    halted = judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=[3, 24], rule=Fixed(5))
+    halted = evaluate_batch(
+        exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=[3, 24], rule=Fixed(5)
+    )
     assert halted.solved.tolist() == [known[2], known[4]]
 
 
 def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
     zeros = torch.zeros_like(BATCH.targets)
     bad = BATCH.targets[:, 0] == 1
-    curve = judge(poisoned(3), TASK, BATCH, steps=STEPS)
+    curve = evaluate_batch(poisoned(3), TASK, BATCH, steps=STEPS)
     assert curve.broken == int(bad.sum()) > 0
     moments = first_right(BATCH.targets)
     healthy = [
@@ -203,9 +207,9 @@ def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
     assert curve.change != curve.change, "an average over what is no number is no number"
     # NaN reads out as class 0: even where that is the wanted answer, it does not count.
     lucky = type(BATCH)(BATCH.inputs, zeros)
-    assert judge(poisoned(0), TASK, lucky, steps=5).right is not None
+    assert evaluate_batch(poisoned(0), TASK, lucky, steps=5).right is not None
     for rule in (None, StableAnswer(2), Resting(0.1), MostConfident()):
-        shown = judge(poisoned(0), TASK, lucky, steps=5, rule=rule)
+        shown = evaluate_batch(poisoned(0), TASK, lucky, steps=5, rule=rule)
         assert shown.right is not None
         assert not bool(shown.right[bad].any())
         assert shown.broken == int(bad.sum())
@@ -224,7 +228,7 @@ def test_large_features_are_still_numbers(dtype: torch.dtype) -> None:
 
 def test_progress_ends_at_the_whole() -> None:
     seen: list[tuple[int, int]] = []
-    judge(
+    evaluate_batch(
         exact_prefix_sums(), TASK, BATCH, steps=STEPS, portion=15, rule=Fixed(3),
         progress=lambda done, of: seen.append((done, of)),
     )  # fmt: skip
@@ -247,11 +251,14 @@ def test_time_and_operations_are_axes() -> None:
 def test_a_feed_forward_network_is_asked_for_what_it_has() -> None:
     net, batch, task = small_net("mazes", "ff"), small_batch("mazes"), iterant.task("mazes")
     with pytest.raises(UsageError, match="has 12 iterations, asked for 13; ask for at most 12"):
-        judge(net, task, batch, steps=13)
+        evaluate_batch(net, task, batch, steps=13)
     with pytest.raises(UsageError, match="at most 12"):
         evaluate(net, task, size=5, count=2, max_steps=1000)
     assert evaluate(net, task, size=5, count=2).steps == tuple(range(1, 13))
-    assert judge(net, task, batch, steps=1000, at=[6, 500, 1000], cut=True).steps == (6, 12)
+    assert evaluate_batch(net, task, batch, steps=1000, at=[6, 500, 1000], cut=True).steps == (
+        6,
+        12,
+    )
 
 
 @pytest.mark.parametrize("steps", [0, -1, True, 2.5])
@@ -263,7 +270,7 @@ def test_iterations_that_make_no_sense_are_refused(steps: int) -> None:
 @pytest.mark.parametrize("at", [[], [0], [-3, 4], [STEPS + 1]])
 def test_marks_that_make_no_sense_are_refused(at: list[int]) -> None:
     with pytest.raises(UsageError, match=f"at iterations 1 to {STEPS}, asked for"):
-        judge(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=at)
+        evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=at)
 
 
 def test_what_the_task_cannot_make_is_refused() -> None:
@@ -271,4 +278,4 @@ def test_what_the_task_cannot_make_is_refused() -> None:
         with pytest.raises(TaskError):
             evaluate(exact_prefix_sums(), TASK, size=size, count=count, max_steps=3)
     with pytest.raises(UsageError, match="at least 1 problem, got 0"):
-        list(portions(BATCH, 0))
+        list(split_batch(BATCH, 0))

@@ -11,7 +11,7 @@ from thinkers import PAIRS, small_batch, small_net
 from torch import Tensor
 
 from iterant.errors import UsageError
-from iterant.evaluation import RULES, answers, compaction, judge, operations, trade
+from iterant.evaluation import RULES, answers, compaction, evaluate_batch, operations, tradeoff
 from iterant.evaluation.cost import looks
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
@@ -62,33 +62,33 @@ def test_differing_answers_are_counted() -> None:
 @pytest.mark.parametrize("make", [exact_prefix_sums, two_cycle, lambda: poisoned(4)])
 def test_every_bargain_is_that_of_the_rule_alone(make: Callable[[], ByHand]) -> None:
     net = make()
-    bargains = trade(net, TASK, BATCH, steps=STEPS, portion=17)
-    assert [bargain.rule for bargain in bargains] == list(RULES)
-    for bargain in bargains:
-        curve = judge(net, TASK, BATCH, steps=STEPS, rule=bargain.rule, cost=True)
+    tradeoffs = tradeoff(net, TASK, BATCH, steps=STEPS, portion=17)
+    assert [result.rule for result in tradeoffs] == list(RULES)
+    for result in tradeoffs:
+        curve = evaluate_batch(net, TASK, BATCH, steps=STEPS, rule=result.rule, cost=True)
         assert curve.stopped is not None
         assert curve.work is not None
-        assert bargain.accuracy == curve.end
-        assert bargain.iterations == pytest.approx(float(curve.iterations[-1]))
-        assert bargain.stopped == int(curve.stopped.sum())
-        assert bargain.work == pytest.approx(float(curve.work[-1]))
-        shown = bargain.described()
+        assert result.accuracy == curve.end
+        assert result.iterations == pytest.approx(float(curve.iterations[-1]))
+        assert result.stopped == int(curve.stopped.sum())
+        assert result.work == pytest.approx(float(curve.work[-1]))
+        shown = result.described()
         assert shown["interval"] == pytest.approx(curve.interval_at(STEPS))
-        assert "patience" in shown["rule"] or "patience" not in str(bargain.rule)
+        assert "patience" in shown["rule"] or "patience" not in str(result.rule)
 
 
 def test_broken_problems_are_counted_in_a_bargain() -> None:
     bad = int((BATCH.targets[:, 0] == 1).sum())
-    (bargain,) = trade(poisoned(2), TASK, BATCH, steps=20, rules=[Fixed()])
-    assert bargain.broken == bad > 0
-    assert bargain.solved == COUNT - bad
+    (result,) = tradeoff(poisoned(2), TASK, BATCH, steps=20, rules=[Fixed()])
+    assert result.broken == bad > 0
+    assert result.solved == COUNT - bad
 
 
 def test_patience_buys_accuracy() -> None:
     rules = [StableAnswer(patience) for patience in (1, 2, 4, BITS)]
-    bargains = trade(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rules=rules)
-    accuracies = [bargain.accuracy for bargain in bargains]
-    means = [bargain.iterations for bargain in bargains]
+    tradeoffs = tradeoff(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rules=rules)
+    accuracies = [result.accuracy for result in tradeoffs]
+    means = [result.iterations for result in tradeoffs]
     assert accuracies == sorted(accuracies)
     assert means == sorted(means)
     assert accuracies[0] < accuracies[-1] == 1.0
@@ -96,14 +96,14 @@ def test_patience_buys_accuracy() -> None:
 
 def test_progress_and_refusals() -> None:
     seen: list[tuple[int, int]] = []
-    trade(
+    tradeoff(
         exact_prefix_sums(), TASK, BATCH, steps=12, portion=15, rules=[Fixed()],
         progress=lambda done, of: seen.append((done, of)),
     )  # fmt: skip
     assert seen[-1] == (COUNT * 12, COUNT * 12)
     assert seen == sorted(seen)
     with pytest.raises(UsageError, match="no rule to compare"):
-        trade(exact_prefix_sums(), TASK, BATCH, steps=12, rules=[])
+        tradeoff(exact_prefix_sums(), TASK, BATCH, steps=12, rules=[])
 
 
 @pytest.mark.parametrize(

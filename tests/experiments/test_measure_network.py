@@ -48,13 +48,13 @@ def test_a_run_of_the_papers_network_fills_its_row(
              "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     monkeypatch.setattr(type(iterant.registry.task("mazes")), "sample", small_mazes())
-    seen, judge = [], script.judge_far
+    seen, judge = [], script.evaluate_long
 
     def watched(net: Any, *rest: Any, **how: Any) -> Any:
         seen.append(net)
         return judge(net, *rest, **how)
 
-    monkeypatch.setattr(script, "judge_far", watched)
+    monkeypatch.setattr(script, "evaluate_long", watched)
     script.main()
     assert {weight.dtype for net in seen for weight in net.parameters()} == {
         iterant.registry.find("precision", precision)
@@ -94,10 +94,10 @@ def test_what_was_lost_on_the_way_is_named_and_drawn(
     )
     task = iterant.registry.task("prefix-sums")
     batch = task.sample(3, size=8, seed=1)
-    lapse = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
-    far = script.Far(
+    regression = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
+    far = script.LongRun(
         problems=3, steps=10, solved=2, solved_at_twice=2, wrong=[1],
-        more={"lapses": [lapse]}, prediction=1 - batch.targets,
+        more={"lapses": [regression]}, prediction=1 - batch.targets,
     )  # fmt: skip
     script.draw_failures(task, batch, far, tmp_path / "new", "8")
     captions = {name: what.caption for name, (what, _) in drawn.items()}
@@ -105,7 +105,7 @@ def test_what_was_lost_on_the_way_is_named_and_drawn(
         "failure-8-1.png": "8 bits, 8 wrong after 20 iterations",
         "failure-8-2.png": "8 bits, 8 wrong after 6 iterations; wholly right after 4",
     }
-    script.draw_failures(task, batch, script.Far(3, 10, 3, 3, []), tmp_path / "none", "8")
+    script.draw_failures(task, batch, script.LongRun(3, 10, 3, 3, []), tmp_path / "none", "8")
     assert len(drawn) == 2, "answers that were not kept are not drawn"
 
 

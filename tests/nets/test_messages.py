@@ -14,7 +14,7 @@ from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.fast.grouped import Grouped
-from iterant.nets.local_rule import GAIN, OWN_HIDDEN, OWN_WIDTH, Shares, patterns
+from iterant.nets.local_rule import GAIN, OWN_HIDDEN, OWN_WIDTH, MessageLayout, patterns
 from iterant.tasks.mazes.task import Mazes
 
 MAZES = Mazes()
@@ -30,12 +30,12 @@ def rule(seed: int = 4, **changes: Any) -> LocalRule:
 
 def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     """The rule told square by square and side by side, from its free numbers' meaning."""
-    plain = net.written_out()
+    plain = net.dense_weights()
     config = net.config
     squares = plain._squares(inputs)
     sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-    state = Shares.of(config.width, 4, OWN_WIDTH)
-    hidden = Shares.of(config.hidden, 4, OWN_HIDDEN)
+    state = MessageLayout.of(config.width, 4, OWN_WIDTH)
+    hidden = MessageLayout.of(config.hidden, 4, OWN_HIDDEN)
     sight, mix = plain.sight.weight[..., 0, 0], plain.mix.weight[..., 0, 0]
     tells = sight[list(hidden.of_side(0))][:, [config.width * 2 + n for n in state.of_side(0)]]
     keeps = sight[list(range(hidden.own))][:, [config.width * 2 + n for n in state.of_side(0)]]
@@ -132,7 +132,7 @@ def test_written_out_it_is_the_same(dims: int, isotropic: bool) -> None:
     net = rule(dims=dims, channels=1, stem=1, masked=False, isotropic=isotropic,
                readout="argmax", **{"width": 12, "hidden": 20, **size})  # fmt: skip
     inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
-    plain = net.written_out()
+    plain = net.dense_weights()
     assert not plain.config.messages
     assert torch.equal(thought(net, inputs, 12), thought(plain, inputs, 12))
     assert parameter_count(net) < parameter_count(plain)
@@ -179,7 +179,7 @@ def test_what_is_told_begins_louder_than_what_is_answered() -> None:
 def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> None:
     net = rule()
     inputs = MAZES.sample(2, size=5, seed=3).inputs.double()
-    plain = net.written_out().requires_grad_(True)
+    plain = net.dense_weights().requires_grad_(True)
     for one in (net, plain):
         total: Any = last(think(one, inputs, steps=5)).features.square().sum()
         total.backward()
@@ -196,7 +196,7 @@ def test_gradients_of_free_numbers_are_those_of_the_written_weights_summed() -> 
 
 def test_the_answer_is_read_from_what_a_square_holds_of_its_own() -> None:
     net = rule()
-    own = Shares.of(net.config.width, 4, OWN_WIDTH).own
+    own = MessageLayout.of(net.config.width, 4, OWN_WIDTH).own
     assert not net.head.weight[:, own:].any()
     assert len(set(net.head.weight[:, :own].flatten().tolist())) == 2 * own
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from iterant.errors import NetError, RecipeError
 from iterant.nets import build
-from iterant.nets.protocol import check_own
+from iterant.nets.protocol import check_user_net
 from iterant.training.recipes import recipe
 
 
@@ -86,7 +86,7 @@ def drawn(made: type[Plain], dims: int = 1, channels: int = 1) -> Plain:
 def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
     net = drawn(Plain, dims, 3)
     before = torch.random.get_rng_state()
-    check_own(net, "mine:Plain", dims=dims, channels=3)
+    check_user_net(net, "mine:Plain", dims=dims, channels=3)
     assert net.training
     assert torch.equal(torch.random.get_rng_state(), before)
 
@@ -104,25 +104,25 @@ def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
 )
 def test_what_does_not_fit_is_said(made: type[Plain], said: str) -> None:
     with pytest.raises(NetError) as caught:
-        check_own(drawn(made), "mine:Net", dims=1, channels=1)
+        check_user_net(drawn(made), "mine:Net", dims=1, channels=1)
     assert said in str(caught.value)
 
 
 def test_a_network_answers_as_many_classes_as_the_task_has() -> None:
-    check_own(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=4)
+    check_user_net(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=4)
     with pytest.raises(NetError, match=r"wanted \(2, 3, 8\)"):
-        check_own(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
+        check_user_net(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels, classes\)"):
         build(f"{Plain.__module__}:Plain", {"dims": 1, "channels": 1, "classes": 3})
 
 
 def test_what_is_divided_by_a_norm_is_no_reason_to_refuse() -> None:
     normed = odd("Normed", lambda self, f, memory, index: f + memory / memory.norm(dim=(1, 2))[0])
-    check_own(drawn(normed, channels=4), "mine:Normed", dims=1, channels=4)
+    check_user_net(drawn(normed, channels=4), "mine:Normed", dims=1, channels=4)
 
 
 def test_what_fails_within_a_method_is_left_to_its_traceback() -> None:
-    check_own(drawn(Within), "mine:Within", dims=1, channels=1)
+    check_user_net(drawn(Within), "mine:Within", dims=1, channels=1)
 
 
 def test_a_network_that_takes_no_dims_is_told_what_it_is_built_with() -> None:

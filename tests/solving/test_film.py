@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import iterant
 from iterant.errors import UsageError
-from iterant.solving.film import Film, Frame, frames_of, sureness
+from iterant.solving.film import Film, Frame, frames_of, least_confidence
 
 
 def frame(step: int, value: int = 0) -> Frame:
@@ -85,4 +85,4 @@ def test_frames_hold_the_answers_and_how_sure_they_are() -> None:
         # What is not known is a tie between two classes; what is known has logits 0 and 1.
         known = float(torch.tensor([0.0, 1.0]).softmax(0)[1])
         wanted = known if thought.step == 9 else 0.5
-        assert sureness(thought).tolist() == pytest.approx([wanted] * 4)
+        assert least_confidence(thought).tolist() == pytest.approx([wanted] * 4)

@@ -16,8 +16,8 @@ import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.errors import NetError, UsageError
-from iterant.evaluation import judge_far, trade
-from iterant.evaluation.evaluator import judge
+from iterant.evaluation import evaluate_long, tradeoff
+from iterant.evaluation.evaluator import evaluate_batch
 from iterant.nets import Net, build
 from iterant.solving import solutions
 from iterant.solving.solver import check_fits
@@ -27,9 +27,9 @@ from iterant.tasks.protocol import Task
 SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
 WAYS_IN: dict[str, Callable[[Net, Task], object]] = {
     "evaluate": lambda net, task: iterant.evaluate(net, task, count=2, max_steps=2),
-    "judge": lambda net, task: judge(net, task, task.sample(2), steps=2),
-    "trade": lambda net, task: trade(net, task, task.sample(2), steps=2),
-    "judge_far": lambda net, task: judge_far(net, task, task.sample(2), steps=2),
+    "judge": lambda net, task: evaluate_batch(net, task, task.sample(2), steps=2),
+    "trade": lambda net, task: tradeoff(net, task, task.sample(2), steps=2),
+    "judge_far": lambda net, task: evaluate_long(net, task, task.sample(2), steps=2),
     "solutions": lambda net, task: list(solutions(net, task, generated(task).problems)),
     "analyze": lambda net, task: iterant.analyze(Subject(net, task, "mine"), "zeros", count=2),
 }

@@ -128,7 +128,7 @@ def test_a_spectator_sees_every_iteration_of_one_problem_at_a_time() -> None:
         seen.append((problem.name, frame.step))
 
     problems = generated(SUMS, count=2, size=5, seed=1).problems
-    found = list(solutions(exact_prefix_sums(), SUMS, problems, spectator=look))
+    found = list(solutions(exact_prefix_sums(), SUMS, problems, viewer=look))
     wanted = [
         (problem.name, step)
         for problem, solution in zip(problems, found, strict=True)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import iterant
 from iterant import registry
 from iterant.engine import State
-from iterant.evaluation import judge
+from iterant.evaluation import evaluate_batch
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
 from iterant.training.build import build_network
@@ -179,7 +179,7 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
     validator = Validator(task, Recipe(iterations=3, watch_count=30), batch)
     validator.larger = {"13": batch, "33": batch}
     figures = {**validator.validate(net), **validator.watch(net)}
-    curve = judge(net, task, batch, steps=12, at=[3, 6, 12])
+    curve = evaluate_batch(net, task, batch, steps=12, at=[3, 6, 12])
     assert 0 < curve.end < 1
     assert figures["validation"] == curve.at(3)
     assert figures["validation at 2m"] == figures["13 at 2m"] == curve.at(6)

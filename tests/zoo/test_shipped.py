@@ -12,7 +12,7 @@ import torch
 import iterant
 from iterant import registry
 from iterant.errors import DataError
-from iterant.evaluation import judge
+from iterant.evaluation import evaluate_batch
 from iterant.evaluation.cost import operations
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import like
@@ -33,7 +33,7 @@ AT_ONCE = 8
 
 
 def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
-    return judge(net, task, batch, steps=steps, at=[steps]).end
+    return evaluate_batch(net, task, batch, steps=steps, at=[steps]).end
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import Layers, LocalRule, sums_of_others
+from iterant.nets.local_rule import Layers, LocalRule, sum_over_other_sides
 from iterant.nets.protocol import Net
 
 
@@ -32,7 +32,7 @@ class Grouped(nn.Module):
         if not can_group(net):
             raise NetError("only a rule with messages and sides alike can be computed in groups")
         config = net.config
-        self.config, self.readout, self.plain = config, net.readout, net.written_out()
+        self.config, self.readout, self.plain = config, net.readout, net.dense_weights()
         self.sides = 2 * config.dims
         layers = Layers.of(net)
         self.state, self.hidden = layers.state, layers.hidden
@@ -67,7 +67,7 @@ class Grouped(nn.Module):
         if memory is None:
             raise NetError("a local rule recalls the problem at every iteration")
         heard = self._heard(features * memory[:, -1:] if self.config.masked else features)
-        others = sums_of_others(heard)
+        others = sum_over_other_sides(heard)
         conv = functional.conv2d if self.config.dims == 2 else functional.conv1d
         all_told = others[0] + heard[0]
         own, end = self.hidden.own, self.config.hidden
@@ -109,4 +109,4 @@ def for_graphs(net: Net) -> Net:
     """
     if can_group(net):
         return Grouped(net)
-    return net.written_out() if type(net) is LocalRule else net
+    return net.dense_weights() if type(net) is LocalRule else net

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import OWN_WIDTH, LocalRule, Shares
+from iterant.nets.local_rule import OWN_WIDTH, LocalRule, MessageLayout
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class PackedRule:
             sight = torch.cat([own, *[around] * sides], dim=1)
         if config.messages:
             # Of the neighbour on a side, only the message on its opposite side is read.
-            shares = Shares.of(config.width, sides, OWN_WIDTH)
+            shares = MessageLayout.of(config.width, sides, OWN_WIDTH)
             self._own, self._each = shares.own, shares.each
             read = [
                 (1 + side) * config.width + column

@@ -13,7 +13,7 @@ from iterant.halting import Resting, StableAnswer
 from iterant.nets import LocalRule, Net, build
 from iterant.nets.fast import SparseRule, accelerate, threads
 from iterant.nets.protocol import moved_of
-from iterant.solving import shrinking
+from iterant.solving import iterate
 
 MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
 FORMS: list[dict[str, object]] = [
@@ -104,12 +104,12 @@ def test_samples_that_leave_are_not_computed_any_more_and_the_others_go_on() -> 
     net, inputs = iterant.load("mazes"), mazes(6, size=13)
     assert isinstance(net, LocalRule)
     fast = SparseRule(net.double())
-    sizes = {len(glance.rows) for glance in shrinking(fast, inputs, StableAnswer(8), 300)}
+    sizes = {len(iteration.rows) for iteration in iterate(fast, inputs, StableAnswer(8), 300)}
     assert len(sizes) > 3
     together = fast.computed
     alone = 0
     for row in range(len(inputs)):
-        list(shrinking(fast, inputs[row : row + 1], StableAnswer(8), 300))
+        list(iterate(fast, inputs[row : row + 1], StableAnswer(8), 300))
         alone += fast.computed
     # Nearly: matrix products of other shapes round differently, which a neighbour may notice.
     assert together == pytest.approx(alone, rel=0.02)
