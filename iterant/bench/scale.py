@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from iterant.errors import RunError, UsageError
 from iterant.nets import parameter_count
 from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
-from iterant.training.distributed import Joined, ProcessGroup
+from iterant.training.distributed import ProcessGroup, TorchProcessGroup
 from iterant.training.interrupts import Clock, Signals
 from iterant.training.logging import SilentReporter
 from iterant.training.loop import CheckpointOptions, Loop
@@ -37,14 +37,14 @@ _MARK = "bench-scale "
 _WARM_UP = 3
 
 
-class _Timed(Joined):
+class _Timed(TorchProcessGroup):
     """A process group that adds up the time of its communication."""
 
     talked = 0.0
 
-    def _together(self, talk: object) -> None:
+    def _communicate(self, call: Callable[[], object]) -> None:
         start = time.perf_counter()
-        super()._together(talk)
+        super()._communicate(call)
         self.talked += time.perf_counter() - start
 
 

@@ -1,4 +1,4 @@
-"""The training set: problems of the recipe's size, on the device, split once and for all.
+"""The training set: problems of the recipe's size, on the device, split by the data seed.
 
 >>> problems = Problems.of(task, recipe, device)
 >>> inputs, targets = problems.rows(order.take(0, 50), moment)
@@ -20,24 +20,24 @@ from iterant.training.rng import StepRng, to_device
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What is trained on, and what is held out."""
+    """Training and validation problems."""
 
     train: PackedProblems
-    """Few bytes a problem, on the device"""
+    """On the device, a few bytes per problem"""
     held_out: Batch
     """The validation set"""
     mirrored: Mirrors | None = None
-    """The task, where half of the problems are to be shown mirrored"""
+    """The task, where half of the problems are mirrored"""
 
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> TrainingSet:
-        """Make the set that a recipe asks for."""
+        """The set that a recipe asks for."""
         size = task.check_size(recipe.size)
         count = set_size(task, recipe, size)
         held, _ = split_sizes(task, recipe, count)
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         held_out, train = order[:held].sort().values, order[held:].sort().values
-        mirrored = _mirroring(task) if recipe.mirror else None
+        mirrored = _check_mirrors(task) if recipe.mirror else None
         if recipe.places and task.spec.classes != 2:
             raise RecipeError(
                 f"places asks where class 1 is, and {task.spec.name} has {task.spec.classes} "
@@ -45,10 +45,10 @@ class TrainingSet:
             )
         if isinstance(task, Packs) and task.packs:
             rows = task.packed(count, size=size, seed=recipe.data_seed)
-            return cls(Chosen(rows, train).to(device), Batch(*rows[held_out]), mirrored)
+            return cls(SubsetRows(rows, train).to(device), Batch(*rows[held_out]), mirrored)
         integer = task.sample(count, size=size, seed=recipe.data_seed)
         _check_classes(task, integer.targets)
-        made = Plain(_compact(integer.inputs[train]), integer.targets[train])
+        made = TensorRows(_as_int8(integer.inputs[train]), integer.targets[train])
         return cls(made.to(device), integer[held_out], mirrored)
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class TrainingSet:
         return len(self.train)
 
     def rows(self, which: Tensor, rng: StepRng) -> tuple[Tensor, Tensor]:
-        """Some problems as a network reads them, at this moment of a run."""
+        """Inputs and targets of some problems at one optimizer step."""
         inputs, targets = self.train[which]
         if self.mirrored is None:
             return inputs, targets
@@ -65,8 +65,8 @@ class TrainingSet:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """Problems as they are, in a byte a number where that loses nothing."""
+class TensorRows:
+    """Problems as tensors, in int8 where that is exact."""
 
     inputs: Tensor
     targets: Tensor
@@ -75,9 +75,9 @@ class Plain:
         """How many problems."""
         return len(self.inputs)
 
-    def to(self, device: torch.device) -> Plain:
+    def to(self, device: torch.device) -> TensorRows:
         """The same problems on another device."""
-        return Plain(self.inputs.to(device), self.targets.to(device))
+        return TensorRows(self.inputs.to(device), self.targets.to(device))
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
@@ -86,8 +86,8 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of many problems."""
+class SubsetRows:
+    """A subset of packed problems."""
 
     rows: PackedProblems
     which: Tensor
@@ -96,9 +96,9 @@ class Chosen:
         """How many problems."""
         return len(self.which)
 
-    def to(self, device: torch.device) -> Chosen:
+    def to(self, device: torch.device) -> SubsetRows:
         """The same problems on another device."""
-        return Chosen(self.rows.to(device), self.which.to(device))
+        return SubsetRows(self.rows.to(device), self.which.to(device))
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Some problems as a network reads them."""
@@ -106,7 +106,7 @@ class Chosen:
 
 
 def _check_classes(task: Task, targets: Tensor) -> None:
-    """Refuse answers that no score stands for: a GPU would say so without a word of where."""
+    """Check target classes up front: on a GPU an out-of-range index fails without a location."""
     least, most, classes = int(targets.min()), int(targets.max()), task.spec.classes
     if least < 0 or most >= classes:
         raise TaskError(
@@ -115,7 +115,7 @@ def _check_classes(task: Task, targets: Tensor) -> None:
         )
 
 
-def _mirroring(task: Task) -> Mirrors:
+def _check_mirrors(task: Task) -> Mirrors:
     if not isinstance(task, Mirrors):
         raise RecipeError(
             f"mirror = true needs a task with mirror images, {task.spec.name} has none "
@@ -133,7 +133,7 @@ def set_size(task: Task, recipe: Recipe, size: Size) -> int:
 
 
 def split_sizes(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
-    """How many problems are held out and how many trained on, which must be a batch at least."""
+    """Numbers of validation and training problems, at least one batch of the latter."""
     held = round(count * recipe.validation)
     if count - held < recipe.batch:
         raise RecipeError(
@@ -143,7 +143,7 @@ def split_sizes(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
     return held, count - held
 
 
-def _compact(inputs: Tensor) -> Tensor:
-    """The same numbers in a byte each where they are whole and small."""
+def _as_int8(inputs: Tensor) -> Tensor:
+    """The same numbers as int8 where that is exact."""
     small = inputs.to(torch.int8)
     return small if torch.equal(small.float(), inputs) else inputs

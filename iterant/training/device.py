@@ -1,4 +1,4 @@
-"""The device that a word names, refused in one line where there is none.
+"""Devices by name.
 
 >>> device_of("auto")
 device(type='cpu')
@@ -16,7 +16,7 @@ from iterant.errors import UsageError
 def device_of(word: str = "auto") -> torch.device:
     """The device of that name; ``auto`` is the GPU if there is one.
 
-    Of several processes each takes the GPU of its own number.
+    Each process of torchrun takes the GPU of its local rank.
     """
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
@@ -34,7 +34,7 @@ def device_of(word: str = "auto") -> torch.device:
 
 
 def device_named(word: str) -> torch.device:
-    """The device of that name, one of NVIDIA's unseen; UsageError where nothing computes on it."""
+    """The device of that name, without looking for a CUDA device; UsageError if unknown."""
     unknown = UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
     try:
         device = torch.device(word)

@@ -1,10 +1,10 @@
-"""The processes that train together: who takes which rows, and how gradients become one.
+"""Data parallelism: several processes train one network.
 
     $ torchrun --nproc-per-node 2 -m iterant train prefix-sums --out runs/s0
 
-Each process computes its share of the batch's rows; gradients are averaged, so the update equals
-that of one process with the whole batch up to rounding. gloo joins CPUs, NCCL GPUs. Only the
-first process writes.
+Each process computes its shard of the batch and gradients are averaged, so an optimizer step equals
+that of one process with the whole batch up to rounding. CPUs use gloo, GPUs NCCL. Only the first
+process writes files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import torch
@@ -21,59 +21,59 @@ from torch import Tensor
 
 from iterant.errors import RecipeError, TrainingStopped
 
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it gives up."""
+TIMEOUT = timedelta(minutes=10)
+"""How long a process waits for the others."""
 
-_parted: list[int] = []
+_left_group = False
 
 
 class ProcessGroup:
-    """One process on its own; what several do differently is in `Joined`."""
+    """A single process; `TorchProcessGroup` overrides what several do differently."""
 
     rank = 0
     size = 1
 
     def check(self, batch: int) -> None:
-        """Refuse a batch that cannot be shared equally."""
+        """Raise RecipeError for a batch size that the number of processes does not divide."""
 
     def shard(self, rows: Tensor) -> Tensor:
-        """This process's share of the rows."""
+        """The rows of this process."""
         return rows
 
     def gather(self, rows: Tensor) -> Tensor:
-        """All processes' rows, in order."""
+        """The rows of all processes, in order."""
         return rows
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes."""
 
     def any_process(self, flag: bool) -> bool:
-        """Whether any process raised its flag: all must leave a loop together."""
+        """Whether the flag is set in any process: all must leave a loop together."""
         return flag
 
     def leave(self) -> None:
-        """Part from the others, after a failure."""
+        """Leave the group after a failure."""
 
 
-class Joined(ProcessGroup):
-    """Several processes, joined by torch.distributed."""
+class TorchProcessGroup(ProcessGroup):
+    """Several processes, connected by torch.distributed."""
 
     def __init__(self, device: torch.device) -> None:
         """Join the processes that torchrun started."""
-        # Joined once, for all runs of these processes: torchrun's meeting place serves only once.
+        # Once per process, for all its runs: torchrun's rendezvous cannot be used twice.
         if not distributed.is_initialized():
-            if _parted:
+            if _left_group:
                 raise TrainingStopped(
                     "the processes parted after a failure; start all of them again"
                 )
             backend = "nccl" if device.type == "cuda" else "gloo"
-            distributed.init_process_group(backend, timeout=PATIENCE)
+            distributed.init_process_group(backend, timeout=TIMEOUT)
             atexit.register(self.leave)
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
         self._device = device
 
     def check(self, batch: int) -> None:
-        """Refuse a batch that cannot be shared equally."""
+        """Raise RecipeError for a batch size that the number of processes does not divide."""
         if batch % self.size:
             raise RecipeError(
                 f"a batch of {batch} cannot be shared equally by {self.size} processes; "
@@ -81,48 +81,47 @@ class Joined(ProcessGroup):
             )
 
     def shard(self, rows: Tensor) -> Tensor:
-        """This process's share of the rows: equal shares, in order."""
+        """The rows of this process: equal shards, in order."""
         self.check(len(rows))
-        share = len(rows) // self.size
-        return rows[self.rank * share : (self.rank + 1) * share]
+        count = len(rows) // self.size
+        return rows[self.rank * count : (self.rank + 1) * count]
 
     def gather(self, rows: Tensor) -> Tensor:
-        """All processes' rows, in order."""
-        shard = rows.contiguous()  # whatever the layout: what is sent is memory in order
-        parts = [torch.empty_like(shard) for _ in range(self.size)]
-        self._together(lambda: distributed.all_gather(parts, shard))
+        """The rows of all processes, in order."""
+        own = rows.contiguous()  # backends send memory as it lies
+        parts = [torch.empty_like(own) for _ in range(self.size)]
+        self._communicate(lambda: distributed.all_gather(parts, own))
         return torch.cat(parts)
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one message."""
         flat = torch.cat([tensor.flatten() for tensor in tensors])
-        self._together(lambda: distributed.all_reduce(flat))
+        self._communicate(lambda: distributed.all_reduce(flat))
         flat /= self.size
-        place = 0
+        offset = 0
         for tensor in tensors:
-            tensor.copy_(flat[place : place + tensor.numel()].view_as(tensor))
-            place += tensor.numel()
+            tensor.copy_(flat[offset : offset + tensor.numel()].view_as(tensor))
+            offset += tensor.numel()
 
     def any_process(self, flag: bool) -> bool:
-        """Whether any process raised its flag."""
-        raised = torch.tensor(float(flag), device=self._device)
-        self._together(lambda: distributed.all_reduce(raised, op=distributed.ReduceOp.MAX))
-        return bool(raised > 0)
+        """Whether the flag is set in any process."""
+        value = torch.tensor(float(flag), device=self._device)
+        self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
+        return bool(value > 0)
 
     def leave(self) -> None:
-        """Part from the others, for good: they notice at once instead of waiting."""
+        """Leave the group for good, so that the others notice at once."""
+        global _left_group
         if distributed.is_initialized():
-            _parted.append(self.rank)
+            _left_group = True
             distributed.destroy_process_group()
 
-    def _together(self, talk: object) -> None:
-        """Talk to the others; one that is gone ends this process with a clear message."""
-        if not callable(talk):
-            raise TypeError(talk)
+    def _communicate(self, call: Callable[[], object]) -> None:
+        """Run a collective; a lost process ends this one with a clear message."""
         try:
-            talk()
+            call()
         except RuntimeError as error:
-            # Backends begin with a place in their source and end with advice; the cause is between.
+            # Backends begin with a source location and end with advice; the cause is between.
             cause = re.sub(r"^\[[^\]]*\] *", "", str(error).strip()).splitlines()[0].split(". ")[0]
             raise TrainingStopped(
                 f"process {self.rank} of {self.size} lost contact with another ({cause}); "
@@ -131,6 +130,6 @@ class Joined(ProcessGroup):
 
 
 def join(device: torch.device) -> ProcessGroup:
-    """The crew that this process belongs to: torchrun's if torchrun started it, be it alone."""
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    return Joined(device) if several or "TORCHELASTIC_RUN_ID" in os.environ else ProcessGroup()
+    """The process group of torchrun if it started this process, else this process alone."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 or "TORCHELASTIC_RUN_ID" in os.environ
+    return TorchProcessGroup(device) if several else ProcessGroup()

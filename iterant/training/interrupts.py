@@ -1,4 +1,4 @@
-"""Why a run ends before its last update: the clock, a signal, a loss that is no number.
+"""Why a run ends before its last step: the time limit, a signal, a loss that diverged.
 
 >>> with Signals() as signals:
 ...     while not signals.raised: ...
@@ -35,10 +35,10 @@ def seconds(text: str | float) -> float:
 
 
 class Clock:
-    """How long a run has been going; stops it early enough to save."""
+    """The time limit of a run, with time reserved for saving."""
 
     def __init__(self, limit: float | None, runs: int = 1) -> None:
-        """A limit in seconds from now, or none, for so many runs side by side."""
+        """``limit``: seconds from now, or None; ``runs``: how many runs share the process."""
         self._start, self._limit, self._runs = time.monotonic(), limit, runs
         self._longest = 0.0
 
@@ -48,43 +48,42 @@ class Clock:
         return time.monotonic() - self._start
 
     def took(self, duration: float) -> None:
-        """Something that cannot be broken off (an epoch's end, a save) took so long."""
+        """Note how long uninterruptible work took, such as the end of an epoch."""
         self._longest = max(self._longest, duration)
 
     @property
     def over(self) -> bool:
-        """Whether it is time to save and leave: as much time is kept as the longest save took."""
+        """Whether to save and stop now: twice the longest uninterruptible work is reserved."""
         if self._limit is None:
             return False
         spare = min(2 * self._longest * self._runs + 1.0, 0.25 * self._limit)
         return self.elapsed >= self._limit - spare
 
 
-_LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""A person; whoever ends a process; a cluster whose time limit comes near."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""SIGUSR1: Slurm's warning before the time limit."""
 
 
 class Signals:
-    """SIGINT, SIGTERM and SIGUSR1 as a wish to save and leave; a second SIGINT leaves at once.
+    """SIGINT, SIGTERM and SIGUSR1 mean save and stop; a second SIGINT stops at once.
 
-    Only a person is in a hurry: clusters and torchrun repeat their signals, each to the whole
-    tree of processes, and have SIGKILL for the end.
+    Only a repeated SIGINT does: clusters and torchrun send the others several times.
     """
 
     def __init__(self) -> None:
-        """Nothing raised yet."""
+        """No signal received yet."""
         self.raised: str | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
-        """Listen, if this is the thread that may."""
+        """Install the handlers, if this is the main thread."""
         if threading.current_thread() is threading.main_thread():
-            for number in _LISTENED:
+            for number in _SIGNALS:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back to whom they belonged."""
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -96,10 +95,10 @@ class Signals:
 
 
 class LossGuard:
-    """Stops a run whose loss is no number or has exploded, with the recent history.
+    """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
 
-    Single losses may leap: with the paper's recipe for prefix sums one of 122 was seen between
-    losses of 1e-6, and the run recovered. Exploded is a loss that stays up.
+    A single high loss is no explosion: with the paper's recipe for prefix sums a loss of 122 was
+    seen between losses of 1e-6, and the run recovered.
     """
 
     def __init__(
@@ -107,19 +106,19 @@ class LossGuard:
     ) -> None:
         """Exploded: ``patience`` losses in a row above ``factor`` times the first one.
 
-        ``forgiving``: one that is no number is no worse, because the update was left out.
+        ``forgiving``: NaN counts as a high loss only, because loss scaling skipped that step.
         """
         self._factor, self._patience, self._forgiving = factor, patience, forgiving
         self.first: float | None = None
         self.above = 0
-        """Losses in a row that were too high"""
+        """Consecutive losses that were too high"""
         self.saved = False
-        """Whether there is a checkpoint from before"""
+        """Whether there is an earlier checkpoint"""
         self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
 
     @property
     def advice(self) -> str:
-        """What is left of the run, and what to do."""
+        """Which checkpoint is left, and what to do."""
         if self.first is None and not self.saved:
             return "none was a number: look at the network and its problems, or try fp32"
         left = "the last good checkpoint is kept; resumed, the run would end here again: begin"
@@ -129,7 +128,7 @@ class LossGuard:
         )
 
     def see(self, update: int, loss: float) -> None:
-        """Take note of a loss; raise TrainingStopped when it cannot go on."""
+        """Check a loss; raise TrainingStopped where training diverged."""
         self._recent.append((update, loss))
         if math.isfinite(loss) or self._forgiving:
             if self.first is None and math.isfinite(loss):

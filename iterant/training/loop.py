@@ -1,11 +1,9 @@
-"""The loop of a run: updates, validation, checkpoints, and every way of ending well.
+"""The training loop: optimizer steps, validation, checkpoints, and every way a run can end.
 
     >>> run = train("prefix-sums", recipe="quick", seed=0, out="runs/s0")
 
-Whatever decides an update is a function of the recipe, the seed and the update's number, so that a
-run resumed from a checkpoint goes on as if it had never stopped: bit for bit on the CPU.
-
-What a run writes down: how checkpoints are kept, and figures as their metadata hold them.
+Everything that decides an optimizer step is a function of the recipe, the seed and the step's
+number, so a run resumed from a checkpoint equals the unbroken run, bit for bit on the CPU.
 """
 
 from __future__ import annotations
@@ -35,6 +33,14 @@ from iterant.training.rng import Shuffle, StepRng
 from iterant.training.trainer import Trainer
 from iterant.training.validation import Figures, Validator, finite
 
+_LOGS_PER_EPOCH = 20
+_MIN_LOG_INTERVAL = 20
+"""On a GPU, in steps: reading the loss waits for all queued work."""
+_TRIES = 3
+"""How often a run that ends below ``again_below`` is started."""
+_MIN_STEPS = 1000
+"""Shorter runs are not restarted."""
+
 
 @dataclass(frozen=True)
 class CheckpointOptions:
@@ -43,31 +49,18 @@ class CheckpointOptions:
     shard_mb: float | None = None
     """Largest size of a file, in millions of bytes"""
     pool: bool = True
-    """Whether the replay pool is part of them; without it a resumed run differs"""
+    """Whether they hold the replay pool; without it a resumed run differs"""
 
     def __post_init__(self) -> None:
-        """Refuse a size now rather than at the first checkpoint."""
+        """Check the size now rather than at the first checkpoint."""
         if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
             raise UsageError(
                 f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
             )
 
 
-def or_null(value: float) -> float | None:
-    """The value as a checkpoint's metadata holds it: features that explode have no figures."""
-    return value if math.isfinite(value) else None
-
-
-_LOOKS = 20
-"""How often the loss is read within an epoch (reading waits for the device)."""
-_APART = 20
-"""Updates from one look to the next on a GPU, at least: a look empties the queue of its work."""
-_TRIES, _ENOUGH = 3, 1000
-"""How often a run begins, and how many updates it has had, before it is given up as stuck."""
-
-
 class Loop:
-    """One run from where it stands to its end."""
+    """One run, from its current step to its end."""
 
     def __init__(
         self,
@@ -82,104 +75,102 @@ class Loop:
         checkpoints: CheckpointOptions,
         processes: ProcessGroup,
     ) -> None:
-        """Everything a run needs; only the crew's first process has a folder."""
+        """``folder`` is None in all processes but the first."""
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
+        self.folder, self.reporter = folder, reporter
+        self.checkpoints, self.processes = checkpoints, processes
         self.spec, self.tries = task.spec, 1
-        self.folder, self.reporter, self.checkpoints, self.processes = (
-            folder,
-            reporter,
-            checkpoints,
-            processes,
-        )
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
-        apart = _APART if trainer.device.type == "cuda" else 1
-        self.looks_every = max(apart, self.per_epoch // _LOOKS)
+        least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
+        self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
         self.takes = trainer.objective.takes(recipe.batch)
-        self.order = Shuffle(len(problems), seed)
+        self.shuffle = Shuffle(len(problems), seed)
         self.validator = Validator(task, recipe, problems.held_out)
         self.figures: Figures = {}
-        self.watched: set[str] = set()
+        self.monitored: set[str] = set()
         self.best: dict[str, Any] = {}
-        self.unsaved: dict[str, torch.Tensor] | None = None
-        self.losses: list[torch.Tensor] = []
-        self.read: list[float] = []
-        self.shown: Report | None = None
+        self.unsaved_best: dict[str, torch.Tensor] | None = None
+        self.device_losses: list[torch.Tensor] = []
+        self.losses: list[float] = []
+        self.last_report: Report | None = None
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
-        self.seen, self.since, self.saved = 0, 0.0, -1
+        self.saved = -1
+        # Step and time from which steps per second are counted.
+        self.timed_from = (0, 0.0)
 
     @property
     def update(self) -> int:
-        """Updates done."""
+        """Optimizer steps done."""
         return self.trainer.updates
 
     def steps(self, clock: Clock, signals: Signals) -> Generator[None, None, str]:
-        """Go on to the last update or to the first reason to stop; returns which.
+        """Train to the last step or the first reason to stop; returns the reason.
 
-        Yields after every update, so that several runs can take turns.
+        Yields after every optimizer step, so that several runs can take turns.
         """
-        self.seen, self.since = self.update, clock.elapsed
+        self.timed_from = (self.update, clock.elapsed)
         while self.update < self.total:
             reason = self._reason_to_stop(clock, signals)
             if reason is not None:
                 self.save()
                 return reason
-            begun, place = clock.elapsed, (self.update + 1) % self.per_epoch
-            self._one_update()
-            if place % self.looks_every == 0:
-                self._look(clock)
-            if place == 0:
+            started, in_epoch = clock.elapsed, (self.update + 1) % self.per_epoch
+            self._step()
+            if in_epoch % self.log_interval == 0:
+                self._log_losses(clock)
+            if in_epoch == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
-                if not self.update:  # begun again
-                    self.seen, self.since = 0, clock.elapsed
-            clock.took(clock.elapsed - begun)
+                if not self.update:  # restarted with other weights
+                    self.timed_from = (0, clock.elapsed)
+            clock.took(clock.elapsed - started)
             yield
         if self.saved != self.update:
             self.save()
         return "finished"
 
-    def _one_update(self) -> None:
+    def _step(self) -> None:
         number = self.update
-        rows = self.order.take(number * self.takes, self.takes)
         rng = StepRng(self.seed, number)
+        rows = self.shuffle.take(number * self.takes, self.takes)
         inputs, targets = self.problems.rows(rows, rng)
         factor = lr_factor(self.recipe, number, self.per_epoch)
-        self.losses.append(self.trainer.update(inputs, targets, rng, factor).clone())
+        self.device_losses.append(self.trainer.update(inputs, targets, rng, factor).clone())
 
     def _reason_to_stop(self, clock: Clock, signals: Signals) -> str | None:
-        """The first reason to stop; all processes leave together."""
+        """The first reason to stop, the same in all processes."""
         if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
         return "stopped at the time limit" if self.processes.any_process(clock.over) else None
 
-    def _look(self, clock: Clock) -> None:
-        """Log and show the losses since the last look."""
+    def _log_losses(self, clock: Clock) -> None:
+        """Log and show the mean loss since the last time."""
         self._read_losses()
-        if not self.read:
+        if not self.losses:
             return
-        mean = math.fsum(self.read) / len(self.read)
-        self.read.clear()
-        now = clock.elapsed
-        pace = (self.update - self.seen) / max(now - self.since, 1e-9)
-        report = self.shown = self.report(mean, pace)
+        mean = math.fsum(self.losses) / len(self.losses)
+        self.losses.clear()
+        first, since = self.timed_from
+        pace = (self.update - first) / max(clock.elapsed - since, 1e-9)
+        report = self.last_report = self.report(mean, pace)
         self.reporter.show(report)
         self._log({"kind": "train", "loss": report.loss, "rate": report.rate,
                    "updates_per_second": pace})  # fmt: skip
 
     def _read_losses(self) -> None:
-        """Fetch the losses from the device, the mean over all processes, and check them."""
-        if not self.losses:
+        """Fetch the losses from the device, averaged over processes, and check them."""
+        if not self.device_losses:
             return
-        losses = torch.stack(self.losses).double()
-        self.losses.clear()
+        losses = torch.stack(self.device_losses).double()
+        self.device_losses.clear()
         self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.update - len(values) + 1):
             self.guard.see(number, loss)
-        self.read += values
+        self.losses += values
 
     def report(self, loss: float, pace: float) -> Report:
-        """Where the run stands."""
+        """The progress of the run, for its reporter."""
         factor = lr_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
         return Report(
             update=self.update,
@@ -191,97 +182,100 @@ class Loop:
             updates_per_second=pace,
             seconds_left=(self.total - self.update) / max(pace, 1e-9),
             figures=dict(self.figures),
-            monitoring=tuple(sorted(self.watched)),
+            monitoring=tuple(sorted(self.monitored)),
         )
 
     def _end_of_epoch(self, epoch: int) -> None:
-        """Validate, watch and save, as often as the recipe says, and at the very end."""
+        """Validate, monitor and save, as often as the recipe says and after the last epoch."""
         recipe, final = self.recipe, epoch == self.recipe.epochs
         fresh: Figures = {}
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
-            fresh |= self._judge("validation", self.validator.validate)
+            fresh |= self._evaluate("validation", self.validator.validate)
         if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
-            watched = self._judge("watch", self.validator.watch)
-            self.watched |= watched.keys()
-            fresh |= watched
+            monitored = self._evaluate("watch", self.validator.monitor)
+            self.monitored |= monitored.keys()
+            fresh |= monitored
         self._keep_best(epoch, fresh)
         if final and self._failed(fresh):
-            self._begin_again(fresh)
+            self._restart(fresh)
             return
-        if fresh and self.shown is not None:
-            self.reporter.show(replace(self.shown, figures=dict(self.figures),
-                                       monitoring=tuple(sorted(self.watched)),
-                                       fresh=tuple(fresh)))  # fmt: skip
+        if fresh and self.last_report is not None:
+            names = tuple(sorted(self.monitored))
+            self.reporter.show(replace(self.last_report, figures=dict(self.figures),
+                                       monitoring=names, fresh=tuple(fresh)))  # fmt: skip
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
 
     def _failed(self, fresh: Figures) -> bool:
-        """Whether the run ends below what its recipe asks for, and may try again; all agree."""
-        reached = fresh.get("validation", math.inf)
-        low = self.processes.any_process(reached < self.recipe.again_below)
-        return low and self.tries < _TRIES and self.total >= _ENOUGH
+        """Whether the run ends below the recipe's ``again_below`` and may be restarted."""
+        accuracy = fresh.get("validation", math.inf)
+        low = self.processes.any_process(accuracy < self.recipe.again_below)
+        return low and self.tries < _TRIES and self.total >= _MIN_STEPS
 
-    def _begin_again(self, fresh: Figures) -> None:
-        """Train from the beginning with other weights; problems and noise are the same."""
-        reached, asked = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
-        self.reporter.note(f"validation {reached:.2f} % at the end, {asked:g} % wanted: begins "
+    def _restart(self, fresh: Figures) -> None:
+        """Train from the start with other initial weights; data and noise stay the same."""
+        accuracy, wanted = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
+        self.reporter.note(f"validation {accuracy:.2f} % at the end, {wanted:g} % wanted: begins "
                            f"again, other weights, try {self.tries + 1} of {_TRIES}")  # fmt: skip
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
         self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
         self.tries += 1
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
-        self.losses, self.read = [], []
+        self.device_losses, self.losses = [], []
         self.save()
         if self.folder is not None:
             self.folder.rewind_metrics(0)
         self._log({"kind": "again", "try": self.tries, "figures": fresh})
 
-    def _judge(self, kind: str, look: Callable[[Any], Figures]) -> Figures:
-        """Figures of the network to be judged; the first process looks, the others wait."""
+    def _evaluate(self, kind: str, evaluate: Callable[[Any], Figures]) -> Figures:
+        """Figures of the present (EMA) weights; only the first process evaluates."""
         if self.processes.rank:
             return {}
-        begun = time.monotonic()
+        started = time.monotonic()
         with self.trainer.averaged() as net:
-            figures = look(net)
+            figures = evaluate(net)
         self.figures |= figures
         self._log({"kind": kind, "monitoring": kind != "validation", "figures": figures,
-                   "seconds": time.monotonic() - begun})  # fmt: skip
+                   "seconds": time.monotonic() - started})  # fmt: skip
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
-        """Keep the weights that the recipe's way of choosing calls better than the best so far."""
-        found = registry.find("choose", self.recipe.choose)(fresh, self.best)
-        if found is None:
+        """Keep the present weights if the recipe's criterion calls them the best so far."""
+        better = registry.find("choose", self.recipe.choose)(fresh, self.best)
+        if better is None:
             return
-        self.best = {**found, "epoch": epoch, "step": self.update}
+        self.best = {**better, "epoch": epoch, "step": self.update}
         if self.folder is not None:
-            self.unsaved = {name: weight.clone() for name, weight in self.trainer.judged().items()}
+            weights = self.trainer.evaluated_weights()
+            self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
 
     def save(self) -> None:
-        """Write the checkpoint from which the run can go on; refuse to write one that is NaN."""
+        """Write a checkpoint to resume from, unless a weight is NaN."""
         self._read_losses()
         self._check_weights()
         self.saved = self.update
         if self.folder is None:
             return
-        if self.unsaved is not None:
-            self.folder.save("best", self.unsaved, self.best, self.checkpoints.shard_mb)
-            self.unsaved = None
+        shard_mb, pool = self.checkpoints.shard_mb, self.checkpoints.pool
+        if self.unsaved_best is not None:
+            self.folder.save("best", self.unsaved_best, self.best, shard_mb)
+            self.unsaved_best = None
         if self.trainer.average is not None:
-            self.folder.save("averaged", self.trainer.judged(), {"step": self.update},
-                             self.checkpoints.shard_mb)  # fmt: skip
-        self.folder.save(
-            "last",
-            self.trainer.tensors(pool=self.checkpoints.pool),
-            {"step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
-             "figures": {name: or_null(value) for name, value in self.figures.items()},
-             "watched": sorted(self.watched), "losses": self.read,
-             "first_loss": self.guard.first, "losses_above": self.guard.above,
-             "pool": self.checkpoints.pool or not isinstance(self.trainer.objective, ReplayPool)},
-            self.checkpoints.shard_mb,
-        )  # fmt: skip
+            averaged = self.trainer.evaluated_weights()
+            self.folder.save("averaged", averaged, {"step": self.update}, shard_mb)
+        # JSON has no NaN: figures of exploded features are null.
+        figures = {
+            name: value if math.isfinite(value) else None for name, value in self.figures.items()
+        }
+        metadata = {
+            "step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
+            "figures": figures, "watched": sorted(self.monitored), "losses": self.losses,
+            "first_loss": self.guard.first, "losses_above": self.guard.above,
+            "pool": pool or not isinstance(self.trainer.objective, ReplayPool),
+        }  # fmt: skip
+        self.folder.save("last", self.trainer.tensors(pool=pool), metadata, shard_mb)
         self.guard.saved = True
         self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
 
@@ -292,13 +286,13 @@ class Loop:
             )
 
     def resume(self, source: RunFolder) -> None:
-        """Go on from a run's last checkpoint; one that was killed before its first begins anew."""
+        """Continue from a run's last checkpoint, or start anew where there is none yet."""
         if not source.has("last"):
             self.reporter.note("this run has no checkpoint yet; it begins anew")
         else:
             tensors, metadata = source.load("last")
             try:
-                self._take_over(tensors, metadata)
+                self._restore(tensors, metadata)
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
                 first = str(error).strip().splitlines()[0]
                 raise RunError(
@@ -308,15 +302,15 @@ class Loop:
         if self.folder is not None:
             self.folder.rewind_metrics(self.update)
 
-    def _take_over(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         self.trainer.restore(tensors, metadata["step"])
-        self.best, self.watched = dict(metadata["best"]), set(metadata["watched"])
+        self.best, self.monitored = dict(metadata["best"]), set(metadata["watched"])
         self.tries = metadata.get("tries", 1)
         self.figures = {
             name: math.nan if value is None else value
             for name, value in metadata["figures"].items()
         }
-        self.read, self.saved = list(metadata["losses"]), self.update
+        self.losses, self.saved = list(metadata["losses"]), self.update
         self.guard.first, self.guard.saved = metadata["first_loss"], True
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:

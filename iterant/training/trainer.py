@@ -179,7 +179,7 @@ class Trainer:
             with torch.no_grad():
                 torch._foreach_copy_([compute[name] for name in self.average], kept)
 
-    def judged(self) -> dict[str, Tensor]:
+    def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
         weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}

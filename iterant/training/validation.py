@@ -1,8 +1,8 @@
-"""How a run is doing: validation, which chooses the best weights, and a watch on larger problems.
+"""Validation, which chooses the best checkpoint, and monitoring on larger problems.
 
-In-distribution accuracy says nothing about extrapolation, so a run also looks at somewhat larger
-problems at several times the iterations, with labels (accuracy) and without (whether features
-settle). That is monitoring: it is recorded, and chooses a checkpoint only where a recipe says so.
+In-distribution accuracy says nothing about extrapolation, so a run also measures accuracy and the
+change of features on somewhat larger problems at several times the iterations. That is monitoring:
+it is recorded, and chooses a checkpoint only where a recipe says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Figures = dict[str, float]
 
 @dataclass
 class Validator:
-    """Judges a network in training."""
+    """Evaluates a network in training."""
 
     task: Task
     recipe: Recipe
@@ -39,39 +39,39 @@ class Validator:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        (accuracy,), _ = self._judged(net, self.held_out, self.recipe.iterations)
+        (accuracy,), _ = self._accuracy(net, self.held_out, self.recipe.iterations)
         return {"validation": accuracy}
 
-    def watch(self, net: Net) -> Figures:
-        """What is only monitored, as it costs more than validation: longer runs, larger problems.
+    def monitor(self, net: Net) -> Figures:
+        """Accuracy and change of features in longer runs and on larger problems.
 
         Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
         and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
         """
         m, figures = self.recipe.iterations, {}
         if len(self.held_out) and depth_of(net) is None:
-            (twice,), _ = self._judged(net, self.held_out[:_TWICE], 2 * m)
+            (twice,), _ = self._accuracy(net, self.held_out[:_TWICE], 2 * m)
             figures["validation at 2m"] = twice
         for size in self.task.spec.watch_sizes:
             name, batch = self._larger(size)
             if batch is None:
                 continue
-            if depth_of(net) is not None:  # it cannot think longer, nor come to rest
-                figures[f"{name} at m"] = self._judged(net, batch, m)[0][0]
+            if depth_of(net) is not None:  # it has no further iterations
+                figures[f"{name} at m"] = self._accuracy(net, batch, m)[0][0]
                 continue
-            accuracies, change = self._judged(net, batch, 2 * m, 4 * m)
+            accuracies, change = self._accuracy(net, batch, 2 * m, 4 * m)
             figures[f"{name} at 2m"] = accuracies[0]
             figures[f"{name} at 4m"] = accuracies[-1]
             figures[f"{name} change"] = change
         return figures
 
-    def _judged(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
-        """Accuracy after so many iterations, and how much the last one changed the features."""
+    def _accuracy(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
+        """Accuracy after each number of iterations, and the features' last relative change."""
         curve = evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
         return curve.accuracy.tolist(), curve.change
 
     def _larger(self, size: Size) -> tuple[str, Batch | None]:
-        """Problems to watch, made once; a set too small for them is not watched."""
+        """Larger problems, sampled once; None where the data set is too small for them."""
         name = size_text(size)
         if name not in self.larger:
             try:
@@ -84,9 +84,9 @@ class Validator:
 
 
 def by_validation(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
-    """The figure of better weights: those that validate best, the earlier ones on a tie.
+    """Strictly better validation accuracy, so that the first of equals is the best checkpoint.
 
-    The earlier ones, as the authors do: training on past the fit lets features grow.
+    This is the authors' rule.
     """
     accuracy = fresh.get("validation")
     if accuracy is None or accuracy <= best.get("validation", -1.0):
@@ -95,10 +95,9 @@ def by_validation(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
 
 
 def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
-    """The figures of better weights: those best on larger problems, the later ones on a tie.
+    """Mean accuracy on the larger problems, the later checkpoint on a tie.
 
-    The later ones, for this is for recipes that let the rate fall and hold features back. The
-    larger problems are then no test any more: their size must be reported as validated on.
+    Their size has then been validated on, and must be reported so.
     """
     late = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
     if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
@@ -108,5 +107,5 @@ def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
 
 
 def finite(net: torch.nn.Module) -> bool:
-    """Whether every parameter is a number."""
+    """Whether every parameter is finite."""
     return all(bool(torch.isfinite(weight).all()) for weight in net.parameters())

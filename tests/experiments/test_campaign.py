@@ -103,14 +103,14 @@ def test_tests_are_broken_off_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Loop._judge
+    look = Loop._evaluate
 
     def perfect(loop: Loop, kind: str, how: Any) -> dict[str, float]:
         look(loop, kind, how)
         loop.figures["validation"] = 1.0
         return {"validation": 1.0}
 
-    monkeypatch.setattr(Loop, "_judge", perfect)
+    monkeypatch.setattr(Loop, "_evaluate", perfect)
     begin(tmp_path, [Unit("tiny", 0), Unit("deep", 0)], reduced={**SMALL, "average": None})
     run = RunFolder.open(tmp_path / "runs" / "tiny-s0")
     assert run.state == "stopped"
@@ -119,7 +119,7 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(record.finished for record in read_records(tmp_path / "kept" / "all.jsonl").all)
     assert RunFolder.open(tmp_path / "runs" / "deep-s0").status.step == 2
     # Recorded no earlier, it is only tested: no update is made.
-    monkeypatch.setattr(Loop, "_one_update", lambda loop: pytest.fail("trained again"))
+    monkeypatch.setattr(Loop, "_step", lambda loop: pytest.fail("trained again"))
     (tmp_path / "kept" / "all.jsonl").unlink()
     begin(tmp_path, [Unit("tiny", 0)])
     assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s0"}
@@ -160,14 +160,14 @@ def test_a_run_that_is_cut_off_counts_as_unfinished(tmp_path: Path, unfinished: 
 def test_a_failure_is_recorded_and_stops_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = Loop._one_update
+    update = Loop._step
 
     def failing(loop: Loop) -> None:
         if loop.seed == 0:
             raise TrainingStopped("the loss exploded")
         update(loop)
 
-    monkeypatch.setattr(Loop, "_one_update", failing)
+    monkeypatch.setattr(Loop, "_step", failing)
     begin(tmp_path, units(["tiny"], range(2)))
     zero, one = read_records(tmp_path / "kept" / "all.jsonl").of("tiny")
     assert zero.figures["training"]["ended"] == "the loss exploded"
@@ -178,21 +178,21 @@ def test_a_failure_is_recorded_and_stops_nobody(
 def test_what_breaks_down_in_half_precision_begins_anew_in_float32(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = Loop._one_update
+    update = Loop._step
 
     def failing(loop: Loop) -> None:
         if loop.recipe.precision != "fp32":
             raise TrainingStopped("the loss became nan")
         update(loop)
 
-    monkeypatch.setattr(Loop, "_one_update", failing)
+    monkeypatch.setattr(Loop, "_step", failing)
     begin(tmp_path, [Unit("tiny", 0)], precision="bf16")
     (found,) = read_records(tmp_path / "kept" / "all.jsonl").of("tiny")
     assert found.figures["precision"] == found.figures["training"]["recipe"]["precision"] == "fp32"
     assert len(found.tests["8"]["solved"]) == 4
     assert RunFolder.open(tmp_path / "runs" / "tiny-s0").state == "failed"
     # Recorded no earlier, it is only tested: neither precision is trained in again.
-    monkeypatch.setattr(Loop, "_one_update", lambda loop: pytest.fail("trained again"))
+    monkeypatch.setattr(Loop, "_step", lambda loop: pytest.fail("trained again"))
     (tmp_path / "kept" / "all.jsonl").unlink()
     begin(tmp_path, [Unit("tiny", 0)], precision="bf16")
     assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s0"}

@@ -105,7 +105,7 @@ def test_a_run_that_validates_as_theirs_did_tests_the_weights_they_tested(
     keep_best = Loop._keep_best
 
     def remember(loop: Loop, epoch: int, fresh: Figures) -> None:
-        weights[epoch] = loop.trainer.judged()["net.projection.weight"].clone()
+        weights[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
         keep_best(loop, epoch, fresh)
 
     monkeypatch.setattr(Loop, "_keep_best", remember)

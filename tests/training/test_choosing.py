@@ -37,12 +37,12 @@ class TestChoosing:
             lambda self, net: {"validation": next(told)},
         )
         watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
-        monkeypatch.setattr(Validator, "watch", lambda self, net: watched)
+        monkeypatch.setattr(Validator, "monitor", lambda self, net: watched)
         kept: dict[int, torch.Tensor] = {}
         original = Loop._keep_best
 
         def keep(loop: Loop, epoch: int, fresh: Figures) -> None:
-            kept[epoch] = loop.trainer.judged()["net.projection.weight"].clone()
+            kept[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
             original(loop, epoch, fresh)
 
         monkeypatch.setattr(Loop, "_keep_best", keep)
@@ -87,7 +87,7 @@ class TestChoosing:
         monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": 0.5})
         monkeypatch.setattr(
             Validator,
-            "watch",
+            "monitor",
             lambda self, net: dict(zip(("48 at 4m", "64 at 4m"), next(told), strict=True)),
         )
         run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
@@ -102,7 +102,7 @@ class TestChoosing:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
-        monkeypatch.setattr(Validator, "watch", lambda self, net: dict(figures))
+        monkeypatch.setattr(Validator, "monitor", lambda self, net: dict(figures))
         stopping_at(monkeypatch, 9)
         run = begin(tmp_path / "run")
         stopping_at(monkeypatch, None)
@@ -131,7 +131,7 @@ def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden(
                 raise TaskError("this set holds strings of 48 bits")
             return super().check_size(size)
 
-    found = Validator(Smaller(), recipe, sums.sample(2)).watch(net)
+    found = Validator(Smaller(), recipe, sums.sample(2)).monitor(net)
     assert set(found) == {"validation at 2m", "48 at 2m", "48 at 4m", "48 change"}
 
     class Broken(PrefixSums):
@@ -139,7 +139,7 @@ def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden(
             raise ValueError("operands could not be broadcast")
 
     with pytest.raises(ValueError, match="operands"):
-        Validator(Broken(), recipe, sums.sample(2)).watch(net)
+        Validator(Broken(), recipe, sums.sample(2)).monitor(net)
 
 
 def test_a_network_of_fixed_depth_is_judged_after_its_last_iteration_alone() -> None:
@@ -148,5 +148,5 @@ def test_a_network_of_fixed_depth_is_judged_after_its_last_iteration_alone() -> 
     validator = Validator(sums, Recipe(iterations=3, watch_count=3), sums.sample(4))
     deep = build("feed-forward", shape, seed=0)
     assert validator.validate(deep).keys() == {"validation"}
-    assert validator.watch(deep).keys() == {"48 at m", "64 at m"}
+    assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
     assert by_watching({"48 at m": 0.5, "64 at m": 1.0}, {}) == {"watched": 0.75}

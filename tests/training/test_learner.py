@@ -167,7 +167,7 @@ def test_what_is_no_parameter_is_shipped_beside_the_average() -> None:
     trainer.module.register_buffer("counted", torch.ones(2))
     trainer.objective = Given(trainer)
     step(trainer, 0, factor=10.0)
-    judged = trainer.judged()
+    judged = trainer.evaluated_weights()
     assert judged.keys() == {f"net.{name}" for name in trainer.module.state_dict()}
     assert trainer.average is not None
     assert torch.equal(judged["net.projection.weight"], trainer.average["projection.weight"])

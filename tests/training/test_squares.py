@@ -178,7 +178,7 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
     batch = task.sample(30, size=3, seed=2)
     validator = Validator(task, Recipe(iterations=3, watch_count=30), batch)
     validator.larger = {"13": batch, "33": batch}
-    figures = {**validator.validate(net), **validator.watch(net)}
+    figures = {**validator.validate(net), **validator.monitor(net)}
     curve = evaluate_batch(net, task, batch, steps=12, at=[3, 6, 12])
     assert 0 < curve.end < 1
     assert figures["validation"] == curve.at(3)

@@ -96,7 +96,7 @@ class TestStopping:
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)
 
-        monkeypatch.setattr(Loop, "_one_update", twice)
+        monkeypatch.setattr(Loop, "_step", twice)
         with pytest.raises(KeyboardInterrupt):
             begin(tmp_path / "run", reporter=listener)
         run = RunFolder.open(tmp_path / "run")

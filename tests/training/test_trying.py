@@ -21,7 +21,7 @@ ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 
 @pytest.fixture(autouse=True)
 def short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_ENOUGH", 12)
+    monkeypatch.setattr(loops, "_MIN_STEPS", 12)
 
 
 def validating(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
@@ -67,13 +67,13 @@ def test_stopped_in_its_second_try_it_goes_on_with_that(
     validating(monkeypatch, 0.2, 0.95)
     unbroken = begin(tmp_path / "unbroken", "best", **ASKED, choose="validation")
     validating(monkeypatch, 0.2, 0.95)
-    original = loops.Loop._begin_again
+    original = loops.Loop._restart
 
     def then_stop(loop: loops.Loop, fresh: dict[str, float]) -> None:
         original(loop, fresh)
         stopping_at(monkeypatch, stop)
 
-    monkeypatch.setattr(loops.Loop, "_begin_again", then_stop)
+    monkeypatch.setattr(loops.Loop, "_restart", then_stop)
     broken = begin(tmp_path / "broken", "best", **ASKED, choose="validation")
     assert (broken.state, broken.status.step) == ("stopped", stop)
     stopping_at(monkeypatch, None)
@@ -101,7 +101,7 @@ def test_short_runs_and_those_that_nothing_is_asked_of_begin_once(
 ) -> None:
     validating(monkeypatch, 0.2, 0.2)
     assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
-    monkeypatch.setattr(loops, "_ENOUGH", 13)
+    monkeypatch.setattr(loops, "_MIN_STEPS", 13)
     assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
 
 
