@@ -47,8 +47,8 @@ def test_settled_mazes_keep_their_answer(kind: str) -> None:
             assert found["settled"] == found["tried"], (size, found)
 
 
-def test_mazes_paper_never_rests_and_does_not_claim_to() -> None:
-    """Its features move for ever, though its answers are right."""
+def test_mazes_paper_moves_on_and_is_not_called_settled() -> None:
+    """On mazes of 9×9 its features keep moving though its answer is right."""
     batch = mazes("ordinary", 9, 1, seed=1)
     found = check(iterant.load("mazes-paper"), batch, max_steps=80)
     assert (found["tried"], found["settled"]) == (1, 0)
