@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import os
 import sys
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from iterant.cli.options import DeviceName, console, parameters
+from iterant.cli.options import FLAG, DeviceName, console, parameters
 from iterant.errors import IterantError, TrainingStopped, UsageError
-
-if TYPE_CHECKING:
-    from iterant.runner import Survey
 
 sweep = App(
     name="sweep",
@@ -29,154 +27,160 @@ sweep = App(
     group_parameters=parameters(),
 )
 
-Flag = Parameter(negative="", show_default=False)
-
 
 @sweep.default
 def start(
-    file: Annotated[Path, Parameter(help="a TOML file; docs/scale.md shows all its settings")],
+    file: Path,
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="the sweep's folder [default: runs/NAME]")] = None,
-    seeds: Annotated[str | None, Parameter(help="instead of the file's: 0-7 or 0,2,5")] = None,
-    on: Annotated[str, Parameter(help="local or slurm")] = "local",
-    at_once: Annotated[
-        int | None, Parameter(help="runs side by side [default: as many as fit]")
-    ] = None,
-    processes: Annotated[
-        int | None,
-        Parameter(help="of one run on a node, joined by torchrun [default: one, or one a GPU]"),
-    ] = None,
-    threads: Annotated[int, Parameter(help="of a process on the CPU")] = 1,
+    out: Path | None = None,
+    seeds: str | None = None,
+    on: str = "local",
+    at_once: int | None = None,
+    processes: int | None = None,
+    threads: int = 1,
     device: DeviceName = "auto",
-    time: Annotated[
-        str | None,
-        Parameter(help="limit of a job on Slurm, or of the whole sweep here: 90m, 4h"),
-    ] = None,
-    partition: Annotated[str | None, Parameter(help="of Slurm")] = None,
-    nodes: Annotated[int, Parameter(help="of one run on Slurm")] = 1,
-    gpus_per_node: Annotated[int | None, Parameter(help="of one run on Slurm")] = None,
-    cpus_per_task: Annotated[int | None, Parameter(help="of one run on Slurm")] = None,
-    memory: Annotated[float | None, Parameter(help="of one run on Slurm, in GB")] = None,
-    warning: Annotated[
-        int, Parameter(help="seconds before its limit at which a job is told to save")
-    ] = 90,
-    detach: Annotated[bool, Flag, Parameter(help="submit to Slurm and do not watch")] = False,
-    look: Annotated[float, Parameter(help="seconds between looks at Slurm's queue")] = 5.0,
-    results: Annotated[Path, Parameter(help="the folder for the result")] = Path("results"),
+    time: str | None = None,
+    partition: str | None = None,
+    nodes: int = 1,
+    gpus_per_node: int | None = None,
+    cpus_per_task: int | None = None,
+    memory: float | None = None,
+    warning: int = 90,
+    detach: Annotated[bool, FLAG] = False,
+    look: float = 5.0,
+    results: Path = Path("results"),
 ) -> None:
-    """Begin a sweep, go on with it, try its failed runs again, or extend it."""
+    """Begin a sweep, go on with it, try its failed runs again, or extend it.
+
+    Args:
+        file: a TOML file; docs/scale.md shows all its settings
+        out: the sweep's folder [default: runs/NAME]
+        seeds: instead of the file's: 0-7 or 0,2,5
+        on: local or slurm
+        at_once: runs side by side [default: as many as fit]
+        processes: of one run on a node, joined by torchrun [default: one, or one a GPU]
+        threads: of a process on the CPU
+        time: limit of a job on Slurm, or of the whole sweep here: 90m, 4h
+        partition: of Slurm
+        nodes: of one run on Slurm
+        gpus_per_node: of one run on Slurm
+        cpus_per_task: of one run on Slurm
+        memory: of one run on Slurm, in GB
+        warning: seconds before its limit at which a job is told to save
+        detach: submit to Slurm and do not watch
+        look: seconds between looks at Slurm's queue
+        results: the folder for the result
+    """
     from iterant.runner import Cluster, Means
-    from iterant.runner import sweep as swept
-
-    cluster: dict[str, Any] = {"partition": partition, "gpus_per_node": gpus_per_node,
-               "cpus_per_task": cpus_per_task, "memory_gb": memory}  # fmt: skip
-    if on == "local":
-        words = [
-            f"--{word.replace('_', '-')}" for word, value in cluster.items() if value is not None
-        ]
-        if words or nodes != 1 or detach:
-            given = [
-                *words,
-                *(["--nodes"] if nodes != 1 else []),
-                *(["--detach"] if detach else []),
-            ]
-            verb = "is" if len(given) == 1 else "are"
-            raise UsageError(f"{', '.join(given)} {verb} for Slurm; give --on slurm too")
-    screen = console()
-    seen = swept(
-        file, out=out, seeds=seeds, on=on, at_once=at_once,
-        means=Means(gpus_per_node or 1 if processes is None else processes, nodes, threads, device),
-        cluster=Cluster(time=time, warning_seconds=warning, at_once=at_once, **cluster),
-        time_limit=time if on == "local" else None, watch=not detach, look_seconds=look,
-        results=results, say=lambda line: screen.print(line, soft_wrap=True, highlight=False),
-    )  # fmt: skip
-    _say_end(seen)
-
-
-def _say_end(seen: Survey) -> None:
-    """How it stands; failed runs are a failure of the command."""
+    from iterant.runner import sweep as run_sweep
     from iterant.runner.sweeps import summary
 
-    console().print(summary(seen), soft_wrap=True, highlight=False)
+    slurm: dict[str, Any] = {"partition": partition, "gpus_per_node": gpus_per_node,
+                             "cpus_per_task": cpus_per_task, "memory": memory,
+                             "nodes": None if nodes == 1 else nodes,
+                             "detach": detach or None}  # fmt: skip
+    flags = [f"--{name.replace('_', '-')}" for name, value in slurm.items() if value is not None]
+    if on == "local" and flags:
+        verb = "is" if len(flags) == 1 else "are"
+        raise UsageError(f"{', '.join(flags)} {verb} for Slurm; give --on slurm too")
+    screen = console()
+    seen = run_sweep(
+        file, out=out, seeds=seeds, on=on, at_once=at_once,
+        means=Means(gpus_per_node or 1 if processes is None else processes, nodes, threads, device),
+        cluster=Cluster(time=time, warning_seconds=warning, at_once=at_once, partition=partition,
+                        gpus_per_node=gpus_per_node, cpus_per_task=cpus_per_task,
+                        memory_gb=memory),
+        time_limit=time if on == "local" else None, watch=not detach, look_seconds=look,
+        results=results, say=lambda line: screen.print(line, soft_wrap=True),
+    )  # fmt: skip
+    screen.print(summary(seen), soft_wrap=True)
     if failed := seen.of("failed"):
-        first = failed[0]
+        names, more = ", ".join(run.name for run in failed[:5]), " …" if len(failed) > 5 else ""
         raise TrainingStopped(
-            f"{len(failed)} of {len(seen.runs)} runs failed twice "
-            f"({', '.join(run.name for run in failed[:5])}{' …' if len(failed) > 5 else ''}); "
-            f"{first.name}: {first.error}; the same command tries them again"
+            f"{len(failed)} of {len(seen.runs)} runs failed twice ({names}{more}); "
+            f"{failed[0].name}: {failed[0].error}; the same command tries them again"
         )
 
 
 @sweep.command
-def status(
-    folder: Annotated[Path, Parameter(help="the sweep's folder, runs/NAME")],
-    /,
-    *,
-    json: Annotated[bool, Flag, Parameter(help="print it as JSON")] = False,
-) -> None:
-    """Say what is done, running, failed (with the last line of the error) and left."""
+def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
+    """Say what is done, running, failed (with the last line of the error) and left.
+
+    Args:
+        folder: the sweep's folder, runs/NAME
+        json: print it as JSON
+    """
     from iterant.formatting import duration
     from iterant.runner import SweepFolder, survey
     from iterant.runner.slurm import queued
     from iterant.runner.sweeps import summary
 
-    found, screen = SweepFolder.open(folder), console()
+    opened, screen = SweepFolder.open(folder), console()
     try:
-        waiting = queued(found)
-    except IterantError as error:  # a machine that does not know the cluster still sees the files
+        waiting = queued(opened)
+    except IterantError as error:  # the files can be read on machines without Slurm too
         waiting = {}
         sys.stderr.write(f"iterant: the queue is not known here: {error}\n")
-    seen = survey(found, waiting)
+    seen = survey(opened, waiting)
     if json:
-        import json as notation
-
-        sys.stdout.write(notation.dumps(seen.described(), indent=1) + "\n")
+        sys.stdout.write(dumps(seen.described(), indent=1) + "\n")
         return
-    screen.print(f"{seen.name}: {summary(seen)}", soft_wrap=True, highlight=False)
+    screen.print(f"{seen.name}: {summary(seen)}", soft_wrap=True)
     for run in seen.runs:
         if run.state == "running" or (run.state == "left" and run.step):
             of = f" of {run.steps:,}" if run.steps else ""
             left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} to go"
             screen.print(f"  {run.name}: {run.state}, update {run.step:,}{of}{left}",
-                         soft_wrap=True, highlight=False)  # fmt: skip
+                         soft_wrap=True)  # fmt: skip
         if run.error and run.state != "done":
-            screen.print(f"  {run.name}: {run.state}: {run.error}", soft_wrap=True, highlight=False)
+            screen.print(f"  {run.name}: {run.state}: {run.error}", soft_wrap=True)
 
 
 @sweep.command
-def stop(folder: Annotated[Path, Parameter(help="the sweep's folder, runs/NAME")], /) -> None:
-    """Stop a sweep: running ones save first; the same command as before goes on with it."""
-    from iterant.runner import stop as stopped
+def stop(folder: Path, /) -> None:
+    """Stop a sweep: running ones save first; the same command as before goes on with it.
 
-    console().print(stopped(folder), soft_wrap=True, highlight=False)
+    Args:
+        folder: the sweep's folder, runs/NAME
+    """
+    from iterant.runner import stop as stop_sweep
+
+    console().print(stop_sweep(folder), soft_wrap=True)
 
 
 @sweep.command
 def one(
-    folder: Annotated[Path, Parameter(help="the sweep's folder, runs/NAME")],
-    run: Annotated[str, Parameter(help="the run's name")],
+    folder: Path,
+    run: str,
     /,
     *,
-    begin: Annotated[bool, Flag, Parameter(help="it has no folder yet")] = False,
-    resume: Annotated[bool, Flag, Parameter(help="it has")] = False,
+    begin: Annotated[bool, FLAG] = False,
+    resume: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
-    time: Annotated[str | None, Parameter(help="stop in time with a checkpoint: 9m")] = None,
+    time: str | None = None,
 ) -> None:
-    """Carry out one run of a sweep: what its processes do; also by hand, also under torchrun."""
+    """Carry out one run of a sweep: what its processes do; also by hand, also under torchrun.
+
+    Args:
+        folder: the sweep's folder, runs/NAME
+        run: the run's name
+        begin: it has no folder yet
+        resume: it has
+        time: stop in time with a checkpoint: 9m
+    """
     from iterant.cli.live import display
     from iterant.runner.worker import STOPPED, carry_out
 
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")
     screen = console()
-    if int(os.environ.get("RANK", "0")):
-        screen.quiet = True
+    screen.quiet = os.environ.get("RANK", "0") != "0"  # rank 0 of several processes prints
     with display(screen) as shown:
         done = carry_out(
             folder, run, resume=resume if begin or resume else None, device=device,
             time_limit=time, reporter=shown.of(0),
-            say=lambda line: screen.print(line, soft_wrap=True, highlight=False),
+            say=lambda line: screen.print(line, soft_wrap=True),
         )  # fmt: skip
     screen.print("done" if done else "stopped; go on with the same command", soft_wrap=True)
     if not done:
