@@ -28,6 +28,7 @@ from iterant.tasks.protocol import (
     Glyph,
     Size,
     TaskSpec,
+    check_prediction,
     every_position_right,
     whole_number,
 )
@@ -156,11 +157,8 @@ class PrefixSums:
         wrong = np.zeros(len(bits), dtype=np.bool_)
         caption = counted(len(bits), "bit")
         if prediction is not None:
+            check_prediction(prediction, batch)
             answer = prediction[index].cpu().numpy().astype(np.int64)
-            if answer.shape != truth.shape:
-                raise TaskError(
-                    f"a prediction here has {counted(len(truth), 'bit')}, got {answer.shape}"
-                )
             wrong = (answer != truth) & (truth >= 0)
             strips.append(("predicted", answer))
             caption += f", {int(wrong.sum())} wrong"

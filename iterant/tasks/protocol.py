@@ -218,13 +218,18 @@ def whole_number(text: str, spec: TaskSpec) -> int:
         ) from None
 
 
-def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
-    """(N,) bool: the strict metric of tasks whose answer is one class per position."""
+def check_prediction(prediction: Tensor, batch: Batch) -> None:
+    """Raise TaskError unless the prediction has one class per position of the whole batch."""
     if prediction.shape != batch.targets.shape:
         raise TaskError(
             f"the prediction has shape {tuple(prediction.shape)}, "
             f"the targets {tuple(batch.targets.shape)}; give one class a position"
         )
+
+
+def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
+    """(N,) bool: the strict metric of tasks whose answer is one class per position."""
+    check_prediction(prediction, batch)
     if not batch.labelled:
         raise TaskError(
             "the answers of these problems are not known, so none can be judged; "

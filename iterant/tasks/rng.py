@@ -73,13 +73,11 @@ class Stream:
 
     def bits(self, index: ArrayLike, counter: ArrayLike) -> Words:
         """64 random bits for each pair of problem and counter, which broadcast."""
-        rows, columns = np.broadcast_arrays(_unsigned(index), _unsigned(counter))
-        shape = rows.shape
+        rows, columns = (np.asarray(each).astype(np.uint64) for each in (index, counter))
+        shape = np.broadcast_shapes(rows.shape, columns.shape)
         # At least one-dimensional: numpy warns of overflow for scalars, not for arrays.
-        row_keys = mix(self._key + mix(_unsigned(index).reshape(-1) * _GOLDEN + _GOLDEN))
-        keys = np.broadcast_to(row_keys.reshape(np.shape(index)), shape).reshape(-1)
-        steps = columns.reshape(-1) * _GOLDEN + _GOLDEN
-        return mix(keys + steps).reshape(shape)
+        row_keys = mix(self._key + mix(np.atleast_1d(rows) * _GOLDEN + _GOLDEN))
+        return mix(row_keys + (np.atleast_1d(columns) * _GOLDEN + _GOLDEN)).reshape(shape)
 
     def below(self, bound: ArrayLike, index: ArrayLike, counter: ArrayLike) -> NDArray[np.int64]:
         """Integers from 0 to bound - 1, for bounds up to 2**32.
@@ -88,8 +86,6 @@ class Stream:
         bound / 2**32 of its share.
         """
         bounds = np.asarray(bound)
-        if bounds.size and (bounds.min() < 1 or bounds.max() > 2**32):
-            raise TaskError(f"a draw needs a bound from 1 to 2**32, got {bound!r}")
         high = np.atleast_1d(self.bits(index, counter) >> np.uint64(32))
         values = (high * bounds.astype(np.uint64)) >> np.uint64(32)
         shape = np.broadcast_shapes(bounds.shape, np.shape(index), np.shape(counter))
@@ -99,10 +95,3 @@ class Stream:
         """A permutation of 0 … count - 1."""
         keys = self.bits(index=0, counter=np.arange(count))
         return np.argsort(keys, kind="stable").astype(np.int64)
-
-
-def _unsigned(numbers: ArrayLike) -> Words:
-    array = np.asarray(numbers)
-    if array.dtype.kind not in "iu" or (array.size and array.dtype.kind == "i" and array.min() < 0):
-        raise TaskError(f"a draw is numbered by whole numbers from 0 on, got {numbers!r}")
-    return array.astype(np.uint64)

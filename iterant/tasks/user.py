@@ -33,6 +33,7 @@ from iterant.tasks.protocol import (
     Size,
     Task,
     TaskSpec,
+    check_prediction,
     every_position_right,
     whole_number,
 )
@@ -149,12 +150,10 @@ class PlainTask(ABC):
         inputs = batch.inputs[index].detach().cpu().float().numpy()
         inputs = inputs.reshape(len(inputs), -1, width)  # (C, rows, columns); a string is one row
         target = batch.targets[index].cpu().numpy().reshape(-1, width)
-        answer = target if prediction is None else prediction[index].cpu().numpy()
-        if answer.size != target.size:
-            raise TaskError(
-                f"a prediction here has shape {tuple(batch.targets.shape[1:])}, got {answer.shape}"
-            )
-        answer = answer.reshape(target.shape)
+        answer = target
+        if prediction is not None:
+            check_prediction(prediction, batch)
+            answer = prediction[index].cpu().numpy().reshape(target.shape)
         wrong = (answer != target) & (target >= 0)
         # On a grid a number is a class of the answer if there are several, else a channel.
         shade, signs = _shades(inputs, numbers=string or binary)

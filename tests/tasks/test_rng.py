@@ -120,18 +120,6 @@ def test_numpy_seeds_are_the_same_seeds() -> None:
     assert Stream(np.uint8(4), "x").bits(0, 0) == Stream(4, "x").bits(0, 0)
 
 
-@pytest.mark.parametrize("number", [-1, 0.5, np.array([3, -2])])
-def test_wrong_problem_numbers_are_refused(number: Any) -> None:
-    with pytest.raises(TaskError, match="whole numbers from 0"):
-        Stream(0, "x").bits(number, 0)
-
-
-@pytest.mark.parametrize("bound", [0, -4, 2**32 + 1])
-def test_wrong_bounds_are_refused(bound: int) -> None:
-    with pytest.raises(TaskError, match="bound"):
-        Stream(0, "x").below(bound, 0, 0)
-
-
 def test_problem_numbers() -> None:
     assert problem_numbers(3, 5).tolist() == [5, 6, 7]
     for count, first in [(0, 0), (-1, 0), (1, -1)]:

@@ -57,6 +57,7 @@ from iterant.tasks.protocol import (
     TaskSpec,
     Verdict,
     check_count,
+    check_prediction,
     every_position_right,
     ranges,
 )
@@ -299,13 +300,8 @@ class Chess:
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """One position seen from the side to move, with the answer and the predicted move."""
-        if not 0 <= index < len(batch):
-            raise TaskError(f"position {index} was asked for of {len(batch)}; count from 0")
-        if prediction is not None and prediction.shape != batch.targets.shape:
-            raise TaskError(
-                f"the prediction has shape {tuple(prediction.shape)}, "
-                f"the targets {tuple(batch.targets.shape)}; give those of the whole batch"
-            )
+        if prediction is not None:
+            check_prediction(prediction, batch)
         extras = {name: column[index] for name, column in batch.extras.items()}
         position = position_at(batch, index)
         black = position.black_to_move

@@ -65,11 +65,6 @@ def to_pixels(squares: Squares) -> Squares:
 
 def to_image(lattice: Squares) -> Squares:
     """(N, 3, H, W) images of 0 and 1 for (N, h, w) codes of squares."""
-    if lattice.ndim != 3 or (lattice.size and lattice.max() > 3):
-        raise TaskError(
-            f"a lattice is (N, h, w) with codes 0 to 3, got shape {lattice.shape} "
-            f"with values up to {lattice.max() if lattice.size else 'nothing'}"
-        )
     return to_pixels(np.stack([COLOURS[:, channel][lattice] for channel in range(3)], axis=1))
 
 
@@ -86,17 +81,11 @@ def to_lattice(images: Tensor | NDArray[Any]) -> Squares:
         raise TaskError("maze images hold 0 and 1 only; divide colours by 255 first")
     red, green, blue = (array[:, channel].astype(np.uint8) for channel in range(3))
     codes = _CODE_OF[red * 4 + green * 2 + blue]
-    if (codes == 255).any():
-        number, row, column = np.argwhere(codes == 255)[0]
-        colour = tuple(array[number, :, row, column].astype(int).tolist())
-        raise TaskError(
-            f"a maze pixel is black, white, green or red, got red, green, blue {colour}"
-        )
     squares: Squares = codes[:, BORDER:-BORDER:2, BORDER:-BORDER:2]
-    if not np.array_equal(to_pixels(squares), codes):
+    if (squares == 255).any() or not np.array_equal(to_pixels(squares), codes):
         raise TaskError(
-            "maze images have two by two pixels a square and three pixels of wall around; "
-            "this one is shifted or of another scale"
+            "maze images have two by two black, white, green or red pixels a square and three "
+            "pixels of wall around; this one is shifted, scaled or of other colours"
         )
     return squares
 

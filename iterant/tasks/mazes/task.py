@@ -47,6 +47,7 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     Verdict,
+    check_prediction,
     every_position_right,
     ranges,
     whole_number,
@@ -240,17 +241,12 @@ class Mazes:
         Valid is a path without branches or loose pixels; one that runs beside itself, where a
         shortcut would do, does not count.
         """
-        if prediction.shape != batch.targets.shape or not batch.labelled:
-            raise TaskError(
-                f"a prediction of shape {tuple(prediction.shape)} cannot be compared with answers "
-                f"of shape {tuple(batch.targets.shape)}; give one class a position of labelled "
-                "mazes"
-            )
+        solved = every_position_right(prediction, batch).cpu().numpy()
         pixels = prediction.cpu().numpy() == 1
         wrong = (prediction.cpu() != batch.targets.cpu()).flatten(1).sum(dim=1)
         marked, lattice = whole_squares(pixels), to_lattice(batch.inputs)
         connected, valid = np.ones((2, len(pixels)), dtype=np.bool_)
-        for row in np.flatnonzero(wrong.numpy()):
+        for row in np.flatnonzero(~solved):
             path = _path(lattice[row], within=marked[row])
             connected[row] = bool(path)
             # Each square of the path is four pixels, and there must be no others.
@@ -261,6 +257,8 @@ class Mazes:
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """The image in the paper's colours, the path over it, errors of a prediction marked."""
+        if prediction is not None:
+            check_prediction(prediction, batch)
         return describe_maze(
             batch.inputs[index].cpu().numpy(),
             batch.targets[index].cpu().numpy(),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from iterant.errors import TaskError
 from iterant.tasks.chess.boards import boards_from_planes, square_at
 from iterant.tasks.chess.diagram import ANSWER, RIGHT, WRONG
 from iterant.tasks.chess.fen import write_fen
@@ -97,14 +96,6 @@ def test_a_promotion_names_its_piece(task: Chess) -> None:
     answer = task.describe(batch, index).caption.split("answer ")[1]
     assert answer[3] in "18"
     assert answer.endswith("q")
-
-
-def test_describe_checks_what_it_is_given(task: Chess) -> None:
-    batch = task.sample(2)
-    with pytest.raises(TaskError, match="position 2 was asked for of 2"):
-        task.describe(batch, 2)
-    with pytest.raises(TaskError, match="give those of the whole batch"):
-        task.describe(batch, 0, batch.targets[0])
 
 
 # What each kind of eye sees of linear red, green and blue (Machado, Oliveira and Fernandes, 2009).
