@@ -48,10 +48,16 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.cli.errors import say
-from iterant.draw.animation import MOVING, check_animation, save_animation
+from iterant.draw.animation import ANIMATIONS, check_animation, save_animation
 from iterant.draw.figure import check_picture, save_picture
-from iterant.draw.iterations import SIDE_BY_SIDE, at_work, lasting, outcome, thinking
-from iterant.draw.terminal import TALL, has_colours, squeezed, terminal
+from iterant.draw.iterations import (
+    SIDE_BY_SIDE,
+    animation_frames,
+    describe_iteration,
+    describe_solution,
+    frame_milliseconds,
+)
+from iterant.draw.terminal import TALL, has_colours, merge_blocks, terminal
 from iterant.errors import UsageError
 from iterant.formatting import counted, percent
 from iterant.io.files import check_writable_file, quoted, write_json
@@ -120,7 +126,7 @@ class PictureViewer:
         lines = console.height - _AROUND
         text = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
         if lines >= _LOWEST:
-            description = replace(at_work(self.task, problem, frame), caption="")
+            description = replace(describe_iteration(self.task, problem, frame), caption="")
             text = Text("\n").join([terminal(description, console, lines=lines), text])
         self.live.update(text, refresh=True)
         # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
@@ -165,7 +171,7 @@ def progress_bar(console: Console, total: int, *, live: bool) -> Iterator[Callab
 def check_target(path: Path) -> Path:
     """The path, if a file of its kind can be written there."""
     suffix = path.suffix.lower()
-    if suffix in MOVING:
+    if suffix in ANIMATIONS:
         return check_animation(path)
     if suffix in _STILL:
         return check_picture(path)
@@ -222,22 +228,24 @@ class Report:
                      "rule": rule, "solutions": described}  # fmt: skip
             write_json(target, whole, nan_to_null=True)
         else:
-            most = SIDE_BY_SIDE if suffix in MOVING else _PICTURES
+            most = SIDE_BY_SIDE if suffix in ANIMATIONS else _PICTURES
             if len(solutions) > most:
                 say(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
-            if suffix in MOVING:
-                frames = thinking(self.task, solutions[:most])
-                save_animation(frames, target, milliseconds=lasting(len(frames)))
+            if suffix in ANIMATIONS:
+                frames = animation_frames(self.task, solutions[:most])
+                save_animation(frames, target, milliseconds=frame_milliseconds(len(frames)))
             else:
-                save_picture([outcome(self.task, one) for one in solutions[:most]], target)
+                save_picture(
+                    [describe_solution(self.task, one) for one in solutions[:most]], target
+                )
         self._print(f"written to {target}")
 
     def _show_one(self, solution: Solution) -> None:
         screen = self.console
-        description = outcome(self.task, solution)
+        description = describe_solution(self.task, solution)
         picture = replace(description, caption="")
         # Leave room for the facts below, but never squeeze the picture for its height.
-        least = len(squeezed(picture.cells)) // TALL + 2
+        least = len(merge_blocks(picture.cells)) // TALL + 2
         lines = max(screen.height - _BELOW, least) if screen.is_terminal else None
         screen.print(terminal(picture, screen, lines=lines), soft_wrap=True)
         screen.print(description.caption, style="dim", soft_wrap=not screen.is_terminal)

@@ -1,7 +1,7 @@
-"""One description on one matplotlib axes: the only module that matplotlib is painted through.
+"""Paint one description on matplotlib axes.
 
-Everything is drawn in units of cells, x a column and y a row, so that glyphs and arrows keep
-their place and proportion at any size. Nothing here reads or sets matplotlib's global state.
+Everything is drawn in units of cells, x a column and y a row, so that glyphs and arrows keep their
+position and proportion at any size. matplotlib's global state is neither read nor set.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from numpy.typing import NDArray
 
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
-# It ships with matplotlib, so pictures look alike everywhere, and it has the chess pieces.
+# It ships with matplotlib, so pictures are equal everywhere, and it has chess pieces.
 FONT = FontProperties(family="DejaVu Sans")
 INK = "#333333"
 
 _EM = 0.8
-"""A glyph's font size, in cells."""
+"""The font size of a glyph, in cells."""
 _FIT = 0.86
-"""The widest a glyph may be, in cells."""
+"""The largest width of a glyph, in cells."""
 
 
 def paint(axes: Axes, description: Description) -> None:
-    """Cells, glyphs, arrows and labels; the title and the caption are the caller's to place."""
+    """Paint cells, glyphs, arrows and labels; not the title and the caption."""
     rows, columns = description.cells.shape[:2]
     axes.imshow(description.cells, interpolation="nearest", aspect="equal", resample=False)
-    _draw_signs(axes, description.glyphs)
+    _draw_glyphs(axes, description.glyphs)
     for arrow in description.arrows:
         axes.add_patch(_arrow(arrow))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -54,33 +54,27 @@ def paint(axes: Axes, description: Description) -> None:
 
 
 def text_width(text: str, size: int, weight: str = "normal") -> float:
-    """How many pixels wide a line of text comes out, hinting included."""
+    """The width of a line of text in pixels, with hinting."""
     font = FontProperties(family=FONT.get_family(), weight=weight, size=size)
     width, _, _ = RendererAgg(1, 1, dpi=72).get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 
 
-@lru_cache(maxsize=512)
-def _outline(text: str) -> Outline:
-    """A glyph's shape at font size 1 (measured large: small sizes are rounded)."""
-    shape = TextPath((0, 0), text, size=100, prop=FONT, usetex=False)
-    return Affine2D().scale(0.01).transform_path(shape)
-
-
-def _draw_signs(axes: Axes, glyphs: Sequence[Glyph]) -> None:
-    """All glyphs, those of one colour as one shape: hundreds of bits take no longer than one."""
+def _draw_glyphs(axes: Axes, glyphs: Sequence[Glyph]) -> None:
+    """Draw all glyphs of one colour as one shape: hundreds of bits are as fast as one."""
     colours = dict.fromkeys(glyph.colour for glyph in glyphs)
     for colour in colours:
         group = [
             (glyph.text, glyph.row, glyph.column) for glyph in glyphs if glyph.colour == colour
         ]
-        # Digits are read by their contrast; a figure such as a chess piece has a body, which its
-        # lines enclose, and a rim that sets it off from any square.
-        bodies = [part for place in group if not place[0].isascii() for part in _parts(*place)]
+        # A chess piece gets a body in the opposite brightness, which its lines enclose, with a
+        # rim that sets it off from any cell. Digits need none.
+        bodies = [part for place in group if not place[0].isascii() for part in _bodies(*place)]
         if bodies:
-            body = _opposite(colour)
+            red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+            fill = "#202020" if 0.3 * red + 0.6 * green + 0.1 * blue > 128 else "#ffffff"
             axes.add_collection(
-                PolyCollection(bodies, facecolors=body, edgecolors=body, linewidths=1.2)
+                PolyCollection(bodies, facecolors=fill, edgecolors=fill, linewidths=1.2)
             )
         whole = Outline.make_compound_path(*(_ink(*place) for place in group))
         axes.add_patch(PathPatch(whole, facecolor=colour, edgecolor="none", zorder=1.1))
@@ -88,8 +82,10 @@ def _draw_signs(axes: Axes, glyphs: Sequence[Glyph]) -> None:
 
 @lru_cache(maxsize=8192)
 def _ink(text: str, row: int, column: int) -> Outline:
-    """A glyph centred on its cell by its ink, not by its line of text; kept for the next frame."""
-    shape = _outline(text)
+    """The shape of a glyph, centred on its cell by its ink; cached for the next frame."""
+    # Measured at size 100, because small sizes are rounded.
+    large = TextPath((0, 0), text, size=100, prop=FONT, usetex=False)
+    shape = Affine2D().scale(0.01).transform_path(large)
     box = shape.get_extents()
     size = min(_EM, _FIT / box.width) if box.width else _EM
     place = (
@@ -102,20 +98,14 @@ def _ink(text: str, row: int, column: int) -> Outline:
 
 
 @lru_cache(maxsize=1024)
-def _parts(text: str, row: int, column: int) -> tuple[NDArray[np.float64], ...]:
-    """What the lines of a figure enclose."""
+def _bodies(text: str, row: int, column: int) -> tuple[NDArray[np.float64], ...]:
+    """The areas that the lines of a glyph enclose."""
     outlines = _ink(text, row, column).to_polygons(closed_only=True)
     return tuple(np.asarray(outline, dtype=np.float64) for outline in outlines)
 
 
-def _opposite(colour: str) -> str:
-    """Dark for light figures, light for dark figures."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "#202020" if 0.3 * red + 0.6 * green + 0.1 * blue > 128 else "#ffffff"
-
-
 def _arrow(arrow: Arrow) -> Polygon:
-    """A filled arrow from the middle of one cell to the middle of another."""
+    """A filled arrow between the centres of two cells."""
     (y0, x0), (y1, x1) = arrow.start, arrow.end
     length = hypot(x1 - x0, y1 - y0)
     if length == 0:

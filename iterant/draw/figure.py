@@ -1,11 +1,10 @@
-"""A problem and its answer as a picture: for a notebook, as an array, as a file.
+"""Descriptions as pictures: figures, arrays, PNG and SVG files.
 
 >>> save_png(task.describe(batch, 0, prediction=batch.targets), "maze.png")
 PosixPath('maze.png')
 
-Several descriptions in one picture, each cell a whole number of pixels.
-
-Sizes in this module are pixels: the figure has one dot a pixel, so nothing is blurred.
+All lengths are pixels: a figure has one dot per pixel and a cell a whole number of pixels, so that
+nothing is blurred.
 """
 
 from __future__ import annotations
@@ -32,32 +31,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-DOTS = 100  # an inch; any number would do, since every length is given in dots
+DPI = 100  # any number would do, because every length is in pixels
 _TITLE, _LABEL, _CAPTION = 15, 13, 12
 _LINE = 1.45
 _MARGIN = 14
-_WANTED = 600
+_TARGET = 600
 """The longer side that cells are enlarged to."""
 _READABLE = 26
-"""The least cell that a glyph is read in."""
+"""The smallest cell in which a glyph is readable."""
 _LARGEST = 20_000
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A description and how much room its parts take."""
+    """A description and the sizes of its parts."""
 
     description: Description
     scale: int
     left: int
-    """Room for the row labels."""
+    """Width of the row labels."""
     top: int
-    """Room for the title."""
+    """Height of the title."""
     under: int
-    """Room for the column labels."""
+    """Height of the column labels."""
     caption: tuple[str, ...]
-    needs: int
-    """The width of the title, which is never broken, and of the caption."""
+    text_width: int
+    """Width of the title, which does not wrap, and of the caption."""
 
     @classmethod
     def of(cls, description: Description, scale: int | None) -> _Panel:
@@ -66,18 +65,20 @@ class _Panel:
         cells = description.cells
         labels = [text_width(label, _LABEL) for label in description.row_labels]
         title = text_width(description.title, _TITLE, "bold")
-        pixels = _scale(description) if scale is None else scale
-        room = max(cells.shape[1] * pixels, title, 240)
-        # DejaVu Sans is about 0.58 as wide as it is tall, averaged over English.
-        caption = textwrap.wrap(description.caption, int(room / (0.58 * _CAPTION)))
+        if scale is None:
+            longer = max(cells.shape[:2])
+            scale = min(max(_TARGET // longer, _READABLE if description.glyphs else 1), 64)
+        width = max(cells.shape[1] * scale, title, 240)
+        # The mean width of a letter of DejaVu Sans is about 0.58 of its height.
+        caption = textwrap.wrap(description.caption, int(width / (0.58 * _CAPTION)))
         return cls(
             description=description,
-            scale=pixels,
+            scale=scale,
             left=ceil(max(labels)) + 8 if labels else 0,
             top=ceil(_LINE * _TITLE) + 4 if description.title else 0,
             under=ceil(_LINE * _LABEL) + 4 if description.column_labels else 0,
             caption=tuple(caption),
-            needs=ceil(max([title, *(text_width(line, _CAPTION) for line in caption)])),
+            text_width=ceil(max([title, *(text_width(line, _CAPTION) for line in caption)])),
         )
 
     @property
@@ -88,7 +89,7 @@ class _Panel:
 
     @property
     def width(self) -> int:
-        return self.left + max(self.cells_size[0], self.needs)
+        return self.left + max(self.cells_size[0], self.text_width)
 
     @property
     def height(self) -> int:
@@ -96,18 +97,12 @@ class _Panel:
         return self.top + self.cells_size[1] + self.under + (lines + 6 if lines else 0)
 
 
-def _scale(description: Description) -> int:
-    """Pixels a cell: as many as fit a screen, at least one, enough to read a glyph in."""
-    longer: int = max(description.cells.shape[:2])
-    return min(max(_WANTED // longer, _READABLE if description.glyphs else 1), 64)
-
-
 def sheet(
     descriptions: Sequence[Description], *, columns: int | None = None, scale: int | None = None
 ) -> Figure:
-    """A figure with one panel a description, so many side by side (None: about square).
+    """A figure with one panel per description, ``columns`` side by side (None: about square).
 
-    ``scale`` is pixels a cell; None chooses what a screen holds.
+    ``scale`` is pixels per cell (None: as many as fit a screen).
     """
     if not descriptions:
         raise UsageError("there is nothing to draw: the list of descriptions is empty")
@@ -115,11 +110,15 @@ def sheet(
         if value is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, got {value}")
     panels = [_Panel.of(description, scale) for description in descriptions]
-    across = min(columns or _columns(panels), len(panels))
-    grid = [panels[start : start + across] for start in range(0, len(panels), across)]
     wide = max(panel.width for panel in panels)
+    if columns is None:
+        highest = max(panel.height for panel in panels)
+        about_square = round(sqrt(len(panels) * highest / wide))
+        columns = max(1, about_square, 2 if wide < 2 * highest else 1)
+    columns = min(columns, len(panels))
+    grid = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     tall = [max(panel.height for panel in row) for row in grid]
-    figure = _figure(across * (wide + _MARGIN) + _MARGIN, sum(tall) + _MARGIN * (len(tall) + 1))
+    figure = _figure(columns * (wide + _MARGIN) + _MARGIN, sum(tall) + _MARGIN * (len(tall) + 1))
     top = _MARGIN
     for row, height in zip(grid, tall, strict=True):
         for place, panel in enumerate(row):
@@ -128,15 +127,8 @@ def sheet(
     return figure
 
 
-def _columns(panels: list[_Panel]) -> int:
-    """About a square of panels, whatever their shape: strips stand one below another."""
-    width = max(panel.width for panel in panels)
-    height = max(panel.height for panel in panels)
-    return max(1, round(sqrt(len(panels) * height / width)), 2 if width < 2 * height else 1)
-
-
 def _figure(width: int, height: int) -> Figure:
-    """An empty white figure of exactly so many pixels."""
+    """An empty white figure of exactly this size in pixels."""
     from matplotlib.figure import Figure
 
     if max(width, height) > _LARGEST:
@@ -144,17 +136,17 @@ def _figure(width: int, height: int) -> Figure:
             f"the picture would be {width} by {height} pixels and at most {_LARGEST} a side "
             "are drawn; draw fewer problems, or give a smaller scale"
         )
-    # A hair more than whole, lest rounding take a dot away.
-    figure = Figure(figsize=((width + 1e-3) / DOTS, (height + 1e-3) / DOTS), dpi=DOTS)
+    # Slightly more than whole, so that rounding does not remove a pixel.
+    figure = Figure(figsize=((width + 1e-3) / DPI, (height + 1e-3) / DPI), dpi=DPI)
     figure.set_facecolor("white")
     return figure
 
 
 def _place(figure: Figure, panel: _Panel, left: int, top: int) -> None:
-    """Put one panel's title, cells and caption where they belong."""
+    """Draw title, cells and caption of a panel."""
     from iterant.draw.canvas import FONT, INK, paint
 
-    full_width, full_height = figure.get_size_inches() * DOTS
+    full_width, full_height = figure.get_size_inches() * DPI
     width, height = panel.cells_size
     x, y = left + panel.left, top + panel.top
     bottom = full_height - (y + height)
@@ -162,7 +154,7 @@ def _place(figure: Figure, panel: _Panel, left: int, top: int) -> None:
         (x / full_width, bottom / full_height, width / full_width, height / full_height)
     )
     paint(axes, panel.description)
-    axes.tick_params(labelsize=_LABEL * 72 / DOTS, pad=4)
+    axes.tick_params(labelsize=_LABEL * 72 / DPI, pad=4)
 
     def write(text: str, size: int, y: float, weight: str) -> None:
         figure.text(
@@ -171,7 +163,7 @@ def _place(figure: Figure, panel: _Panel, left: int, top: int) -> None:
             text,
             va="top",
             color=INK,
-            fontsize=size * 72 / DOTS,
+            fontsize=size * 72 / DPI,
             fontfamily=FONT.get_family(),
             fontweight=weight,
             parse_math=False,
@@ -183,11 +175,11 @@ def _place(figure: Figure, panel: _Panel, left: int, top: int) -> None:
 
 
 Drawable = Description | Sequence[Description]
-"""One description, or several for one sheet."""
+"""One description, or several for one picture."""
 
 
 def picture(what: Drawable, *, scale: int | None = None) -> Figure:
-    """A figure of one description, or of several side by side; ``scale`` is pixels a cell.
+    """A figure of one description, or of several side by side; ``scale`` is pixels per cell.
 
     >>> picture([task.describe(batch, 0), task.describe(batch, 1)]).savefig("two.pdf")
     """
@@ -195,7 +187,7 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
 
 
 def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
-    """(height, width, 3) colours of the same picture: a frame of an animation.
+    """(height, width, 3) colours of this figure: a frame of an animation.
 
     >>> pixels(task.describe(batch)).shape[2]
     3
@@ -204,19 +196,19 @@ def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
 
 
 def png(what: Drawable, *, scale: int | None = None) -> bytes:
-    """The same picture as the bytes of a PNG file: what a notebook shows of a description."""
+    """This figure as the bytes of a PNG file, as notebooks show it."""
     return _png(picture(what, scale=scale))
 
 
 def save_png(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """Write the picture, whole or not at all, and give its path back."""
+    """Write a .png atomically and return its path."""
     target = check_png(path)
     write_atomic(target, png(what, scale=scale))
     return target
 
 
 def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """The same as a .png, or as an .svg of lines and letters that scale, for print.
+    """Write a .png, or an .svg for print, and return its path.
 
     >>> save_picture(task.describe(batch), "maze.svg")
     PosixPath('maze.svg')
@@ -231,23 +223,14 @@ def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) ->
 
 
 def check_picture(path: PathLike) -> Path:
-    """The path itself if a picture of either kind can be written there."""
+    """Check, before long work, that a .png or .svg can be written to this path."""
+    return check_png(path, ".svg")
+
+
+def check_png(path: PathLike, *others: str) -> Path:
+    """Check that a .png, or one of the other suffixes, can be written to this path."""
     target = Path(path)
-    return (
-        check_writable_file(target)
-        if target.suffix.lower() == ".svg"
-        else _check_kind(target, ".svg")
-    )
-
-
-def check_png(path: PathLike) -> Path:
-    """The path itself if a picture can be written there: asked before long work, not after."""
-    return _check_kind(Path(path))
-
-
-def _check_kind(target: Path, *others: str) -> Path:
-    """The path itself if it ends in .png; else a refusal that names all kinds there are."""
-    if target.suffix.lower() != ".png":
+    if target.suffix.lower() not in (".png", *others):
         raise UsageError(
             f"pictures are written as {' or '.join(['.png', *others])}, got {quoted(target)}; "
             f"try {quoted(target.with_suffix('.png') if target.name else target / 'picture.png')}"
@@ -256,12 +239,12 @@ def _check_kind(target: Path, *others: str) -> Path:
 
 
 def show(description: Description, ax: Axes | None = None) -> Axes:
-    """The description on ``ax``, or on a new figure, which a notebook shows at once.
+    """Draw the description on ``ax``, or on a new figure, which a notebook shows at once.
 
         >>> show(task.describe(batch))
         >>> show(task.describe(batch), ax=axes[0])      # among your own plots
 
-    pyplot keeps nothing of it, so nothing piles up when many are drawn.
+    The figure is not registered with pyplot, so memory does not grow with many of them.
     """
     from matplotlib.figure import Figure
 
@@ -270,33 +253,21 @@ def show(description: Description, ax: Axes | None = None) -> Axes:
     axes = Figure(layout="constrained").add_subplot() if ax is None else ax
     paint(axes, description)
     axes.set_title(description.title, parse_math=False)
-    axes.set_xlabel(_folded(description.caption, axes), parse_math=False)
-    if ax is None:
-        _display(axes)
+    caption, figure = description.caption, axes.get_figure(root=True)
+    if figure is not None:  # wrapped to about the width of the axes
+        points = 72 * axes.get_position().width * float(figure.get_size_inches()[0])
+        letter = 0.52 * axes.xaxis.label.get_fontproperties().get_size_in_points()
+        caption = textwrap.fill(caption, max(20, int(points / letter)))
+    axes.set_xlabel(caption, parse_math=False)
+    notebook = sys.modules.get("IPython")
+    if ax is None and figure is not None and notebook and notebook.get_ipython() is not None:
+        display = importlib.import_module("IPython.display").display
+        display({"image/png": _png(figure)}, raw=True)
     return axes
 
 
-def _folded(caption: str, axes: Axes) -> str:
-    """The caption in lines as wide as the axes, roughly: among others it must not touch theirs."""
-    figure = axes.get_figure(root=True)
-    if figure is None:
-        return caption
-    points = 72 * axes.get_position().width * float(figure.get_size_inches()[0])
-    sign = 0.52 * axes.xaxis.label.get_fontproperties().get_size_in_points()
-    return textwrap.fill(caption, max(20, int(points / sign)))
-
-
-def _display(axes: Axes) -> None:
-    """In a notebook, put the figure under the cell: one that pyplot holds would come by itself."""
-    notebook = sys.modules.get("IPython")
-    figure = axes.get_figure(root=True)
-    if figure is not None and notebook is not None and notebook.get_ipython() is not None:
-        display = importlib.import_module("IPython.display").display
-        display({"image/png": _png(figure)}, raw=True)
-
-
 def _rendered(figure: Figure) -> NDArray[np.uint8]:
-    """(height, width, 3) colours, whatever backend and settings the user has chosen."""
+    """(height, width, 3) colours, independent of the backend in use."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)

@@ -1,8 +1,8 @@
-"""A page that anyone can open: text, tables and pictures in one HTML file, nothing fetched.
+"""Reports as one HTML file with text, tables and pictures, without external resources.
 
-    >>> write_page("report.html", "Interventions", [Section("noise", table=rows, pictures=[drawn])])
+    >>> write_page("report.html", "Interventions", [Section("noise", table=rows, pictures=[plot])])
 
-Everything that is not ours to write is escaped: run names are people's own.
+All text is escaped: names of runs come from users.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ figcaption { font-size: 0.9rem; opacity: 0.8; }
 """
 
 _SENTENCE = 40
-"""Cells with more signs are sentences, which may be broken; figures are not."""
+"""Cells with more characters are sentences, which may wrap; numbers do not."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture and what it shows, for those who cannot see it."""
+    """A PNG picture and its alternative text."""
 
     name: str
     png: bytes
@@ -44,7 +44,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One heading of a page and what is under it."""
+    """A heading and its content."""
 
     title: str
     text: str = ""
@@ -54,7 +54,7 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()) -> str:
-    """The page as text; notes stand below the title."""
+    """The page as text; notes are below the title."""
     body = "\n".join([*(f"<p>{escape(note)}</p>" for note in notes), *map(_section, sections)])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -65,14 +65,14 @@ def page(title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()) 
 
 
 def fragment(sections: Sequence[Section]) -> str:
-    """The sections alone, for a page that somebody else writes, such as a notebook."""
+    """The sections without the page around them, for a notebook."""
     return "\n".join(map(_section, sections))
 
 
 def write_page(
     path: PathLike, title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()
 ) -> Path:
-    """Write the page, whole or not at all, and give its path back."""
+    """Write the page atomically and return its path."""
     target = Path(path)
     write_atomic(target, page(title, sections, notes=notes).encode("utf-8"))
     return target
@@ -83,26 +83,18 @@ def _section(section: Section) -> str:
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
     if section.table:
-        parts.append(_table(section.table))
-    parts += [_figure(picture) for picture in section.pictures]
-    return "<section>\n" + "\n".join(parts) + "\n</section>"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    def row(cells: Sequence[str], tag: str) -> str:
-        opened = [f'{tag} class="text"' if len(cell) > _SENTENCE else tag for cell in cells]
-        made = zip(opened, cells, strict=True)
-        return (
-            "<tr>" + "".join(f"<{begin}>{escape(cell)}</{tag}>" for begin, cell in made) + "</tr>"
+        rows = []
+        for number, cells in enumerate(section.table):
+            tag, row = "td" if number else "th", ""
+            for cell in cells:
+                wraps = ' class="text"' if len(cell) > _SENTENCE else ""
+                row += f"<{tag}{wraps}>{escape(cell)}</{tag}>"
+            rows.append(f"<tr>{row}</tr>\n")
+        parts.append(f'<div class="wide"><table>\n{"".join(rows)}</table></div>')
+    for picture in section.pictures:
+        data, text = base64.b64encode(picture.png).decode("ascii"), escape(picture.text)
+        parts.append(
+            f'<figure><img alt="{text}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{text}</figcaption></figure>"
         )
-
-    lines = [row(rows[0], "th"), *(row(cells, "td") for cells in rows[1:])]
-    return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>"
-
-
-def _figure(picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode("ascii")
-    return (
-        f'<figure><img alt="{escape(picture.text)}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(picture.text)}</figcaption></figure>"
-    )
+    return "<section>\n" + "\n".join(parts) + "\n</section>"

@@ -1,19 +1,15 @@
-"""A problem and its answer in a terminal, in colours where there are any.
+"""Descriptions as coloured text in a terminal.
 
     >>> console = rich.console.Console()
     >>> console.print(terminal(task.describe(batch), console), soft_wrap=True)
 
-Cells with signs on them (boards, bits) are three columns wide where there is room, one where
-there is not; plain cells (mazes) are half a character tall, two above one another in one "▀", so
-that they come out about square. What is too large for that is drawn in dots,
-and what is too large for dots is made smaller, which is said below it.
+Cells with glyphs (boards, bits) are three columns wide, or one where that does not fit. Cells
+without (mazes) are half a character tall, two in one "▀", so that they are about square. Larger
+descriptions are drawn in braille dots, 4 × 2 cells per character, and even larger ones are reduced.
 
-Cells as dots, eight to a character: four rows and two columns of them in one braille sign.
-
-Twice as many rows as half blocks show, for terminals in which those do not fit. A character has
-one colour of its own, so what is grey is drawn by its dark cells alone (walls) and what has a
-colour goes before it: the rarest colour first, an end (a whole character) before a way. Cells that
-are light and grey are not drawn; the terminal's own background stands for them.
+A character of dots has one colour. Grey cells show only where they are dark (walls); coloured
+cells have precedence, the rarest colour first: an end (drawn as a full character) before a path.
+Light grey cells are not drawn; the background of the terminal stands for them.
 
 Shapes: R rows and C columns of cells; r lines and c characters.
 """
@@ -33,36 +29,36 @@ from iterant.tasks.protocol import Description, Glyph
 
 Cells = NDArray[np.uint8]
 Ranks = NDArray[np.int64]
-"""(R, C): 0 not drawn, 1 dark and grey, 2 and more a colour, the rarer the higher."""
+"""(R, C): 0 not drawn, 1 dark grey, from 2 on a colour, the rarer the higher."""
 
 TALL, WIDE = 4, 2
-"""Cells of a character."""
-_SIGNS = 0x2800
-_VALUES = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""Of the dots in a character's number, by row and column."""
+"""Cells per character."""
+_BRAILLE = 0x2800
+_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+"""Bit of each dot in the code point, by row and column."""
 _VIVID = 60
-"""Of 255, between the strongest and the weakest part of a colour: less is grey."""
+"""A colour is grey if its largest and smallest channel differ by less."""
 _DARK = 128
 _GREY = Style(color=Color.from_rgb(120, 120, 120))
 _LIGHTER = 0.4
-"""Of the way to white: dots are small, and many terminals are dark."""
+"""Dots are mixed with this share of white: they are small, and many terminals are dark."""
 _FEW = 4
-"""Cells of a colour in the whole picture: so few are seen only if their character is full."""
+"""Colours with at most this many cells fill their characters, to be visible."""
 
 
 def dots(cells: Cells, ranks: Ranks | None = None) -> Text:
-    """A line for every four rows, a character for every two columns."""
-    found = ranked(cells) if ranks is None else ranks
-    rows, columns = (-(-side // part) for side, part in zip(found.shape, (TALL, WIDE), strict=True))
+    """Cells in braille dots; ``ranks`` replaces those of the cells."""
+    ranks = rank_cells(cells) if ranks is None else ranks
+    rows, columns = (-(-side // part) for side, part in zip(ranks.shape, (TALL, WIDE), strict=True))
     padded = np.zeros((rows * TALL, columns * WIDE), dtype=np.int64)
-    padded[: found.shape[0], : found.shape[1]] = found
+    padded[: ranks.shape[0], : ranks.shape[1]] = ranks
     parts = padded.reshape(rows, TALL, columns, WIDE).swapaxes(1, 2)  # (r, c, 4, 2)
     best = parts.max(axis=(2, 3))
-    # Beside a colour, grey is left out: both would have the one colour of the character.
+    # Beside a colour, grey is left out: a character has one colour.
     least = np.where(best > 1, 2, 1)[..., None, None]
-    seldom = [rank for rank in range(2, found.max() + 1) if (found == rank).sum() <= _FEW]
-    whole = np.isin(best, seldom)[..., None, None]
-    signs = (((parts >= least) | whole) * _VALUES).sum(axis=(2, 3)) + _SIGNS
+    rare = [rank for rank in range(2, ranks.max() + 1) if (ranks == rank).sum() <= _FEW]
+    whole = np.isin(best, rare)[..., None, None]
+    signs = (((parts >= least) | whole) * _BITS).sum(axis=(2, 3)) + _BRAILLE
     styles = [None, _GREY, *(_style(number) for number in _colours(cells))]
     lines = []
     for line_signs, line_ranks in zip(signs.tolist(), best.tolist(), strict=True):
@@ -75,8 +71,8 @@ def dots(cells: Cells, ranks: Ranks | None = None) -> Text:
     return Text("\n").join(lines)
 
 
-def ranked(cells: Cells) -> Ranks:
-    """What each cell is drawn as."""
+def rank_cells(cells: Cells) -> Ranks:
+    """The rank of each cell."""
     numbers = _numbers(cells)
     ranks: Ranks = (cells.mean(axis=2) < _DARK).astype(np.int64)
     ranks[_vivid(cells)] = 0
@@ -85,10 +81,10 @@ def ranked(cells: Cells) -> Ranks:
     return ranks
 
 
-def thinned(ranks: Ranks, columns: int, rows: int) -> tuple[Ranks, float]:
-    """The ranks in so much room, and how many times smaller they came out.
+def reduce_ranks(ranks: Ranks, columns: int, rows: int) -> tuple[Ranks, float]:
+    """Ranks reduced to ``columns`` and ``rows`` by their maxima, and the factor.
 
-    Each stands for the highest of several. Grey is left out then: thin walls would run together.
+    If they are reduced, grey is left out: thin walls would merge.
     """
     factor = max(1.0, ranks.shape[1] / columns, ranks.shape[0] / rows)
     if factor == 1.0:
@@ -107,13 +103,13 @@ def _vivid(cells: Cells) -> NDArray[np.bool_]:
 
 
 def _numbers(cells: Cells) -> NDArray[np.int64]:
-    """Every colour as one number."""
+    """Every colour as one integer."""
     whole: NDArray[np.int64] = cells.astype(np.int64) @ np.array([65536, 256, 1])
     return whole
 
 
 def _colours(cells: Cells) -> list[int]:
-    """The numbers of all colours that are not grey, the commonest first."""
+    """All colours that are not grey, the commonest first."""
     found, counts = np.unique(_numbers(cells)[_vivid(cells)], return_counts=True)
     order: list[int] = found[np.argsort(-counts, kind="stable")].tolist()
     return order
@@ -127,18 +123,18 @@ def _style(number: int) -> Style:
 
 _HALF = "▀"
 _CONTRAST = 60
-"""Of 255: less between a sign and its cell is hard to read."""
+"""The least difference in brightness between a glyph and its cell."""
 
 
 def terminal(
     description: Description, console: Console | None = None, *, lines: int | None = None
 ) -> Text:
-    """The description as a terminal shows it; its plain text where that cannot be shown.
+    """The description in colour, or as plain text if the terminal has no colours.
 
         >>> rich.print(terminal(task.describe(batch), lines=20))
 
-    With ``lines``, what is wider than the terminal or takes more lines than that is drawn in dots
-    or made smaller; without, it is given as text where it is too wide.
+    With ``lines``, a description that is wider than the terminal or taller than ``lines`` is drawn
+    in dots or reduced; without, one that is too wide is plain text.
     """
     console = console or Console()
     heading = Text(description.title, style="bold")
@@ -150,41 +146,41 @@ def terminal(
 
 
 def has_colours(console: Console) -> bool:
-    """Whether the terminal has enough colours to draw in."""
+    """Whether the terminal has at least 256 colours."""
     return console.color_system in ("256", "truecolor", "windows") and not console.no_color
 
 
 def _coloured(description: Description, width: int, lines: int | None) -> Text | None:
-    """In colours, or None where the terminal is too narrow and nothing may be made smaller."""
+    """In colour, or None if the terminal is too narrow and ``lines`` is not given."""
     if description.glyphs:
-        signs = _signs(description, width)
-        if lines is None or (signs is not None and signs.plain.count("\n") < lines):
-            return signs
+        board = _board(description, width)
+        if lines is None or (board is not None and board.plain.count("\n") < lines):
+            return board
     rows = len(description.cells) if lines is None else 2 * lines
     cells = _with_moves(description)
     if cells.shape[1] > width or len(cells) > rows:
-        cells = squeezed(cells)
+        cells = merge_blocks(cells)
     if cells.shape[1] <= width and len(cells) <= rows:
         return _halves(cells)
-    return None if lines is None else _smaller(narrow_framed(cells), width, lines)
+    return None if lines is None else _smaller(crop_border(cells), width, lines)
 
 
 def _smaller(cells: Cells, width: int, lines: int) -> Text:
-    """In dots, made smaller where even those have no room; blurred where nothing has a colour."""
+    """In dots, reduced if they do not fit; blurred if nothing has a colour."""
     if cells.shape[1] <= width and len(cells) <= 2 * lines:
         return _halves(cells)
-    ranks, factor = thinned(ranked(cells), WIDE * max(1, width), TALL * max(1, lines - 1))
+    ranks, factor = reduce_ranks(rank_cells(cells), WIDE * max(1, width), TALL * max(1, lines - 1))
     if factor == 1.0:
         return dots(cells)
     if not ranks.any():
-        return _halves(fitted(cells, width, 2 * lines))
-    said = Text(f"drawn {factor:.2g} times smaller; only what has a colour", style="dim")
-    said.truncate(width, overflow="ellipsis")
-    return Text("\n").join([dots(cells, ranks), said])
+        return _halves(reduce_cells(cells, width, 2 * lines))
+    note = Text(f"drawn {factor:.2g} times smaller; only what has a colour", style="dim")
+    note.truncate(width, overflow="ellipsis")
+    return Text("\n").join([dots(cells, ranks), note])
 
 
-def narrow_framed(cells: Cells) -> Cells:
-    """The cells with a frame of one cell where there was a wider one of one colour."""
+def crop_border(cells: Cells) -> Cells:
+    """Cells whose uniform border is reduced to one cell."""
     height, width = cells.shape[:2]
     depth, most = 0, (min(height, width) - 1) // 2
     while depth < most:
@@ -197,8 +193,8 @@ def narrow_framed(cells: Cells) -> Cells:
     return cells[cut : height - cut, cut : width - cut]
 
 
-def fitted(cells: Cells, columns: int, rows: int) -> Cells:
-    """The cells made smaller until they fit, each the mean of those that it stands for."""
+def reduce_cells(cells: Cells, columns: int, rows: int) -> Cells:
+    """Cells reduced by averaging until they fit."""
     factor = max(cells.shape[1] / max(1, columns), len(cells) / max(1, rows))
     if factor <= 1:
         return cells
@@ -208,10 +204,10 @@ def fitted(cells: Cells, columns: int, rows: int) -> Cells:
     return np.asarray(Image.fromarray(cells).resize(size, Image.Resampling.BOX))
 
 
-def squeezed(cells: Cells) -> Cells:
-    """Every 2×2 square as one cell, where all are of one colour; else the cells themselves.
+def merge_blocks(cells: Cells) -> Cells:
+    """Every 2 × 2 block as one cell if all blocks are uniform; otherwise the cells unchanged.
 
-    The benchmark's mazes are such images, but for a border of 3: its squares begin at 1.
+    The benchmark's mazes have such blocks, offset by 1 because of a border of 3.
     """
     for border in (0, 1):
         padded = np.pad(cells, ((border, border), (border, border), (0, 0)), mode="edge")
@@ -224,7 +220,7 @@ def squeezed(cells: Cells) -> Cells:
 
 
 def _halves(cells: Cells) -> Text:
-    """Two rows of cells a line."""
+    """Two rows of cells per line."""
     lines = []
     for top in range(0, len(cells), 2):
         line = Text()
@@ -236,21 +232,21 @@ def _halves(cells: Cells) -> Text:
     return Text("\n").join(lines)
 
 
-def _signs(description: Description, width: int) -> Text | None:
-    """A line a row of cells, with the labels around."""
+def _board(description: Description, width: int) -> Text | None:
+    """One line per row of cells, with glyphs and labels; None if it is too wide."""
     rows, columns = description.cells.shape[:2]
     margin = max(map(len, description.row_labels), default=-1) + 1
     room = min(3, (width - margin) // columns)
     if room < max(len(glyph.text) for glyph in description.glyphs):
         return None
     cells = _readable(_with_moves(description), description.glyphs)
-    signs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
+    glyphs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
     labels = dict(enumerate(description.row_labels))
     lines = []
     for row in range(rows):
         line = Text(labels.get(row, "").ljust(margin))
         for column in range(columns):
-            glyph = signs.get((row, column))
+            glyph = glyphs.get((row, column))
             style = Style(
                 bgcolor=_colour(cells[row, column]),
                 color=Color.parse(glyph.colour) if glyph else None,
@@ -265,7 +261,7 @@ def _signs(description: Description, width: int) -> Text | None:
 
 
 def _with_moves(description: Description) -> Cells:
-    """The cells, tinted where an arrow starts and ends: a terminal has no room for its shaft."""
+    """The cells, tinted at both ends of each arrow instead of drawing it."""
     cells = description.cells.copy()
     for arrow in description.arrows:
         tint = np.array(Color.parse(arrow.colour).get_truecolor())
@@ -275,11 +271,11 @@ def _with_moves(description: Description) -> Cells:
 
 
 def _readable(cells: Cells, glyphs: tuple[Glyph, ...]) -> Cells:
-    """The cells, all somewhat darker where light signs would be lost: they have no outline here."""
+    """The cells, all darkened if a light glyph would be hard to see."""
     weights = np.array([0.3, 0.6, 0.1])
     for glyph in glyphs:
-        sign = weights @ np.array(Color.parse(glyph.colour).get_truecolor())
-        if 0 < sign - weights @ cells[glyph.row, glyph.column] < _CONTRAST:
+        brightness = weights @ np.array(Color.parse(glyph.colour).get_truecolor())
+        if 0 < brightness - weights @ cells[glyph.row, glyph.column] < _CONTRAST:
             return (cells * 0.8).astype(np.uint8)
     return cells
 

@@ -1,4 +1,4 @@
-"""Frames come back out of the file as they went in, and the file is small."""
+"""Animations are read back equal, and are small."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_back(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
     return frames, lasts
 
 
-def test_a_gif_holds_the_frames_their_colours_and_their_times(tmp_path: Path) -> None:
+def test_gif_frames_colours_and_durations(tmp_path: Path) -> None:
     frames = [bar(place) for place in range(0, 50, 5)]
     path = save_animation(frames, tmp_path / "bar.gif", milliseconds=100, hold=1500)
     found, lasts = read_back(path)
@@ -46,13 +46,13 @@ def test_a_gif_holds_the_frames_their_colours_and_their_times(tmp_path: Path) ->
     assert path.stat().st_size < 4000
 
 
-def test_frames_of_several_sizes_stand_on_white(tmp_path: Path) -> None:
+def test_frames_are_padded_to_one_size(tmp_path: Path) -> None:
     found, _ = read_back(save_animation([bar(0, 40), bar(5, 44)], tmp_path / "bar.gif"))
     assert found[0].shape == (44, 60, 3)
     assert (found[0][40:] == 255).all()
 
 
-def test_of_many_colours_the_commonest_stay(tmp_path: Path) -> None:
+def test_commonest_colours_are_exact(tmp_path: Path) -> None:
     frame = np.zeros((300, 300, 3), dtype=np.uint8)
     frame[:, :100] = np.random.default_rng(1).integers(0, 255, (300, 100, 3), dtype=np.uint8)
     frame[:, 100:200] = (10, 200, 30)
@@ -69,7 +69,7 @@ def test_of_many_colours_the_commonest_stay(tmp_path: Path) -> None:
         ("film.mp4", "needs the program ffmpeg"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_refused_before_work(
+def test_invalid_path_is_refused_first(
     name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here.gif").mkdir()
@@ -79,7 +79,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_work(
     assert said in str(caught.value)
 
 
-def test_a_folder_that_may_not_be_written_is_refused_before_work(
+def test_unwritable_folder_is_refused_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked as the system answers people; who runs the tests may be allowed everything."""
@@ -91,7 +91,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_work(
 
 
 @pytest.mark.parametrize(("frames", "milliseconds"), [([], 100), ([bar(0)], 1)])
-def test_nothing_and_no_time_are_refused(
+def test_invalid_arguments(
     frames: list[NDArray[np.uint8]], milliseconds: int, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError):
@@ -105,9 +105,7 @@ def fake(folder: Path, body: str) -> None:
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
 
-def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ffmpeg_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, 'for last; do :; done; echo "$@" > "$0.words"; cat > "$last"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     frames = [bar(0, 41), bar(5, 41)]
@@ -122,7 +120,7 @@ def test_ffmpeg_is_given_every_frame_and_the_last_one_longer(
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg: apt install ffmpeg")
-def test_a_film_shows_the_frames_for_as_long_as_was_said(tmp_path: Path) -> None:
+def test_duration_of_mp4(tmp_path: Path) -> None:
     """Read back by ffmpeg: what it loses of the colours is less than an eye sees."""
     program = shutil.which("ffmpeg")
     assert program is not None
@@ -137,7 +135,7 @@ def test_a_film_shows_the_frames_for_as_long_as_was_said(tmp_path: Path) -> None
     assert [found.name for found in tmp_path.iterdir()] == ["a:b.mp4"]
 
 
-def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ffmpeg_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, "cat > /dev/null; echo one >&2; echo no such encoder >&2; exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(RunError, match="no such encoder"):

@@ -1,4 +1,4 @@
-"""What a notebook shows of our objects, by the names that notebooks ask for."""
+"""What notebooks show of our objects."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.mark.parametrize("name", ["prefix-sums", "mazes", "chess"])
-def test_a_description_shows_its_picture(name: str) -> None:
+def test_description(name: str) -> None:
     task = iterant.task(name)
     shown = task.describe(task.sample(1, seed=1))
     assert shown._repr_png_().startswith(PNG)
     assert shown._repr_png_() == png(shown)
 
 
-def test_a_curve_shows_its_line() -> None:
+def test_curve() -> None:
     low, high = (
         Curve(steps=(1, 2, 3), solved=torch.tensor(solved), count=10, change=0.0)
         for solved in ([0, 1, 2], [0, 9, 10])
@@ -36,7 +36,7 @@ def test_a_curve_shows_its_line() -> None:
     assert low._repr_png_() != high._repr_png_()
 
 
-def test_a_report_shows_tables_and_pictures_and_escapes_names() -> None:
+def test_report() -> None:
     task = iterant.task("prefix-sums")
     rule = build("local-rule", {"dims": 1, "channels": 1}, seed=0)
     subject = Subject(rule, task, label="<mine>")
@@ -48,7 +48,7 @@ def test_a_report_shows_tables_and_pictures_and_escapes_names() -> None:
     assert "<html" not in shown  # a part of somebody else's page
 
 
-def test_a_run_says_where_it_is_and_how_far(tmp_path: Path) -> None:
+def test_run(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "a&b", {"seed": 0})
     run.set_status("stopped", reason="time <over>", step=1200, steps=5000, best={"validation": 0.5})
     shown = run._repr_html_()
@@ -56,7 +56,7 @@ def test_a_run_says_where_it_is_and_how_far(tmp_path: Path) -> None:
     assert "stopped, time &lt;over&gt;, 1,200 of 5,000 updates, 50.0% on validation" in shown
 
 
-def test_answers_and_solutions_say_how_they_ended() -> None:
+def test_answers_and_solutions() -> None:
     task = iterant.task("mazes")
     net = iterant.load("mazes")
     answer = iterant.solve(net, task.sample(2, size=5, seed=1).inputs)

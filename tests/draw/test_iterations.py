@@ -1,4 +1,4 @@
-"""The frames of thinking show what was thought, and judge at the end only."""
+"""Frames of the iterations: the true answer only at the end."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from exact import exact_prefix_sums
 from rich.console import Console
 
 import iterant
-from iterant.draw.iterations import at_work, lasting, outcome, problem_alone, steps_shown, thinking
-from iterant.draw.terminal import fitted, terminal
+from iterant.draw.iterations import (
+    animation_frames,
+    describe_iteration,
+    describe_problem,
+    describe_solution,
+    evenly_spread,
+    frame_milliseconds,
+)
+from iterant.draw.terminal import reduce_cells, terminal
 from iterant.errors import UsageError
 from iterant.halting import Fixed
 from iterant.solving import Frame, solutions
@@ -27,86 +34,86 @@ def colours(cells: np.ndarray) -> set[tuple[int, ...]]:
     return {tuple(cell) for cell in cells.reshape(-1, 3).tolist()}
 
 
-def test_the_true_answer_is_not_seen_before_the_end() -> None:
+def test_true_answer_is_hidden_before_the_end() -> None:
     (found,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=9, seed=1).problems)
-    begun = at_work(MAZES, found.problem, found.film.at(1))
+    begun = describe_iteration(MAZES, found.problem, found.film.at(1))
     assert BLUE in colours(begun.cells)
     assert PURPLE not in colours(begun.cells)
     assert begun.caption == "iteration 1"
-    last = outcome(MAZES, found)
+    last = describe_solution(MAZES, found)
     assert np.array_equal(last.cells, MAZES.describe(found.problem.batch).cells)
     assert last.caption.endswith(f"0 pixels wrong; settled after {found.steps} iterations")
 
 
-def test_a_wrong_answer_is_judged_at_the_end() -> None:
+def test_wrong_answer_at_the_end() -> None:
     problems = generated(SUMS, size=20, seed=1).problems
     (found,) = solutions(exact_prefix_sums(), SUMS, problems, max_steps=3, rule=Fixed())
-    assert "wrong" in outcome(SUMS, found).text
-    assert "wrong" not in at_work(SUMS, found.problem, found.film.at(3)).text
-    assert outcome(SUMS, found).caption.endswith("not settled after 3 iterations")
+    assert "wrong" in describe_solution(SUMS, found).text
+    assert "wrong" not in describe_iteration(SUMS, found.problem, found.film.at(3)).text
+    assert describe_solution(SUMS, found).caption.endswith("not settled after 3 iterations")
 
 
-def test_a_maze_without_a_way_is_not_drawn_over() -> None:
+def test_maze_without_a_path() -> None:
     (found,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n###\n#.G").problems)
-    shown = outcome(MAZES, found)
+    shown = describe_solution(MAZES, found)
     assert colours(shown.cells) == {(0, 0, 0), (255, 255, 255), (0, 255, 0), (255, 0, 0)}
     assert shown.caption.endswith("no way leads from start to end")
 
 
-def test_frames_end_with_the_outcome_and_are_no_more_than_asked() -> None:
+def test_number_of_frames() -> None:
     found = list(solutions(DeadEnds(), MAZES, generated(MAZES, size=9, count=2).problems))
-    frames = thinking(MAZES, found, most=5, scale=1)
+    frames = animation_frames(MAZES, found, most=5, scale=1)
     assert 2 <= len(frames) <= 5
     assert not np.array_equal(frames[0], frames[-1])
 
 
-def test_too_many_and_none_are_refused() -> None:
+def test_invalid_numbers_of_problems() -> None:
     with pytest.raises(UsageError, match="no problem"):
-        thinking(MAZES, [])
+        animation_frames(MAZES, [])
     (one,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=5).problems)
     with pytest.raises(UsageError, match="at most 16"):
-        thinking(MAZES, [one] * 17)
+        animation_frames(MAZES, [one] * 17)
 
 
-def test_few_changes_are_shown_each_and_stay_longer() -> None:
+def test_few_changes() -> None:
     (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
-    frames = thinking(SUMS, [found], scale=26)
+    frames = animation_frames(SUMS, [found], scale=26)
     assert len(frames) == len(found.film.changes()) + 1
-    assert lasting(len(frames)) == 700
-    assert lasting(48) == 120
+    assert frame_milliseconds(len(frames)) == 700
+    assert frame_milliseconds(48) == 120
 
 
 @pytest.mark.parametrize(("last", "most"), [(1, 10), (7, 100), (5000, 40)])
-def test_steps_run_from_the_first_to_the_last(last: int, most: int) -> None:
-    steps = steps_shown(last, most)
+def test_evenly_spread(last: int, most: int) -> None:
+    steps = evenly_spread(last, most)
     assert steps[0] == 1
     assert steps[-1] == last
     assert len(steps) == len(set(steps)) <= most
 
 
-def test_a_problem_from_a_file_is_drawn_with_its_name(tmp_path: Path) -> None:
+def test_problem_of_a_file_has_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("S.#\n#.E\n")
     (tmp_path / "b.txt").write_text("S#E\n")
     read = gather(MAZES, str(tmp_path)).problems
-    titles = [problem_alone(MAZES, problem).title for problem in read]
+    titles = [describe_problem(MAZES, problem).title for problem in read]
     assert titles == ["mazes: a.txt", "mazes: b.txt"]
     frame = Frame(1, read[0].batch.targets[0].numpy().astype(np.uint8), 1.0)
-    assert at_work(MAZES, read[0], frame).title == "mazes: a.txt"
+    assert describe_iteration(MAZES, read[0], frame).title == "mazes: a.txt"
     (made,) = generated(MAZES, size=5).problems
-    assert problem_alone(MAZES, made).title == "mazes"
+    assert describe_problem(MAZES, made).title == "mazes"
 
 
-def test_cells_that_do_not_fit_are_means_of_those_they_stand_for() -> None:
+def test_reduce_cells() -> None:
     cells = np.zeros((8, 8, 3), dtype=np.uint8)
     cells[::2] = 200
-    assert fitted(cells, 8, 8) is cells
-    assert (fitted(cells, 4, 80) == 100).all()
-    assert fitted(cells, 80, 4).shape == (4, 4, 3)
+    assert reduce_cells(cells, 8, 8) is cells
+    assert (reduce_cells(cells, 4, 80) == 100).all()
+    assert reduce_cells(cells, 80, 4).shape == (4, 4, 3)
 
 
 @pytest.mark.parametrize("size", [9, 59])
 @pytest.mark.parametrize(("width", "lines"), [(80, 20), (40, 12), (10, 6)])
-def test_a_picture_fits_any_terminal(size: int, width: int, lines: int) -> None:
+def test_terminal_output_fits(size: int, width: int, lines: int) -> None:
     console = Console(width=width, height=lines + 4, color_system="truecolor", force_terminal=True)
     for task in (MAZES, SUMS):
         batch = task.sample(1, size=size, seed=1)

@@ -1,4 +1,4 @@
-"""matplotlib is quiet where there is no home to write into, and left alone where there is."""
+"""The cache folder of matplotlib."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iterant.draw.font_cache import give_matplotlib_room
+from iterant.draw import set_matplotlib_cache
 
 SETTINGS = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR")
 DRAWS = """
@@ -20,7 +20,7 @@ print(os.environ["MPLCONFIGDIR"])
 """
 
 
-def test_without_a_home_to_write_into_nothing_is_said(tmp_path: Path) -> None:
+def test_no_warning_without_a_writable_home(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     known = {word: value for word, value in os.environ.items() if word not in SETTINGS}
     done = subprocess.run(
@@ -35,7 +35,7 @@ def test_without_a_home_to_write_into_nothing_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["HOME", "XDG", "MPLCONFIGDIR"])
-def test_what_can_be_written_and_what_somebody_set_is_left_alone(
+def test_settings_of_the_user_are_kept(
     setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -45,6 +45,6 @@ def test_what_can_be_written_and_what_somebody_set_is_left_alone(
     for word in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME") if setting == "XDG" else (setting,):
         monkeypatch.setenv(word, str(tmp_path / "own"))
     before = dict(os.environ)
-    give_matplotlib_room()
+    set_matplotlib_cache()
     assert dict(os.environ) == before
     assert not (tmp_path / "own").exists()
