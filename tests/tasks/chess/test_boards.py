@@ -115,30 +115,30 @@ def test_packed_positions() -> None:
         ],
         dtype=torch.int32,
     )
-    held = PackedPositions(packed, moves).to("cpu")
-    assert len(held) == len(GAMES)
+    positions = PackedPositions(packed, moves).to("cpu")
+    assert len(positions) == len(GAMES)
     which = torch.tensor([7, 0, 7, 31])
-    inputs, wanted = held[which]
+    inputs, answers = positions[which]
     assert torch.equal(inputs, planes(packed, black)[which])
-    assert torch.equal(wanted, targets(moves, black)[which])
-    assert torch.equal(held[3:5][0], planes(packed, black)[3:5])
+    assert torch.equal(answers, targets(moves, black)[which])
+    assert torch.equal(positions[3:5][0], planes(packed, black)[3:5])
 
 
 def test_batches_are_made_on_the_device_of_the_bytes() -> None:
     # Torch refuses to mix devices, so on a device without memory nothing can come from the host.
     bytes_there = torch.zeros(9, 32, dtype=torch.uint8, device="meta")
-    held = PackedPositions(bytes_there, torch.zeros(9, dtype=torch.int32, device="meta"))
-    inputs, wanted = held[torch.zeros(4, dtype=torch.int64, device="meta")]
+    positions = PackedPositions(bytes_there, torch.zeros(9, dtype=torch.int32, device="meta"))
+    inputs, answers = positions[torch.zeros(4, dtype=torch.int64, device="meta")]
     assert (inputs.device.type, inputs.shape) == ("meta", (4, 12, 8, 8))
-    assert (wanted.device.type, wanted.shape) == ("meta", (4, 8, 8))
+    assert (answers.device.type, answers.shape) == ("meta", (4, 8, 8))
 
 
 def test_mirroring_equals_python_chess() -> None:
     packed, black = packed_games()
     before = planes(packed, black)
-    wanted = torch.zeros(len(before), 8, 8, dtype=torch.int64)
-    wanted[:, 2, 1] = 1
-    after, marks = mirrored(before, wanted, torch.ones(len(before), dtype=torch.bool))
+    answers = torch.zeros(len(before), 8, 8, dtype=torch.int64)
+    answers[:, 2, 1] = 1
+    after, marks = mirrored(before, answers, torch.ones(len(before), dtype=torch.bool))
     stayed = 0
     for board, found, mark in zip(GAMES, after, marks, strict=True):
         king_and_rook = any(
@@ -157,6 +157,6 @@ def test_mirroring_equals_python_chess() -> None:
 
 def test_only_chosen_positions_are_mirrored() -> None:
     packed, black = packed_games()
-    before, wanted = planes(packed, black), torch.zeros(len(packed), 8, 8, dtype=torch.int64)
-    after, _ = mirrored(before, wanted, torch.zeros(len(before), dtype=torch.bool))
+    before, answers = planes(packed, black), torch.zeros(len(packed), 8, 8, dtype=torch.int64)
+    after, _ = mirrored(before, answers, torch.zeros(len(before), dtype=torch.bool))
     assert torch.equal(after, before)

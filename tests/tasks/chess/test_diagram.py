@@ -19,7 +19,7 @@ def task() -> Chess:
     return Chess(SAMPLE)
 
 
-def test_a_board_is_shown_from_the_side_of_the_mover(task: Chess) -> None:
+def test_orientation(task: Chess) -> None:
     white = task.describe(task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"))
     assert white.text.splitlines()[0] == "8  .  .  .  .  .  .  k  . "
     assert white.text.splitlines()[7] == "1  K  .  .  R  .  .  .  . "
@@ -42,7 +42,7 @@ def test_a_board_is_shown_from_the_side_of_the_mover(task: Chess) -> None:
         assert shown.cells.shape == (8, 8, 3)
 
 
-def test_the_moves_are_shown_where_they_are(task: Chess) -> None:
+def test_arrows_and_captions(task: Chess) -> None:
     batch = task.sample(12, seed=4)
     assert 0 < batch.extras["black"].sum() < 12
     for index in range(12):
@@ -69,7 +69,7 @@ def test_the_moves_are_shown_where_they_are(task: Chess) -> None:
         assert str(batch.extras["rating"][index]) in shown.title
 
 
-def test_wrong_and_impossible_answers_are_shown_as_such(task: Chess) -> None:
+def test_wrong_and_impossible_predictions(task: Chess) -> None:
     batch = task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")
     grid = torch.zeros(1, 8, 8, dtype=torch.int64)
     assert task.describe(batch, 0, grid).caption.endswith("found no square, no move")
@@ -96,31 +96,3 @@ def test_a_promotion_names_its_piece(task: Chess) -> None:
     answer = task.describe(batch, index).caption.split("answer ")[1]
     assert answer[3] in "18"
     assert answer.endswith("q")
-
-
-# What each kind of eye sees of linear red, green and blue (Machado, Oliveira and Fernandes, 2009).
-EYES = {
-    "usual": np.eye(3),
-    "without red": np.array(
-        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
-    ),
-    "without green": np.array(
-        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
-    ),
-}
-TO_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]])
-
-
-def seen(colour: str, eye: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """A colour in CIELAB, in which distances are those of the eye."""
-    shares = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
-    light = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-    cones = np.cbrt(np.clip(TO_XYZ @ (EYES[eye] @ light), 0.009, None))
-    x, y, z = cones.tolist()
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@pytest.mark.parametrize("eye", EYES)
-def test_right_and_wrong_moves_are_told_apart_by_any_eye(eye: str) -> None:
-    for one, other in ((ANSWER, WRONG), (RIGHT, WRONG)):
-        assert np.linalg.norm(seen(one, eye) - seen(other, eye)) > 30

@@ -51,7 +51,7 @@ def write(folder: Path, content: bytes | str) -> Path:
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_every_kind_of_file_packs_alike(tmp_path: Path, packing: str) -> None:
+def test_packed_columns(tmp_path: Path, packing: str) -> None:
     report = pack_csv(write(tmp_path, PACKINGS[packing](TEXT)), tmp_path / "set")
     assert (report.rows, report.kept, report.broken, report.repeated) == (4, 4, 0, 0)
     puzzles = load_puzzles(tmp_path / "set")
@@ -69,7 +69,7 @@ def test_every_kind_of_file_packs_alike(tmp_path: Path, packing: str) -> None:
     ] == [{"mate", "mateIn1", "oneMove"}, {"long", "mateIn3"}, {"veryLong", "mateIn2"}, {"short"}]
 
 
-def test_the_first_move_of_the_line_is_played(tmp_path: Path) -> None:
+def test_boards_are_after_the_first_move(tmp_path: Path) -> None:
     pack_csv(write(tmp_path, TEXT), tmp_path / "set")
     puzzles = load_puzzles(tmp_path / "set")
     by_id = {row.split(",")[0].encode(): row.split(",") for row in ROWS}
@@ -158,7 +158,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_a_bad_file_is_refused_and_leaves_nothing(tmp_path: Path, case: str) -> None:
+def test_bad_files_are_refused_and_leave_nothing(tmp_path: Path, case: str) -> None:
     content, reason = UNREADABLE[case]
     path = write(tmp_path, content)
     with pytest.raises(DataError, match=reason) as caught:
@@ -205,7 +205,7 @@ class Counted(io.BytesIO):
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_rows_are_read_as_they_are_asked_for(packing: str) -> None:
+def test_reading_is_lazy(packing: str) -> None:
     # Random letters in an unused column keep the compressed file longer than a few blocks.
     generator = np.random.default_rng(0)
     urls = generator.integers(97, 123, (9000, 100)).astype(np.uint8)
@@ -219,7 +219,7 @@ def test_rows_are_read_as_they_are_asked_for(packing: str) -> None:
     assert raw.given <= 3 * BLOCK < len(raw.getvalue()) / 2
 
 
-def test_lines_are_numbered_whatever_the_blocks() -> None:
+def test_line_numbers() -> None:
     text = b"one\r\n\ntwo\nlast"
     expected = [(1, "one"), (2, ""), (3, "two"), (4, "last")]
     for size in range(1, len(text) + 1):
@@ -228,21 +228,19 @@ def test_lines_are_numbered_whatever_the_blocks() -> None:
     assert list(blocks(io.BytesIO(text), "text")) == [text]
 
 
-def test_progress_tells_rows_and_share(tmp_path: Path) -> None:
-    told: list[tuple[int, float]] = []
+def test_progress(tmp_path: Path) -> None:
+    calls: list[tuple[int, float]] = []
     text = HEADER + "x\n" * 3000 + ROWS[0]
     pack_csv(
-        write(tmp_path, text), tmp_path / "set", lambda rows, share: told.append((rows, share))
+        write(tmp_path, text), tmp_path / "set", lambda rows, share: calls.append((rows, share))
     )
-    assert [rows for rows, _ in told] == [1024, 2048, 3001]
-    assert all(0 < share <= 1 for _, share in told)
-    assert told[-1][1] == 1.0
+    assert [rows for rows, _ in calls] == [1024, 2048, 3001]
+    assert all(0 < share <= 1 for _, share in calls)
+    assert calls[-1][1] == 1.0
 
 
 @pytest.mark.parametrize("package", ["chess", "zstandard"])
-def test_a_missing_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
+def test_missing_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     path = write(tmp_path, zstandard.compress(TEXT))
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=rf"'{package}'.*iterant\[chess\]"):

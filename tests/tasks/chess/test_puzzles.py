@@ -45,7 +45,7 @@ def digest(puzzles: Puzzles) -> str:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_what_is_written_is_read_back(sample: Puzzles, tmp_path: Path, compress: bool) -> None:
+def test_write_and_load(sample: Puzzles, tmp_path: Path, compress: bool) -> None:
     part = sample.take(slice(10, 90))
     order = np.arange(80)[::-1]
     write_puzzles(part, tmp_path / "set", source="a test", order=order, compress=compress)
@@ -57,7 +57,7 @@ def test_what_is_written_is_read_back(sample: Puzzles, tmp_path: Path, compress:
     assert not holds_puzzles(tmp_path)
 
 
-def test_plain_files_are_mapped_and_not_read(folder: Path) -> None:
+def test_plain_files_are_memory_mapped(folder: Path) -> None:
     assert isinstance(load_puzzles(folder).boards, np.memmap)
 
 
@@ -134,7 +134,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npy.xz"])
-def test_a_pickle_is_never_opened(folder: Path, tmp_path: Path, ending: str) -> None:
+def test_pickles_are_never_opened(folder: Path, tmp_path: Path, ending: str) -> None:
     (folder / "moves.npy").unlink()
     file = folder / f"moves{ending}"
     objects = tmp_path / "objects.npy"
@@ -149,7 +149,7 @@ def test_a_pickle_is_never_opened(folder: Path, tmp_path: Path, ending: str) -> 
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("left", [0, 5, 0.5, -1])
-def test_a_file_that_breaks_off_is_refused(
+def test_truncated_files_are_refused(
     sample: Puzzles, tmp_path: Path, compress: bool, left: float
 ) -> None:
     write_puzzles(sample.take(slice(0, 50)), tmp_path / "set", source="test", compress=compress)
@@ -161,7 +161,7 @@ def test_a_file_that_breaks_off_is_refused(
         load_puzzles(tmp_path / "set")
 
 
-def test_what_follows_an_array_is_refused(folder: Path) -> None:
+def test_trailing_bytes_are_refused(folder: Path) -> None:
     content = (folder / "flags.npy").read_bytes()
     (folder / "flags.npy").unlink()
     (folder / "flags.npy.xz").write_bytes(lzma.compress(content + b"more"))
@@ -169,7 +169,7 @@ def test_what_follows_an_array_is_refused(folder: Path) -> None:
         load_puzzles(folder)
 
 
-def test_meta_is_held_against_the_files(tmp_path: Path) -> None:
+def test_meta_json_is_checked(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SAMPLE, folder)
     ratings = lzma.decompress((folder / "rating.npy.xz").read_bytes())
@@ -228,7 +228,7 @@ def test_the_subset_follows_its_rule(sample: Puzzles, count: int) -> None:
     assert ("fewer than" in chosen.source) == (count > 600)
 
 
-def test_the_same_board_for_the_other_side_is_another_position(sample: Puzzles) -> None:
+def test_side_to_move_is_part_of_a_position(sample: Puzzles) -> None:
     one = sample.take(np.array([0, 0]))
     both = replace(one, moves=one.moves ^ np.array([0, 1 << 15], np.uint16), ids=sample.ids[:2])
     assert len(subset(both)) == 2

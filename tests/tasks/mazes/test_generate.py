@@ -131,7 +131,7 @@ def test_both_implementations_agree(size: int, seed: int, first: int) -> None:
 
 def test_chunks_do_not_matter() -> None:
     chosen = [0, 1164, 1165, 1199]
-    whole = generate(59, 2, np.arange(1200))  # more cells than are carved at once
+    whole = generate(59, 2, np.arange(1200))  # more cells than are generated at once
     parts = [generate(59, 2, np.array([number])) for number in chosen]
     merged = Trees(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in Trees.__annotations__)
@@ -227,37 +227,8 @@ def depth_first(side: int, root: int, rng: Rng | None) -> Links:
     return links
 
 
-def prim(side: int, start: int, end: int, rng: Rng) -> Links:
-    seen, links = {start}, []
-    front = [(start, cell) for cell in neighbours(start, side)]
-    while front:
-        one, other = front.pop(int(rng.integers(len(front))))
-        if other not in seen:
-            seen.add(other)
-            links.append((one, other))
-            front += [(other, cell) for cell in neighbours(other, side)]
-    return links
-
-
-def wilson(side: int, start: int, end: int, rng: Rng) -> Links:
-    tree, links = {start}, []
-    for first in range(side**2):
-        step, cell = {}, first
-        while cell not in tree:
-            step[cell] = any_of(neighbours(cell, side), rng)
-            cell = step[cell]
-        cell = first
-        while cell not in tree:
-            tree.add(cell)
-            links.append((cell, step[cell]))
-            cell = step[cell]
-    return links
-
-
 GENERATORS: dict[str, Generate] = {
     "plain": lambda side, start, end, rng: depth_first(side, start, rng),
-    "prim": prim,
-    "wilson": wilson,
     "from a corner": lambda side, start, end, rng: depth_first(side, 0, rng),
     "from anywhere": lambda side, start, end, rng: depth_first(
         side, int(rng.integers(side**2)), rng
@@ -305,8 +276,8 @@ def agreement(one: Figures, other: Figures) -> float:
 @pytest.fixture(scope="module", params=[9, 13])
 def reference(request: pytest.FixtureRequest, shared_data: Path) -> tuple[int, Figures]:
     size: int = request.param
-    with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as held:
-        return size, figures(to_lattice(held["inputs"]), held["length"].astype(np.int64))
+    with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as file:
+        return size, figures(to_lattice(file["inputs"]), file["length"].astype(np.int64))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -330,5 +301,5 @@ def test_distribution_equals_a_plain_depth_first_search(size: int) -> None:
 
 
 def test_the_start_has_one_opening() -> None:
-    # No single cell separates a grid, so a depth-first generate_links never leaves its start twice.
+    # No single cell separates a grid, so a depth-first search never leaves its start twice.
     assert (ours(9, 2, 1000)["openings"] == 1).all()

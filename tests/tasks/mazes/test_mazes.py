@@ -39,9 +39,9 @@ def solution(lattice: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np
 
 @pytest.mark.parametrize("size", [9, 13, 33, 59])
 def test_mazes_of_the_authors_generator(size: int, shared_data: Path) -> None:
-    with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as held:
-        inputs, solutions = held["inputs"], held["solutions"]
-        length, ends = held["length"], held["start_end"]
+    with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as file:
+        inputs, solutions = file["inputs"], file["solutions"]
+        length, ends = file["length"], file["start_end"]
     lattice = to_lattice(inputs)
     assert lattice.shape[1:] == (size, size)
     assert np.array_equal(to_image(lattice), inputs)
