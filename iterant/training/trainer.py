@@ -29,9 +29,7 @@ from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.squares import SparseUnroll, fits
-from iterant.training.tellings import MessageUnroll
-from iterant.training.tellings import fits as tells
+from iterant.training.sparse import SparseUnroll, can_unroll_cells
 from iterant.training.unroll import EagerUnroll
 
 _EMA_WARMUP = 10
@@ -92,10 +90,9 @@ class Trainer:
         net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
         if captured:
             return GraphUnroll(net, self.compute, smoothing, scale, places)
-        if self.device.type != "cpu" or places or not fits(self.net):
+        if self.device.type != "cpu" or places or not can_unroll_cells(self.net):
             return EagerUnroll(net, smoothing, scale, places)
-        kind = MessageUnroll if tells(self.net) else SparseUnroll
-        return kind(net, smoothing, scale)
+        return SparseUnroll(net, smoothing, scale)
 
     def _capture_moves(self) -> None:
         """Capture the optimizer step as a CUDA graph, where the optimizer allows it."""

@@ -5,7 +5,7 @@
 
 `EagerUnroll` serves the CPU and user-defined networks, and is the reference for the faster ones:
 CUDA graphs in `iterant.training.cuda_graphs`, active cells of a local rule in
-`iterant.training.squares` and `iterant.training.tellings`.
+`iterant.training.sparse`.
 
 Shapes: B batch, W width, *S space.
 """

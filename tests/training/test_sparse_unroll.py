@@ -17,9 +17,7 @@ from iterant.training.data import TrainingSet
 from iterant.training.objectives import Segment, StepResult
 from iterant.training.recipe import Recipe
 from iterant.training.rng import Shuffle, StepRng
-from iterant.training.squares import SparseUnroll, fits
-from iterant.training.tellings import MessageUnroll
-from iterant.training.tellings import fits as tells
+from iterant.training.sparse import SparseUnroll, can_unroll_cells
 from iterant.training.trainer import Trainer
 from iterant.training.unroll import EagerUnroll
 from iterant.training.validation import Validator
@@ -65,11 +63,6 @@ def rule(way: str) -> LocalRule:
     return net.double()
 
 
-def fast(net: LocalRule, smoothing: float = 0.0) -> SparseUnroll:
-    """The fastest hands that fit."""
-    return (MessageUnroll if tells(net) else SparseUnroll)(net, smoothing)
-
-
 def problems(way: str) -> Batch:
     sums = way.startswith("sums")
     task = iterant.task("prefix-sums" if sums else "mazes")
@@ -113,7 +106,7 @@ def learned(
 def test_it_learns_what_plain_hands_learn(way: str, segment: Segment) -> None:
     net, batch = rule(way), problems(way)
     plain, theirs = learned(EagerUnroll(net, 0.2), batch, segment)
-    squares, ours = learned(fast(net, 0.2), batch, segment)
+    squares, ours = learned(SparseUnroll(net, 0.2), batch, segment)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
@@ -129,7 +122,7 @@ def test_it_learns_what_plain_hands_learn(way: str, segment: Segment) -> None:
 def test_shaken_it_learns_what_plain_hands_learn_shaken(way: str) -> None:
     net, batch, segment = rule(way), problems(way), Segment(3, each=(1 / 3,) * 3)
     plain, theirs = learned(EagerUnroll(net), batch, segment, shaken=True)
-    squares, ours = learned(fast(net), batch, segment, shaken=True)
+    squares, ours = learned(SparseUnroll(net), batch, segment, shaken=True)
     calm, _ = learned(EagerUnroll(net), batch, segment)
     torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(squares.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
@@ -157,17 +150,13 @@ def learned_on(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Te
 
 
 def test_networks_whose_walls_answer_too_learn_the_plain_way() -> None:
-    assert all(fits(rule(way)) for way in WAYS)
-    assert not fits(build("local-rule", {**MAZES, "readout": "argmax"}))
+    assert all(can_unroll_cells(rule(way)) for way in WAYS)
+    assert not can_unroll_cells(build("local-rule", {**MAZES, "readout": "argmax"}))
     recipe = Recipe(net="local-rule", masked=True, objective="pool")
-    for way, unroll in (
-        ("mazes", SparseUnroll),
-        ("sums", SparseUnroll),
-        ("messages", MessageUnroll),
-    ):
+    for way in ("mazes", "sums", "messages"):
         net = rule(way).float()
         trainer = Trainer(net, recipe, torch.device("cpu"))
-        assert type(trainer.unroll) is unroll
+        assert type(trainer.unroll) is SparseUnroll
 
 
 def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
@@ -197,7 +186,7 @@ def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
     for everywhere in (False, True):
         net, _ = build_network(recipe, task.spec, 3)
         trainer, order = Trainer(net, recipe, device), Shuffle(len(problems), 3)
-        assert type(trainer.unroll) is (MessageUnroll if word == "mazes" else SparseUnroll)
+        assert type(trainer.unroll) is SparseUnroll
         if everywhere:
             trainer.unroll = EagerUnroll(trainer.net)
         takes = trainer.objective.takes(recipe.batch)
