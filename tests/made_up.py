@@ -35,3 +35,42 @@ def figures(
 def keep(folder: Path, model: str, seed: int, curve: Sequence[int], **how: Any) -> None:
     """The same, written as a file of its own."""
     keep_record(folder, f"{model}-s{seed}", figures(model, seed, curve, **how), seed)
+
+
+def keep_count(
+    folder: Path,
+    model: str,
+    seed: int,
+    size: str,
+    solved: dict[int, int],
+    *,
+    problems: int = 100,
+    name: str = "",
+    **more: Any,
+) -> None:
+    """A record of a test without a curve: problems solved after some iterations."""
+    test = {"problems": problems, "solved": {str(steps): count for steps, count in solved.items()}}
+    about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {},
+             "tests": {f"{size}:{problems}:{min(solved)}": test}, **more}  # fmt: skip
+    keep_record(folder, name or f"measure-{model}-s{seed}-{size}", about, seed)
+
+
+def keep_timed(
+    folder: Path,
+    model: str,
+    solved: Sequence[int],
+    *,
+    seed: int = 0,
+    seconds: float = 75.0,
+    rate: float = 5e-4,
+    test: dict[str, Any] | None = None,
+    training: dict[str, Any] | None = None,
+    **more: Any,
+) -> None:
+    """A record of a chess network that was trained for a time, tested on 1,000 puzzles."""
+    setting = {"rate": rate, "bounded": True, "precision": "bf16"}
+    curve = {"problems": 1000, "solved": list(solved), **(test or {})}
+    about = {"model": model, "seed": seed, "finished": True, "reduced": {"seconds": seconds},
+             "training": {"setting": setting, **(training or {})}, "studies": {},
+             "tests": {"600000:700000": curve}, **more}  # fmt: skip
+    keep_record(folder, f"{model}-s{seed}-{seconds:.0f}", about, seed)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from iterant.experiments.catalogue import Experiment
-    from iterant.experiments.models import Unit
+    from iterant.experiments.models import RunSpec
     from iterant.experiments.records import Records
 
 REDUCED = "reduced"
@@ -61,9 +61,8 @@ def reproduce(
         results: where records and pictures are
     """
     from iterant.experiments.catalogue import experiment
-    from iterant.experiments.counts import Counts, read_counts
-    from iterant.experiments.figures import save_by_time, save_figure
-    from iterant.experiments.timed import read_timed
+    from iterant.experiments.figures import save_figure, save_timed
+    from iterant.experiments.records import Records
     from iterant.io.files import check_writable_file
 
     words = {name or "''": name is not None, "--list": list_, "--all": all_}
@@ -88,9 +87,9 @@ def reproduce(
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     screen = console()
     if name is None:
-        records = _read(results / "runs", screen).whole
+        records = _read(results, screen)
         if list_:
-            show_list(records, read_timed(results), read_counts(results), screen)
+            show_list(records, screen)
         else:
             _make_all(records, results, write, screen)
         return
@@ -98,28 +97,28 @@ def reproduce(
     if training:
         own = None if data is None else str(data)
         small = _train_missing(chosen, results, seeds, budget, device, own, screen)
-    folder = results / (REDUCED if small else "runs")
-    read = _read(folder, screen)
-    records = read.taken_as_they_are if small else read.whole
-    timed, counts = ((), Counts()) if small else (read_timed(results), read_counts(results))
-    show_experiment(chosen, records, screen, timed, counts, _SMALL if small else "")
-    if small and (text := _cut_off(chosen, read)):
+    every = _read(results, screen, small)
+    whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
+    show_experiment(chosen, whole, timed, screen, _SMALL if small else "")
+    if small and (text := _cut_off(chosen, every)):
         screen.print(text, soft_wrap=True)
-    figures = (folder if small else results) / "figures"
-    for path in save_figure(chosen, records, figures) + save_by_time(chosen, timed, figures):
+    figures = (results / REDUCED if small else results) / "figures"
+    for path in save_figure(chosen, whole, figures) + save_timed(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)
 
 
-def _read(folder: Path, screen: Console) -> Records:
-    """The records of a folder; says which of them cannot be used."""
+def _read(results: Path, screen: Console, small: bool = False) -> Records:
+    """The records of a folder of results; says which of them cannot be used."""
     from iterant.experiments.models import MODELS
-    from iterant.experiments.records import read_records
+    from iterant.experiments.records import FOLDERS, read_records
+
+    folders = [results / name for name in ([REDUCED] if small else FOLDERS)]
 
     def problems() -> Iterator[str]:
-        if not folder.is_dir():
+        if not any(folder.is_dir() for folder in folders):
             yield (
-                f"there is no {folder} yet: give --results the folder of a clone, or train with "
-                "--budget 10m"
+                f"there is no {folders[-1]} yet: give --results the folder of a clone, or train "
+                "with --budget 10m"
             )
         for file in records.torn:
             yield f"{file} ends in the middle of a record, which is left out; copy the file again"
@@ -129,14 +128,15 @@ def _read(folder: Path, screen: Console) -> Records:
                     f"{one.file} is of the model {one.model!r}, which there is not; it counts "
                     "nowhere"
                 )
-        smaller = [f"{one.model}-s{one.seed}" for one in records.all if one.reduced]
-        if smaller and folder.name != REDUCED:
+        reduced = [one for one in records.all if one.is_run and one.reduced]
+        smaller = [one.name for one in reduced if one.reduced.keys() != {"seconds"}]
+        if smaller and not small:
             yield (
-                f"smaller runs in {folder} count nowhere: {', '.join(smaller)}; they belong into "
-                f"{folder.parent / REDUCED}"
+                f"smaller runs in {results} count nowhere: {', '.join(smaller)}; they belong into "
+                f"{results / REDUCED}"
             )
 
-    records = read_records(folder)
+    records = read_records(*folders)
     for line in problems():
         screen.print(line, soft_wrap=True)
     return records
@@ -145,25 +145,22 @@ def _read(folder: Path, screen: Console) -> Records:
 def _make_all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
     """Print all tables or write them to a file; draw all figures."""
     from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.counts import read_counts
-    from iterant.experiments.figures import Reference, save_by_time, save_figure
+    from iterant.experiments.figures import Reference, save_figure, save_timed
     from iterant.experiments.report import results_page
-    from iterant.experiments.timed import read_timed
     from iterant.io import write_atomic
 
-    figures, timed = results / "figures", read_timed(results)
+    figures, whole = results / "figures", records.whole
     if write is not None:  # before the pictures, which stay as they are if this fails
         write_atomic(write, results_page(results).encode("utf-8"))
         screen.print(f"written to {write}", soft_wrap=True)
     else:
-        counts = read_counts(results)
         for one in EXPERIMENTS.values():
-            show_experiment(one, records, screen, timed, counts)
+            show_experiment(one, whole, records, screen)
     pictures = []
     for one in EXPERIMENTS.values():
-        pictures += save_figure(one, records, figures) + save_by_time(one, timed, figures)
+        pictures += save_figure(one, whole, figures) + save_timed(one, records, figures)
     if (reference := Reference.read(results)) is not None:
-        pictures += reference.save(records, figures)
+        pictures += reference.save(whole, figures)
     screen.print(f"{len(pictures)} pictures in {figures}", soft_wrap=True)
 
 
@@ -178,7 +175,7 @@ def _train_missing(
 ) -> bool:
     """Train and test what is missing; whether it was made smaller, for lack of a GPU."""
     from iterant.experiments import reproduce as missing_runs
-    from iterant.experiments.records import read_records
+    from iterant.experiments.records import read_records, read_results
     from iterant.training.interrupts import seconds
     from iterant.training.run import use_device
 
@@ -192,40 +189,40 @@ def _train_missing(
         _count_missing(one, results, seeds, budget, device, screen)
         return False
     out = results / (REDUCED if small else "runs")
-    records = read_records(out)
-    units = missing_runs.missing(
+    records = read_records(out) if small else read_results(results)
+    runs = missing_runs.missing(
         one, missing_runs.tested_enough(one, records) if small else records, seeds
     )
-    if not units:
+    if not runs:
         say("every run is there already; give more --seeds for another")
         return small
-    missing_runs.check_tests(one, data)
-    missing_runs.check_places(out, small)
-    unfinished = {f"{record.model}-s{record.seed}" for record in records.unfinished()}
-    begun = sum(unit.name in unfinished for unit in units)
-    units.sort(key=lambda unit: unit.name in unfinished)  # those that had no time yet come first
+    missing_runs.check_before_training(one, out, small, data)
+    unfinished = {record.name for record in records.unfinished}
+    begun = sum(run.name in unfinished for run in runs)
+    runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
     say(
-        f"{'1 run is' if len(units) == 1 else f'{len(units)} runs are'} missing"
+        f"{'1 run is' if len(runs) == 1 else f'{len(runs)} runs are'} missing"
         + (f" ({begun} cut off before)" if begun else "")
-        + f", about {duration(missing_runs.estimate(units))} on one H200"
+        + f", about {duration(missing_runs.estimate(runs))} on one H200"
         + (f"; here they get {budget}" if budget else "")
     )
     if small:
         say(
-            f"there is no GPU here, so everything is made smaller: {missing_runs.told(one)}; "
+            "there is no GPU here, so everything is made smaller: "
+            f"{missing_runs.smaller_text(one)}; "
             f"{100 * missing_runs.SMALLER_TESTS:g} % of every test set"
             + (", each run as long as its share of the time" if budget else "")
             + f"; such runs are kept in {out} and are no part of RESULTS.md"
         )
     try:
-        left = missing_runs.produce(one, units, out=out, device=device, budget=budget,
+        left = missing_runs.produce(one, runs, out=out, device=device, budget=budget,
                                     small=small, data=data, say=say)  # fmt: skip
     except KeyboardInterrupt:
         say("what was trained is kept; the same command goes on from there")
         raise
     if left:
-        say(f"not done: {_few([unit.name for unit in left])}; give the same command again")
-    if small and len(left) == len(units):
+        say(f"not done: {_few([run.name for run in left])}; give the same command again")
+    if small and len(left) == len(runs):
         raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
     return small
 
@@ -240,52 +237,53 @@ def _count_missing(
 ) -> None:
     """Test networks on problems without curves; train those whose runs are missing."""
     from iterant.experiments import reproduce as missing_runs
-    from iterant.experiments.counts import read_counts
-    from iterant.experiments.records import read_records
+    from iterant.experiments.records import read_results
+    from iterant.experiments.train_and_test import FOLDER
     from iterant.training.interrupts import seconds
     from iterant.training.run import use_device
 
     def say(text: str) -> None:
         screen.print(text, soft_wrap=True)
 
-    def train(units: Sequence[Unit], out: Path) -> None:
-        missing_runs.produce(one, units, out=out, device=device, budget=budget, small=False,
+    def train(runs: Sequence[RunSpec], out: Path) -> None:
+        missing_runs.produce(one, runs, out=out, device=device, budget=budget, small=False,
                              say=say)  # fmt: skip
 
-    tests = missing_runs.uncounted(one, read_counts(results), seeds)
+    records = read_results(results).whole
+    tests = missing_runs.missing_counts(one, records, seeds)
     if not tests:
         say("every network is tested already; give more --seeds for another")
         return
-    time = duration(missing_runs.estimate_counts(tests, missing_runs.RUNS))
+    time = duration(missing_runs.estimate_counts(tests))
     if use_device(device).type != "cuda":
         raise UsageError(
             f"{one.name} takes about {time} of a GPU, and there is none here; test a run of your "
             "own by scripts/measure-network, with --model"
         )
-    missing_runs.check_places(results / "runs", small=False)
+    missing_runs.check_before_training(one, results / "runs", False, None)
     say(f"{len(tests)} tests are missing, about {time} on one H200, training included"
         + (f"; here they get {budget}" if budget else ""))  # fmt: skip
     try:
-        left = missing_runs.count(
-            tests, read_records(results / "runs").whole, results=results, runs=missing_runs.RUNS,
-            device=device, train=train, limit=None if budget is None else seconds(budget), say=say,
+        left = missing_runs.fill_counts(
+            tests, records, out=results / "runs", folder=FOLDER, device=device,
+            train=train, limit=None if budget is None else seconds(budget), say=say,
         )  # fmt: skip
     except KeyboardInterrupt:
         say("what was trained and tested is kept; the same command goes on from there")
         raise
     if left:
-        names = _few([f"{test.unit.name} at {test.row.size}" for test in left])
+        names = _few([f"{test.run.name} at {test.row.size}" for test in left])
         say(f"not done: {names}; give the same command again")
 
 
 def _cut_off(one: Experiment, records: Records) -> str:
     """Which runs were tested though their time ended before they finished; "": none."""
     keys, names = {model.key for model in one.models}, []
-    for record in records.unfinished():
+    for record in records.unfinished:
         if record.model in keys:
             training = record.figures["training"]
             done = f"{training.get('updates', 0):,} of {training.get('of', 0):,} updates"
-            names.append(f"{record.model}-s{record.seed} ({done})")
+            names.append(f"{record.name} ({done})")
     if not names:
         return ""
     return (

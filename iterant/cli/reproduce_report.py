@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from iterant.experiments.catalogue import Experiment
-    from iterant.experiments.counts import Counts
     from iterant.experiments.records import Records
-    from iterant.experiments.timed import Timed
 
 Cells = tuple[str, ...]
 
@@ -32,22 +30,19 @@ _CONFIDENT = ", most confident iteration"
 def show_experiment(
     one: Experiment,
     records: Records,
+    timed: Records,
     screen: Console,
-    timed: Sequence[Timed],
-    counts: Counts,
     note: str = "",
 ) -> None:
     """Print the table of one experiment, and its networks that were trained for a time."""
     from rich.table import Table
 
-    from iterant.experiments.tables import HEAD, rows_of
-    from iterant.experiments.timed import HEAD as TIMED_HEAD
-    from iterant.experiments.timed import remarks, timed_rows
+    from iterant.experiments.tables import HEAD, TIMED_HEAD, rows_of, timed_remarks, timed_rows
 
     narrow = screen.width < _WIDE
     by_time = timed_rows(one, timed)
     for title, rows, few in (
-        (f"{one.title} ({one.place}){note}", rows_of(one, records, counts),
+        (f"{one.title} ({one.place}){note}", rows_of(one, records),
          [HEAD.index(word) for word in _FEW]),
         (_BY_TIME, by_time, [TIMED_HEAD.index(word) for word in _FEW_TIMED]),
     ):  # fmt: skip
@@ -68,7 +63,7 @@ def show_experiment(
         for cells in rest:
             table.add_row(*(cells[place] for place in filled))
         screen.print(table)
-    for text in remarks(one, timed)[1:] if by_time else ():
+    for text in timed_remarks(one, timed)[1:] if by_time else ():
         screen.print(text.replace("**", ""), soft_wrap=not narrow)
     if one.note:
         screen.print(one.note, soft_wrap=not narrow)
@@ -109,7 +104,7 @@ def show_grouped(head: Cells, rows: Sequence[tuple[Cells, str]], screen: Console
         screen.print(table)
 
 
-def show_list(records: Records, timed: Sequence[Timed], counts: Counts, screen: Console) -> None:
+def show_list(records: Records, screen: Console) -> None:
     """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
     from rich.padding import Padding
 
@@ -117,23 +112,28 @@ def show_list(records: Records, timed: Sequence[Timed], counts: Counts, screen: 
 
     for one in EXPERIMENTS.values():
         screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
-        for line in _state(one, records, counts):
+        for line in _state(one, records.whole):
             screen.print(Padding(line, (0, 0, 0, 2), expand=False))
-        if rows := list(_list_rows(one, records, timed, counts)):
+        if rows := list(_list_rows(one, records)):
             show_grouped(("", "seeds", "ours", "the paper's"), rows, screen)
         else:
             screen.print("  no number yet, and none in the paper")
         screen.print()
 
 
-def _state(one: Experiment, records: Records, counts: Counts) -> Iterator[str]:
+def _state(one: Experiment, records: Records) -> Iterator[str]:
     """Runs done and the time that the others take; the paper's seeds."""
     from iterant.experiments.paper_numbers import SEEDS
-    from iterant.experiments.reproduce import RUNS, estimate, estimate_counts, missing, uncounted
+    from iterant.experiments.reproduce import (
+        estimate,
+        estimate_counts,
+        missing,
+        missing_counts,
+    )
     from iterant.experiments.tables import state_of
 
-    done, planned = state_of(one, records, counts)
-    left = estimate(missing(one, records)) + estimate_counts(uncounted(one, counts), RUNS)
+    done, planned = state_of(one, records)
+    left = estimate(missing(one, records)) + estimate_counts(missing_counts(one, records))
     rest = f", the rest about {duration(left)} of an H200" if left else ""
     yield f"{done} of {planned} runs{rest}"
     for task in one.tasks:
@@ -141,16 +141,12 @@ def _state(one: Experiment, records: Records, counts: Counts) -> Iterator[str]:
         yield f"seeds in the paper{which}: {SEEDS[task]}"
 
 
-def _list_rows(
-    one: Experiment, records: Records, timed: Sequence[Timed], counts: Counts
-) -> Iterator[tuple[Cells, str]]:
+def _list_rows(one: Experiment, records: Records) -> Iterator[tuple[Cells, str]]:
     """A network, its seeds, our number and the paper's; and what is measured."""
-    from iterant.experiments.tables import HEAD, rows_of
-    from iterant.experiments.timed import HEAD as TIMED_HEAD
-    from iterant.experiments.timed import timed_rows
+    from iterant.experiments.tables import HEAD, TIMED_HEAD, rows_of, timed_rows
 
-    rows = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records, counts)[1:]]
-    by_time, no_runs = timed_rows(one, timed)[1:], not any(row["all seeds"] for row in rows)
+    rows = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records.whole)[1:]]
+    by_time, no_runs = timed_rows(one, records)[1:], not any(row["all seeds"] for row in rows)
     for number, row in enumerate(rows):
         ours, theirs = row["all seeds"], row["the paper"]
         # Rows without any number are left out where nothing was run, or where others were timed.
@@ -173,7 +169,7 @@ def _planned_seeds(one: Experiment, number: int, row: dict[str, str]) -> int:
 
     if number < len(one.rows):
         model = MODELS[one.rows[number].model]
-        fewer = {look.name: look.seeds for look in model.looks if look.seeds is not None}
+        fewer = {study.name: study.seeds for study in model.studies if study.seeds is not None}
         return fewer.get(one.rows[number].measure.needs, model.seeds)
     size = row["measured"].removeprefix("size ").partition(",")[0]
     return max(

@@ -72,7 +72,7 @@ def start(
         look: seconds between looks at Slurm's queue
         results: the folder for the result
     """
-    from iterant.runner import Cluster, Means
+    from iterant.runner import Cluster, Launch
     from iterant.runner import sweep as run_sweep
     from iterant.runner.sweeps import summary
 
@@ -87,7 +87,8 @@ def start(
     screen = console()
     seen = run_sweep(
         file, out=out, seeds=seeds, on=on, at_once=at_once,
-        means=Means(gpus_per_node or 1 if processes is None else processes, nodes, threads, device),
+        launch=Launch(gpus_per_node or 1 if processes is None else processes, nodes, threads,
+                      device),
         cluster=Cluster(time=time, warning_seconds=warning, at_once=at_once, partition=partition,
                         gpus_per_node=gpus_per_node, cpus_per_task=cpus_per_task,
                         memory_gb=memory),
@@ -112,7 +113,8 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
         json: print it as JSON
     """
     from iterant.formatting import duration
-    from iterant.runner import SweepFolder, survey
+    from iterant.runner import SweepFolder
+    from iterant.runner import status as status_of
     from iterant.runner.slurm import queued
     from iterant.runner.sweeps import summary
 
@@ -122,7 +124,7 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
     except IterantError as error:  # the files can be read on machines without Slurm too
         waiting = {}
         sys.stderr.write(f"iterant: the queue is not known here: {error}\n")
-    seen = survey(opened, waiting)
+    seen = status_of(opened, waiting)
     if json:
         sys.stdout.write(dumps(seen.described(), indent=1) + "\n")
         return
@@ -170,14 +172,14 @@ def one(
         time: stop in time with a checkpoint: 9m
     """
     from iterant.cli.live import display
-    from iterant.runner.worker import STOPPED, carry_out
+    from iterant.runner.worker import STOPPED, run_one
 
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")
     screen = console()
     screen.quiet = os.environ.get("RANK", "0") != "0"  # rank 0 of several processes prints
     with display(screen) as shown:
-        done = carry_out(
+        done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
             time_limit=time, reporter=shown.of(0),
             say=lambda line: screen.print(line, soft_wrap=True),

@@ -27,7 +27,7 @@ class Row:
     model: str
     measure: Measure
     paper: Value | None = None
-    said: str = ""
+    prefix: str = ""
     """What the paper has before its number: mean iterations to solution"""
     name: str = ""
     """What it is called instead of the model's label: "m = 30" in a grid of m"""
@@ -48,7 +48,7 @@ class Counted:
     takes: float = 0.0
     """Seconds of such a test: on an H200, of local rules on a CPU"""
     paper: Value | None = None
-    said: str = ""
+    text: str = ""
     """What the paper has where it has no number"""
 
 
@@ -78,7 +78,7 @@ class Experiment:
     note: str = ""
     counted: tuple[Counted, ...] = ()
     see: tuple[str, ...] = ()
-    """Results of single runs that bear on it"""
+    """Other results that bear on it, by their path in results/"""
 
     @property
     def anchor(self) -> str:
@@ -154,7 +154,7 @@ def _curves(title: str, size: str, models: Sequence[str]) -> Panel:
 def _study(
     name: str, title: str, place: str, models: Sequence[str], measure: Measure, note: str = PICTURE
 ) -> Experiment:
-    chosen = tuple(model for model in _with_ours(models) if MODELS[model].looks)
+    chosen = tuple(model for model in _with_ours(models) if MODELS[model].studies)
     rows = tuple(
         _recovered(model, measure.study) if isinstance(measure, Recovered) else Row(model, measure)
         for model in chosen
@@ -313,24 +313,31 @@ _ALL = (
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               counted=(Counted("mazes-recall-a0.01", "801", 1, 1, 10_000, 190.0, said="one maze"),
+               counted=(Counted("mazes-recall-a0.01", "801", 1, 1, 10_000, 190.0, text="one maze"),
                         Counted("mazes-ours", "801", 1, 3, 150_000, 220.0))),
 )  # fmt: skip
 
-_CHESS_RESULTS = ("compare-chess", "chess-compare-one-rate-h200", "chess-compare-trials-h200",
-                  "chess-best-h200")  # fmt: skip
+_CHESS_RESULTS = ("paper/compare-chess.jsonl", "paper/chess-compare-one-rate-h200.json",
+                  "paper/chess-compare-trials-h200.json",
+                  "recipes/chess-best-h200.json")  # fmt: skip
 _SEE = {
-    "fig-arch-loss-ablation": ("precision-prefix-sums-h200", "late-checkpoints-prefix-sums-h200"),
-    "table-prefix-peaks": ("precision-prefix-sums-h200",),
-    "fig-mazes-ablation": ("train-mazes-paper-h200-s0-resumed", "ablation-mazes-one-epoch"),
-    "table-maze-peaks": ("train-mazes-paper-h200-s0-resumed",),
+    "fig-arch-loss-ablation": (
+        "paper/precision-prefix-sums-h200.json",
+        "paper/late-checkpoints-prefix-sums-h200.json",
+    ),
+    "table-prefix-peaks": ("paper/precision-prefix-sums-h200.json",),
+    "fig-mazes-ablation": (
+        "paper/train-mazes-paper-h200-s0-resumed.json",
+        "recipes/ablation-mazes-one-epoch.json",
+    ),
+    "table-maze-peaks": ("paper/train-mazes-paper-h200-s0-resumed.json",),
     "fig-chess": _CHESS_RESULTS,
     "fig-chess-harder": _CHESS_RESULTS,
     "table-chess-peaks": _CHESS_RESULTS,
-    "table-interventions": ("interventions-mazes-shipped",),
-    "fig-prefix-noise": ("interventions-prefix-sums-paper-s0",),
-    "fig-prefix-zeros": ("interventions-prefix-sums-paper-s0",),
-    "fig-prefix-delta": ("interventions-prefix-sums-paper-s0",),
+    "table-interventions": ("recipes/interventions-mazes-shipped.json",),
+    "fig-prefix-noise": ("paper/interventions-prefix-sums-paper-s0.json",),
+    "fig-prefix-zeros": ("paper/interventions-prefix-sums-paper-s0.json",),
+    "fig-prefix-delta": ("paper/interventions-prefix-sums-paper-s0.json",),
 }
 
 EXPERIMENTS: dict[str, Experiment] = {

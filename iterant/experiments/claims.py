@@ -1,39 +1,44 @@
 """The paper's claims as data, with a verdict on each that is computed from the records.
 
-    >>> CLAIMS["n-zero"].check(Evidence(records, counts)).verdict
+    >>> CLAIMS["n-zero"].check(records).verdict
     'not seen'
 
 A claim is the sentence, where the paper makes it, the numbers it gives, the tables of RESULTS.md
-that hold ours, and a check (see checks.py). No number of ours is written here.
+that have ours, and a check. None of our numbers is written here.
+
+A `Quantity` is a number of every seed of a model; a `Check` turns quantities into a verdict. There
+are five kinds (`Higher`, `Same`, `Bound`, `EverySeed`, `Solved`), and `All` joins several.
+
+Intervals are 95 % over seeds (see statistics.py). The interval of a difference of two means joins
+both: its lower end is below the difference by the root of the sum of squares of how far the first
+reaches down and the second reaches up, and the other way round for its upper end.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.checks import (
-    MARGIN,
-    All,
-    Bound,
-    Check,
-    EverySeed,
-    Evidence,
-    Fall,
-    Finding,
-    Higher,
-    IterationsNeeded,
-    Peak,
-    PeakAfter,
-    Same,
-    Solved,
-    SolvedAfter,
-    label,
-)
-from iterant.experiments.measures import Changes, Indices
+from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
+from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
-from iterant.experiments.records import Record
+from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import LEAST_SEEDS, Summary, Value, summary
+
+REPRODUCED = "reproduced"
+NOT_SEEN = "not seen"
+CONTRARY = "contrary"
+TOO_FEW = "too few seeds"
+NOT_RUN = "not run"
+
+MARGIN = 5.0
+"""Points of accuracy that matter where the paper gives a picture and no number."""
+
+REACHED = 0.99
+"""A curve has reached its final accuracy at this share of its peak."""
 
 AT_REST = 0.01
 """Features converge where the last change is at most this share of the first."""
@@ -41,7 +46,305 @@ AT_REST = 0.01
 LINEAR = 0.9
 """The least r² of a straight line."""
 
-_INTERVENTIONS = ("noise", "zeros", "swap")
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on a claim."""
+
+    verdict: str
+    ours: tuple[str, ...] = ()
+    """Our numbers, one line per comparison"""
+
+
+Check = Callable[[Records], Verdict]
+"""How a verdict is reached."""
+
+
+@dataclass(frozen=True)
+class Quantity(ABC):
+    """A number of every seed of a model, by default an accuracy on problems of one size."""
+
+    size: str
+    heading: ClassVar[str] = ""
+    """Text before the numbers"""
+
+    @abstractmethod
+    def of(self, records: Records, model: str) -> Summary | None:
+        """Its mean over all finished seeds; None: not measured."""
+
+    def text(self, value: Summary) -> str:
+        """As the table has it: ``99.90 ± 0.10 %``."""
+        return Value(value.mean, value.error).text
+
+    def difference(self, low: float, middle: float, high: float) -> str:
+        """A difference of two means with its interval; shares differ by at most 100."""
+        return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
+
+
+class Peak(Quantity):
+    """The peak of the accuracy averaged over seeds, as in the paper's tables.
+
+    Plain DT is shown by its most confident iteration there, and so it is here.
+    """
+
+    def of(self, records: Records, model: str) -> Summary | None:
+        """In per cent."""
+        return Peaks(self.size, MODELS[model].confident).of(records.of(model)).every
+
+
+@dataclass(frozen=True)
+class PeakAfter(Quantity):
+    """The peak after an intervention on mazes of 13×13 or strings of 48 bits."""
+
+    study: str = ""
+
+    def of(self, records: Records, model: str) -> Summary | None:
+        """In per cent."""
+        return Recovered(self.study).of(records.of(model)).every
+
+    @property
+    def heading(self) -> str:  # type: ignore[override]
+        """The intervention."""
+        return f"{self.study}: "
+
+
+class Fall(Quantity):
+    """From the peak of a seed's curve to its last iteration: overthinking."""
+
+    def of(self, records: Records, model: str) -> Summary | None:
+        """In points of accuracy."""
+        runs = records.of(model)
+        tests = [one.tests[self.size]["problems"] for one in runs if self.size in one.tests]
+        falls = [max(curve) - curve[-1] for curve in Peaks(self.size).curves(runs)]
+        return summary(falls, min(tests, default=0))
+
+    def text(self, value: Summary) -> str:
+        """``55.10 ± 3.00 points lost``."""
+        error = "" if value.error is None else f" ± {value.error:.2f}"
+        return f"{value.mean:.2f}{error} points lost"
+
+
+class IterationsNeeded(Quantity):
+    """Iterations until `REACHED` of a seed's peak, as binary logarithms: the claim is a ratio."""
+
+    def of(self, records: Records, model: str) -> Summary | None:
+        """Of the seeds that solve anything."""
+        steps = [
+            next(step for step, value in enumerate(curve, 1) if value >= REACHED * max(curve))
+            for curve in Peaks(self.size).curves(records.of(model))
+            if max(curve) > 0
+        ]
+        return summary([math.log2(step) for step in steps])
+
+    def text(self, value: Summary) -> str:
+        """The geometric mean."""
+        return f"{2**value.mean:.0f} iterations"
+
+    def difference(self, low: float, middle: float, high: float) -> str:
+        """A ratio."""
+        return f"{2**middle:.2f} times ({2**low:.2f} to {2**high:.2f})"
+
+
+@dataclass(frozen=True)
+class SolvedAfter(Quantity):
+    """Large problems tested after some iterations, without a curve."""
+
+    iterations: int = 0
+
+    def of(self, records: Records, model: str) -> Summary | None:
+        """Per cent by seed; of several tests of a seed, the one with the most problems."""
+        shares: dict[int, tuple[int, float]] = {}
+        for one in records.counts(model, self.size):
+            if self.iterations in one.solved:
+                share = 100 * one.solved[self.iterations] / one.problems
+                shares[one.seed] = max(shares.get(one.seed, (0, 0.0)), (one.problems, share))
+        fewest = min((problems for problems, _ in shares.values()), default=0)
+        return summary([share for _, share in shares.values()], fewest)
+
+    def text(self, value: Summary) -> str:
+        """With the iterations."""
+        return f"{super().text(value)} after {self.iterations:,} iterations"
+
+
+@dataclass(frozen=True)
+class Comparison(ABC):
+    """Two models, compared by the interval of the difference of their means."""
+
+    quantity: Quantity
+    one: str
+    other: str
+    effect: float = MARGIN
+    """What the paper reports; `MARGIN` where it gives a picture"""
+    least: float = 0.0
+    names: tuple[str, str] | None = None
+    """What the two are called instead of their labels"""
+
+    @abstractmethod
+    def decide(self, low: float, middle: float, high: float) -> str:
+        """The verdict on a difference."""
+
+    def __call__(self, records: Records) -> Verdict:
+        """Both numbers, and the verdict on their difference."""
+        quantity, models = self.quantity, (self.one, self.other)
+        first, second = (quantity.of(records, model) for model in models)
+        numbers = quantity.heading + ", ".join(
+            f"{name} {'not run' if value is None else quantity.text(value)}"
+            for name, value in zip(self.names or map(label, models), (first, second), strict=True)
+        )
+        if first is None or second is None:
+            return Verdict(NOT_RUN, () if first is second is None else (numbers,))
+        equal = first.seeds == second.seeds
+        seeds = _seeds(first.seeds) if equal else f"{first.seeds} and {_seeds(second.seeds)}"
+        if min(first.seeds, second.seeds) < LEAST_SEEDS or not (first.interval and second.interval):
+            return Verdict(TOO_FEW, (f"{numbers} ({seeds})",))
+        (low_1, high_1), (low_2, high_2) = first.interval, second.interval
+        middle = first.mean - second.mean
+        low = middle - math.hypot(first.mean - low_1, high_2 - second.mean)
+        high = middle + math.hypot(high_1 - first.mean, second.mean - low_2)
+        line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
+        return Verdict(self.decide(low, middle, high), (line,))
+
+
+class Higher(Comparison):
+    """The first model is above the other.
+
+    Reproduced: the interval of the difference is above 0, and the difference is at least
+    ``least``. Contrary: the interval is below 0. Too few seeds: it reaches further than ``effect``
+    from its middle, so that even the paper's effect could not have been told from none.
+    """
+
+    def decide(self, low: float, middle: float, high: float) -> str:
+        """See the class."""
+        if low > 0:
+            return REPRODUCED if middle >= self.least else NOT_SEEN
+        if high < 0:
+            return CONTRARY
+        return TOO_FEW if max(middle - low, high - middle) > self.effect else NOT_SEEN
+
+
+class Same(Comparison):
+    """Two models are equal within a margin, ``effect``.
+
+    Reproduced: the interval of the difference is within the margin; contrary: all of it is
+    beyond; otherwise there are too few seeds.
+    """
+
+    def decide(self, low: float, middle: float, high: float) -> str:
+        """See the class."""
+        if -self.effect <= low and high <= self.effect:
+            return REPRODUCED
+        return CONTRARY if low > self.effect or high < -self.effect else TOO_FEW
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A mean is at least, or at most, a number.
+
+    Reproduced: so is its whole interval; contrary: none of it is; otherwise there are too few
+    seeds.
+    """
+
+    quantity: Quantity
+    model: str
+    at_most: float = math.inf
+    at_least: float = -math.inf
+    shown: bool = True
+    """Whether its number is shown; another check may show it already"""
+
+    def __call__(self, records: Records) -> Verdict:
+        """See the class."""
+        value = self.quantity.of(records, self.model)
+        if value is None:
+            return Verdict(NOT_RUN)
+        line = f"{label(self.model)} {self.quantity.text(value)} ({_seeds(value.seeds)})"
+        ours = (line,) if self.shown else ()
+        if value.seeds < LEAST_SEEDS or value.interval is None:
+            return Verdict(TOO_FEW, ours)
+        low, high = value.interval
+        if self.at_least <= max(low, 0.0) and high <= self.at_most:
+            return Verdict(REPRODUCED, ours)
+        beyond = high < self.at_least or low > self.at_most
+        return Verdict(CONTRARY if beyond else TOO_FEW, ours)
+
+
+@dataclass(frozen=True)
+class EverySeed:
+    """Every seed of some models has a property.
+
+    Reproduced: all have it; contrary: none has; not seen: some have; each model needs
+    `LEAST_SEEDS`.
+    """
+
+    models: tuple[str, ...]
+    has: Callable[[Record], bool | None]
+    """None: not measured"""
+    what: str
+
+    def __call__(self, records: Records) -> Verdict:
+        """See the class."""
+        by_model = {
+            model: [has for one in records.of(model) if (has := self.has(one)) is not None]
+            for model in self.models
+        }
+        if not any(by_model.values()):
+            return Verdict(NOT_RUN)
+        ours = tuple(
+            f"{label(model)}: {sum(seeds)} of {_seeds(len(seeds))} {self.what}"
+            for model, seeds in by_model.items()
+        )
+        if min(map(len, by_model.values())) < LEAST_SEEDS:
+            return Verdict(TOO_FEW, ours)
+        every = [has for seeds in by_model.values() for has in seeds]
+        return Verdict(REPRODUCED if all(every) else NOT_SEEN if any(every) else CONTRARY, ours)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A problem of that size is solved at all: one network is enough."""
+
+    model: str
+    size: str
+
+    def __call__(self, records: Records) -> Verdict:
+        """See the class."""
+        looks = [
+            (solved, one.problems, steps)
+            for one in records.counts(self.model, self.size)
+            for steps, solved in one.solved.items()
+        ]
+        if not looks:
+            return Verdict(NOT_RUN)
+        solved, problems, steps = max(looks, key=lambda look: (look[0] / look[1], -look[2]))
+        ours = f"{label(self.model)}: {solved} of {problems} after {steps:,} iterations"
+        return Verdict(REPRODUCED if solved else NOT_SEEN, (ours,))
+
+
+@dataclass(frozen=True)
+class All:
+    """Several checks: contrary where one is, reproduced where all are.
+
+    Otherwise the reason: not run, too few seeds, not seen, in this order.
+    """
+
+    checks: tuple[Check, ...]
+
+    def __call__(self, records: Records) -> Verdict:
+        """See the class."""
+        verdicts = [check(records) for check in self.checks]
+        order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
+        worst = min((one.verdict for one in verdicts), key=order.index)
+        return Verdict(worst, tuple(line for one in verdicts for line in one.ours))
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
+def label(key: str) -> str:
+    """``DT-Recall α = 1``; without α for the models of a grid, whose label says enough."""
+    model = MODELS[key]
+    plain = model.alpha is None or model.label not in ("DT", "DT-Recall")
+    return model.label if plain else f"{model.label} α = {model.alpha:g}"
 
 
 @dataclass(frozen=True)
@@ -52,23 +355,18 @@ class Claim:
     place: str
     theirs: str
     rows: tuple[str, ...]
-    """Names of experiments whose tables hold our numbers"""
+    """Names of experiments whose tables have our numbers"""
     check: Check
-
-    def __post_init__(self) -> None:
-        """Every table it points to exists."""
-        for name in self.rows:
-            EXPERIMENTS[name]
 
 
 def _linear(record: Record) -> bool | None:
     """Whether recovery from a flipped bit falls in a straight line with its index."""
-    found = Indices().curves([record])
-    if not found:
+    curves = Indices().curves([record])
+    if not curves:
         return None
-    points = [(float(x), y) for x, y in enumerate(found[0]) if not math.isnan(y)]
-    if len(points) < len(found[0]):
-        return False  # no flip at some index was recovered from
+    points = [(float(x), y) for x, y in enumerate(curves[0]) if not math.isnan(y)]
+    if len(points) < len(curves[0]):
+        return False  # at some index no flip was recovered from
     n = len(points)
     mean_x, mean_y = (math.fsum(part) / n for part in zip(*points, strict=True))
     xx = math.fsum((x - mean_x) ** 2 for x, _ in points)
@@ -79,19 +377,22 @@ def _linear(record: Record) -> bool | None:
 
 def _converges(record: Record) -> bool | None:
     """Whether ‖Δφ‖ on test problems ends at a hundredth of where it began."""
-    found = Changes("problems").curves([record])
-    return found[0][-1] <= AT_REST * found[0][0] if found else None
+    curves = Changes("problems").curves([record])
+    return curves[0][-1] <= AT_REST * curves[0][0] if curves else None
 
 
 def _grows(record: Record) -> bool | None:
     """Whether ‖Δφ‖ on test problems ends above where it began; overflow counts."""
-    found = Changes("problems").curves([record])
-    return not found[0][-1] <= found[0][0] if found else None
+    curves = Changes("problems").curves([record])
+    return not curves[0][-1] <= curves[0][0] if curves else None
+
+
+_STUDIES = ("noise", "zeros", "swap")
 
 
 def _paper(size: str, *models: str) -> str:
     """The paper's peaks."""
-    return ", ".join(f"{label(model)} {PEAKS[size][model].told}" for model in models)
+    return ", ".join(f"{label(model)} {PEAKS[size][model].text}" for model in models)
 
 
 def _effect(size: str, more: str, less: str) -> float:
@@ -116,7 +417,7 @@ def _recovers(recall: str, without: str) -> All:
     return All(
         tuple(
             Higher(PeakAfter("13", study), recall, without, known[study][1] - lost[study][1])
-            for study in _INTERVENTIONS
+            for study in _STUDIES
         )
     )
 
@@ -219,8 +520,8 @@ CLAIMS: dict[str, Claim] = {
     "interventions": Claim(
         "With recall, mazes recover from noise, zeros and swapped features", "Section 5, Table 7",
         "; ".join(
-            f"{label(model)} {', '.join(f'{found[study][1]:g}' for study in _INTERVENTIONS)} %"
-            for model, found in INTERVENTIONS.items()
+            f"{label(model)} {', '.join(f'{known[study][1]:g}' for study in _STUDIES)} %"
+            for model, known in INTERVENTIONS.items()
         ),
         ("table-interventions",),
         All((_recovers("mazes-recall-a0", "mazes-dt-a0"),
@@ -264,8 +565,3 @@ CLAIMS: dict[str, Claim] = {
     ),
 }  # fmt: skip
 """All that is checked, in the order of RESULTS.md."""
-
-
-def findings(evidence: Evidence) -> dict[str, Finding]:
-    """The verdict on every claim."""
-    return {name: claim.check(evidence) for name, claim in CLAIMS.items()}

@@ -1,108 +1,98 @@
-"""The figures, from records alone: as in the paper dashed without recall, solid with it.
+"""The figures and their captions, from records alone.
 
 >>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
 
 A line is the mean over all finished seeds, none left out, with a band of one standard error where
-there are several; crosses are the paper's peaks, with its errors. Networks without the progressive
-loss are lighter, so that print in grey tells all of them apart.
-
-What stands below a figure: how many seeds its lines are means of, and that none was left out.
-
-The authors' own maze run, epoch by epoch, with ours beside it.
-
-Theirs comes from files that they published, kept in ``results/reference-maze-run.json``; ours from
-records, and from the first run, which was made before records were kept.
+there are several; crosses are the paper's peaks, with its errors. As in the paper, networks without
+recall are dashed and those with it solid; without the progressive loss they are lighter, so that
+all can be told apart in grey print.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, png, stamp, svg
+from iterant.errors import RunError
 from iterant.experiments.catalogue import Experiment, Panel
-from iterant.experiments.measures import Changes, Indices, Peaks, Recovered, curves_of_all
+from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered
+from iterant.experiments.measures import curves_with_failed as curves_of
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
-from iterant.experiments.records import Record, Records, as_written
-from iterant.experiments.statistics import Value, summary
-from iterant.experiments.timed import Timed, setting
+from iterant.experiments.records import Record, Records, Timed
+from iterant.experiments.statistics import summary
 from iterant.io import read_result, write_atomic
-from iterant.io.files import PathLike, make_folder
+from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets.factory import paper_net
 
-_OF = "Means over all finished runs, none filtered out"
+_MEANS = "Means over all finished runs, none filtered out"
 _AT_REST = (
     " A line of ‖Δφ‖ that ends has come to rest: its change is 0, which has no place on the axis."
 )
 
 
 def caption(experiment: Experiment, records: Records) -> str:
-    """The line below its figure; panels that do not have the same seeds are named."""
-    told: dict[str, list[str]] = {}
+    """The line below a figure: how many seeds; by panel where panels differ."""
+    by_seeds: dict[str, list[str]] = {}
+    rest = ""
     for panel in experiment.panels:
-        if not panel.grid:  # whose curves are a panel of their own
-            told.setdefault(_seeds(panel, records), []).append(panel.title)
-    rest = _AT_REST if any(_rests(panel, records) for panel in experiment.panels) else ""
-    rest += "".join(_lost(panel, records) for panel in experiment.panels)
-    if len(told) == 1:
-        return f"{_OF}: {next(iter(told))}.{rest}"
-    parts = [f"{'; '.join(where)}: {seeds}." for seeds, where in told.items()]
-    return f"{_OF}. {' '.join(parts)}{rest}"
+        if not panel.grid:  # whose curves have a panel of their own
+            by_seeds.setdefault(_seeds(panel, records), []).append(panel.title)
+        if isinstance(panel.measure, Changes):
+            curves = [panel.measure.curves(records.of(key)) for key in panel.models]
+            if not rest and any(some and not any(curve[-1] for curve in some) for some in curves):
+                rest = _AT_REST
+    rest += "".join(_overflows(panel, records) for panel in experiment.panels)
+    if len(by_seeds) == 1:
+        return f"{_MEANS}: {next(iter(by_seeds))}.{rest}"
+    parts = [f"{'; '.join(titles)}: {seeds}." for seeds, titles in by_seeds.items()]
+    return f"{_MEANS}. {' '.join(parts)}{rest}"
 
 
-def caption_by_time(experiment: Experiment, groups: Sequence[Timed]) -> str:
-    """The same of networks that had a time each."""
+def timed_caption(experiment: Experiment, records: Records) -> str:
+    """The same for the figure of networks trained for a time."""
     counts = {
         count
-        for group in groups
+        for group in records.timed
         for panel in experiment.panels
         for key in panel.models
-        if (count := len(curves_of_all(panel.measure, group.records.of(key))))
+        if (count := len(curves_of(panel.measure, group.records.of(key))))
     }
     least, most = min(counts), max(counts)
-    return f"{_OF}: {_number(most) if least == most else f'{least} to {most} seeds'} of each."
+    return f"{_MEANS}: {_number(most) if least == most else f'{least} to {most} seeds'} of each."
 
 
-def _rests(panel: Panel, records: Records) -> bool:
-    """Whether all seeds of a model come to a change of nothing."""
-    if not isinstance(panel.measure, Changes):
-        return False
-    drawn = [panel.measure.curves(records.of(key)) for key in panel.models]
-    return any(curves and not any(curve[-1] for curve in curves) for curves in drawn)
-
-
-def _lost(panel: Panel, records: Records) -> str:
-    """Of which models features overflow before the end: a mean falls where its largest is gone."""
+def _overflows(panel: Panel, records: Records) -> str:
+    """Models whose features overflow before the end: a mean falls where its largest is gone."""
     if not isinstance(panel.measure, Changes):
         return ""
-    told = []
+    texts = []
     for key in panel.models:
         ends = panel.measure.features(records.of(key))
         if lost := sum(end.get("broken", 0) for end in ends):
-            told.append(f"{lost} of {sum(sum(end.values()) for end in ends)} of {_name(key)}")
-    if not told:
+            texts.append(f"{lost} of {sum(sum(end.values()) for end in ends)} of {_name(key)}")
+    if not texts:
         return ""
-    return f" Problems whose features overflow are left out from there on: {_list(told)}."
+    return f" Problems whose features overflow are left out from there on: {_list(texts)}."
 
 
 def _seeds(panel: Panel, records: Records) -> str:
-    """Of every model of a panel, those with as many together."""
-    counted: dict[int, list[str]] = {}
+    """How many seeds the lines of a panel have, models with equally many together."""
+    by_count: dict[int, list[str]] = {}
     names = panel.names or tuple(map(_name, panel.models))
     for key, name in zip(panel.models, names, strict=True):
-        count = len(curves_of_all(panel.measure, records.of(key)))
-        counted.setdefault(count, []).append(name)
-    missing = counted.pop(0, [])
-    if not counted:
+        by_count.setdefault(len(curves_of(panel.measure, records.of(key))), []).append(name)
+    missing = by_count.pop(0, [])
+    if not by_count:
         return "not run yet"
-    alike = len(counted) == 1 and not missing
+    alike = len(by_count) == 1 and not missing
     parts = [
-        f"{_number(count)} of {'each' if alike else _list(counted[count])}"
-        for count in sorted(counted, reverse=True)
+        f"{_number(count)} of {'each' if alike else _list(by_count[count])}"
+        for count in sorted(by_count, reverse=True)
     ]
     return "; ".join([*parts, *([f"not run: {_list(missing)}"] if missing else [])])
 
@@ -113,8 +103,9 @@ def _number(count: int) -> str:
 
 def _name(key: str) -> str:
     model = MODELS[key]
-    none = model.alpha is None or model.label == "FF"
-    return model.label if none else f"{model.label} α = {model.alpha:g}"
+    if model.alpha is None or model.label == "FF":
+        return model.label
+    return f"{model.label} α = {model.alpha:g}"
 
 
 def _list(names: Sequence[str]) -> str:
@@ -125,23 +116,18 @@ def _list(names: Sequence[str]) -> str:
 REGIME = 30
 """Iterations in training, in all of the paper's figures."""
 
-ENOUGH_RECOVER = 5.0
-"""Per cent of flipped bits from which a mean over those recovered from is drawn."""
-
-ALL_RECOVER = 99.5
-"""Per cent from which nothing is said of the others."""
+LEAST_RECOVERED, ALL_RECOVERED = 5.0, 99.5
+"""Per cent of flipped bits recovered: least for a line, and from which its label is plain."""
 
 BY_TIME = "by-time"
-"""How names of pictures end that show networks which had a time each."""
+"""Ends the names of figures of networks trained for a time."""
 
-_LOOKS = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3, 3, 2)}
-"""By family: its colour, the lighter one without the progressive loss, and its stroke"""
+_STYLES = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3, 3, 2)}
+"""By family: colour, the lighter one without the progressive loss, and stroke"""
 _GRID, _PAPER = 6, 5
 """Colours of a grid's points, which lines beside them do not have"""
-
 _OTHER = 4
-"""The stroke of those that are not the main ones."""
-
+"""The stroke of lines with more training time."""
 
 Panels = list[tuple[Plot, list[Line]]]
 
@@ -151,49 +137,9 @@ def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> l
     return save_panels(figure_panels(experiment, records), experiment.name, folder)
 
 
-def save_by_time(experiment: Experiment, groups: Sequence[Timed], folder: PathLike) -> list[Path]:
-    """The same of networks that had a time each, in a picture of its own."""
-    name = f"{experiment.name}-{BY_TIME}"
-    return save_panels(by_time_panels(experiment, groups), name, folder)
-
-
-def figure_panels(experiment: Experiment, records: Records) -> Panels:
-    """What the figure shows."""
-    return [(_plot(panel), _lines(panel, records)) for panel in experiment.panels]
-
-
-def by_time_panels(experiment: Experiment, groups: Sequence[Timed]) -> Panels:
-    """What the picture of networks that had a time each shows."""
-    panels: Panels = []
-    for panel in experiment.panels:
-        sets = [(group.told, _timed_lines(panel, group)) for group in groups]
-        (told, first), *others = [one for one in sets if one[1]] or [("", [])]
-        # As far as the networks with the least time go; the others are strokes of another kind.
-        reach = max((line.trace.x[-1] for line in first), default=0.0)
-        more = [replace(_until(line, reach), stroke=_OTHER) for _, some in others for line in some]
-        least = [replace(line, label=line.label.replace(f", {told}", "")) for line in first]
-        plot = _plot(replace(panel, title=f"{panel.title}, {told} of training"))
-        panels.append((plot, least + more))
-    return panels
-
-
-def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
-    """The lines of networks of one time; with their settings where these differ."""
-    if not group.mixed:
-        return _lines(panel, group.records, group.told)
-    lines = []
-    for key in panel.models:
-        mine = Records(group.records.of(key))
-        for line in _lines(panel, mine, group.told):
-            told = "" if line.marker else f", {setting(mine.all[0])}"
-            lines.append(replace(line, label=line.label + told))
-    return lines
-
-
-def _until(line: Line, reach: float) -> Line:
-    kept = sum(x <= reach for x in line.trace.x)
-    trace = Trace(line.trace.x[:kept], line.trace.y[:kept])
-    return replace(line, trace=trace, spread=line.spread[:kept])
+def save_timed(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
+    """The same for networks trained for a time."""
+    return save_panels(timed_panels(experiment, records), f"{experiment.name}-{BY_TIME}", folder)
 
 
 def save_panels(
@@ -202,20 +148,54 @@ def save_panels(
     folder: PathLike,
     regime: int | None = REGIME,
 ) -> list[Path]:
-    """Write them as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
+    """Write panels as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
     if not any(lines for _, lines in panels):
         return []
-    figure = panels_figure(panels, regime=regime)
-    target, made = make_folder(folder), []
+    figure, target, paths = panels_figure(panels, regime=regime), make_folder(folder), []
     for ending, content in ((".png", png(figure)), (".svg", svg(figure, stamp(panels)))):
         write_atomic(target / f"{name}{ending}", content)
-        made.append(target / f"{name}{ending}")
-    return made
+        paths.append(target / f"{name}{ending}")
+    return paths
+
+
+def figure_panels(experiment: Experiment, records: Records) -> Panels:
+    """The panels of the figure."""
+    return [(_plot(panel), lines_of(panel, records)) for panel in experiment.panels]
 
 
 def has_figure(experiment: Experiment, *records: Records) -> bool:
     """Whether there is something to draw of any of these."""
-    return any(_lines(panel, some) for panel in experiment.panels for some in records)
+    return any(lines_of(panel, some) for panel in experiment.panels for some in records)
+
+
+def timed_panels(experiment: Experiment, records: Records) -> Panels:
+    """The panels of the figure of networks trained for a time."""
+    panels: Panels = []
+    for panel in experiment.panels:
+        groups = [(group.time, _timed_lines(panel, group)) for group in records.timed]
+        (time, first), *others = [group for group in groups if group[1]] or [("", [])]
+        # The axis ends where the networks with the least time do; others have another stroke.
+        reach = max((line.trace.x[-1] for line in first), default=0.0)
+        lines = [replace(line, label=line.label.replace(f", {time}", "")) for line in first]
+        for line in (line for _, some in others for line in some):
+            length = sum(x <= reach for x in line.trace.x)
+            trace = Trace(line.trace.x[:length], line.trace.y[:length])
+            lines.append(replace(line, trace=trace, spread=line.spread[:length], stroke=_OTHER))
+        panels.append((_plot(replace(panel, title=f"{panel.title}, {time} of training")), lines))
+    return panels
+
+
+def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
+    """Lines of networks trained for one time, with their settings where these differ."""
+    if not group.mixed:
+        return lines_of(panel, group.records, group.time)
+    lines = []
+    for key in panel.models:
+        mine = Records(group.records.of(key))
+        for line in lines_of(panel, mine, group.time):
+            setting = "" if line.marker else f", {mine.all[0].setting}"
+            lines.append(replace(line, label=line.label + setting))
+    return lines
 
 
 def _plot(panel: Panel) -> Plot:
@@ -223,7 +203,7 @@ def _plot(panel: Panel) -> Plot:
     if panel.grid:
         label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
         return Plot(panel.title, label, "peak, problems solved (%)", share=True, regime_axis="",
-                    ticks=_even(panel))  # fmt: skip
+                    ticks=_even_ticks(panel))  # fmt: skip
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
     if isinstance(measure, Indices):
@@ -231,73 +211,74 @@ def _plot(panel: Panel) -> Plot:
                     regime_axis="")  # fmt: skip
     if panel.names and len({MODELS[key].recipe().iterations for key in panel.models}) > 1:
         return Plot(panel.title, "iterations", "problems solved (%)", share=True, regime_axis="")
-    begun = 0
+    start = 0
     if isinstance(measure, Recovered):
-        begun = {"noise": 1, "zeros": 1}.get(measure.study, 50)
-    label = f"iterations since iteration {begun}" if begun else "iterations"
-    return Plot(panel.title, label, "problems solved (%)", share=True, begun=begun)
+        start = {"noise": 1, "zeros": 1}.get(measure.study, 50)
+    label = f"iterations since iteration {start}" if start else "iterations"
+    return Plot(panel.title, label, "problems solved (%)", share=True, begun=start)
 
 
-def _lines(panel: Panel, records: Records, trained: str = "") -> list[Line]:
-    """What the models of a panel did, and the paper's peaks of those that have a line."""
+def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
+    """The lines of a panel's models, and the paper's peaks of those that have one."""
     if panel.grid:
         return _grid_lines(panel, records)
-    lines = []
+    lines: list[Line | None] = []
+    measure = panel.measure
     for place, key in enumerate(panel.models):
-        measure, mine = panel.measure, records.of(key)
-        drawn = [_line(key, measure, mine, trained)]
+        runs = records.of(key)
+        line = _line(key, measure, runs, time)
         if panel.names:
-            name = panel.names[place]
-            # Their errors stand at the points beside them; bands upon bands would hide the lines.
-            lines += [
-                replace(one, label=name, colour=place, stroke=place, spread=())
-                for one in drawn
-                if one
-            ]
+            # Errors are at the points of the panel beside it; bands would hide the lines.
+            lines += [line and replace(line, label=panel.names[place], colour=place, stroke=place,
+                                       spread=())]  # fmt: skip
             continue
+        drawn = [line]
         if isinstance(measure, Peaks) and MODELS[key].confident:
-            # The paper shows plain DT by its most confident iteration; without it stands behind.
-            sure = _line(key, replace(measure, confident=True), mine, trained)
-            drawn = [sure, *(replace(line, thin=True, spread=()) for line in drawn if line)]
-        lines += [line for line in drawn if line is not None]
+            # The paper shows plain DT by its most confident iteration; without it is behind.
+            confident = _line(key, replace(measure, confident=True), runs, time)
+            drawn = [confident, line and replace(line, thin=True, spread=())]
+        lines += drawn
         if isinstance(measure, Peaks) and any(drawn):
-            lines += _their_peak(key, measure.size, trained)
-    return lines
+            lines += _papers_peak(key, measure.size, time)
+    return [line for line in lines if line is not None]
 
 
-def _line(key: str, measure: Any, records: Sequence[Record], trained: str) -> Line | None:
+def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> Line | None:
     """The mean of a model's curves; None where there is nothing to show."""
-    curves = curves_of_all(measure, records)
-    # Features beyond all numbers have no change any more, and the others alone would be less.
-    xs, means, errors = _mean(curves, whole=isinstance(measure, Changes))
+    # A mean of changes needs every seed: where one overflows, the others alone would be less.
+    steps, means, errors = _mean(curves_of(measure, records), whole=isinstance(measure, Changes))
     if all(map(math.isnan, means)):
         return None
-    label = _label(key, getattr(measure, "confident", False)) + (f", {trained}" if trained else "")
+    model = MODELS[key]
+    label = model.label + (", most confident" if getattr(measure, "confident", False) else "")
+    if model.alpha is not None and model.label != "FF":
+        label += f", α = {model.alpha:g}"
+    label += f", {time}" if time else ""
     if isinstance(measure, Indices):
         share = measure.recovered(records)
-        if share is None or share.mean < ENOUGH_RECOVER:
+        if share is None or share.mean < LEAST_RECOVERED:
             return None
-        # An entry of its own only where it says something: other panels have the same lines.
-        label += "" if share.mean >= ALL_RECOVER else f" ({share.mean:.0f} % recovered)"
-        xs = [x - 1 for x in xs]  # indices begin at 0
-    # A band on a logarithmic axis would reach below nothing.
+        # The same label as in other panels where nearly all recover: one entry in the legend.
+        label += "" if share.mean >= ALL_RECOVERED else f" ({share.mean:.0f} % recovered)"
+        steps = [step - 1 for step in steps]  # indices start at 0
+    # A band on a logarithmic axis would reach below 0.
     spread = () if isinstance(measure, Changes) else errors
-    return Line(Trace(xs, means), label, **_looks(key), spread=spread)
+    return Line(Trace(steps, means), label, **style_of(key), spread=spread)
 
 
-def _their_peak(key: str, size: str, trained: str) -> list[Line]:
+def _papers_peak(key: str, size: str, time: str) -> list[Line]:
     value, alpha = PEAKS.get(size, {}).get(key), MODELS[key].alpha
     if value is None or value.step is None:
         return []
-    sort = "α > 0" if alpha else "α = 0"
-    label = f"the paper's peak, {sort}" + (", on its puzzles" if trained else "")
+    label = f"the paper's peak, {'α > 0' if alpha else 'α = 0'}"
+    label += ", on its puzzles" if time else ""
     spread = () if value.error is None else (value.error,)
     point = Trace([value.step], [value.mean])
-    return [Line(point, label, marker="+" if alpha else "x", spread=spread, **_looks(key))]
+    return [Line(point, label, marker="+" if alpha else "x", spread=spread, **style_of(key))]
 
 
-def _even(panel: Panel) -> tuple[str, ...]:
-    """What stands at even distances on the axis of a grid, where some are very close."""
+def _even_ticks(panel: Panel) -> tuple[str, ...]:
+    """Ticks at even distances on the axis of a grid of α, where some values are very close."""
     if panel.grid != "alpha":
         return ()
     return tuple(f"{MODELS[key].alpha:g}" for key in panel.models)
@@ -305,216 +286,198 @@ def _even(panel: Panel) -> tuple[str, ...]:
 
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     """Peaks against a field of the recipe, and the paper's where it gives any."""
-    found: list[tuple[float, float]] = []
-    spread: list[tuple[float, float]] = []
-    theirs: list[tuple[float, Value]] = []
+    ours: list[tuple[float, float, float]] = []  # place, mean, error
+    papers: list[tuple[float, float, float]] = []
     for number, key in enumerate(panel.models):
         model = MODELS[key]
-        recipe = model.recipe()
-        field = number if _even(panel) else getattr(recipe, panel.grid)
+        field = number if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
         place = paper_net(model.task).width if field is None else field
         cell = panel.measure.of(records.of(key))
         if cell.every is not None:
-            found.append((place, cell.every.mean))
-            spread.append((place, cell.every.error or 0.0))
+            ours.append((place, cell.every.mean, cell.every.error or 0.0))
         if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
-            theirs.append((place, PEAKS[panel.measure.size][key]))
-    if not found:
+            value = PEAKS[panel.measure.size][key]
+            papers.append((place, value.mean, value.error or 0.0))
+    if not ours:
         return []
     name = "mean over seeds ± standard error"
-    lines = [Line(_points(found), name, colour=_GRID),
-             Line(_points(found), name, colour=_GRID, marker="o",
-                  spread=_points(spread).y)]  # fmt: skip
-    if theirs:
-        points = _points([(place, value.mean) for place, value in theirs])
-        errors = _points([(place, value.error or 0.0) for place, value in theirs])
-        lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors.y))
+    places, means, errors = (list(column) for column in zip(*sorted(ours), strict=True))
+    lines = [Line(Trace(places, means), name, colour=_GRID),
+             Line(Trace(places, means), name, colour=_GRID, marker="o", spread=errors)]  # fmt: skip
+    if papers:
+        places, means, errors = (list(column) for column in zip(*sorted(papers), strict=True))
+        points = Trace(places, means)
+        lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors))
     return lines
-
-
-def _points(pairs: Sequence[tuple[float, float]]) -> Trace:
-    ordered = sorted(pairs)
-    return Trace([x for x, _ in ordered], [y for _, y in ordered])
 
 
 def _mean(
     curves: list[list[float]], *, whole: bool = False
 ) -> tuple[list[float], list[float], list[float]]:
-    """Steps from 1, the mean and its standard error; one seed has no error.
+    """Steps from 1, means and standard errors ([] for one seed).
 
-    Gaps are left out seed by seed; ``whole``: there is no mean where one has a gap.
+    Gaps are left out seed by seed; ``whole``: there is no mean where any seed has a gap.
     """
     means, errors = [], []
     for column in zip(*curves, strict=False):
         known = [value for value in column if not math.isnan(value)]
-        found = summary(known if not whole or len(known) == len(column) else [])
-        means.append(float("nan") if found is None else found.mean)
-        errors.append(0.0 if found is None or found.error is None else found.error)
+        mean = summary(known if not whole or len(known) == len(column) else [])
+        means.append(float("nan") if mean is None else mean.mean)
+        errors.append(0.0 if mean is None or mean.error is None else mean.error)
     steps = [float(step) for step in range(1, len(means) + 1)]
     return steps, means, errors if any(errors) else []
 
 
-def _label(key: str, confident: bool) -> str:
+def style_of(key: str) -> dict[str, Any]:
+    """Colour and stroke of a model's line."""
     model = MODELS[key]
-    name = model.label + (", most confident" if confident else "")
-    return name if model.alpha is None or model.label == "FF" else f"{name}, α = {model.alpha:g}"
-
-
-def _looks(key: str) -> dict[str, Any]:
-    model = MODELS[key]
-    with_it, without, stroke = _LOOKS.get(model.label, (6, 6, 0))
-    return {"colour": without if model.alpha == 0 else with_it, "stroke": stroke}
+    progressive, without, stroke = _STYLES.get(model.label, (6, 6, 0))
+    return {"colour": without if model.alpha == 0 else progressive, "stroke": stroke}
 
 
 NAME = "reference-maze-run"
+"""The authors' own maze run, from files that they published."""
 MODEL = "mazes-recall-a0.01"
-_THEIRS = 6
+_AUTHORS = 6
 """The authors' colour: black"""
-_SIGNS = ("o", "s", "^", "D", "v")
-"""Of our seeds, which have a stroke each, too: print has no colours"""
+_MARKERS = ("o", "s", "^", "D", "v")
+"""Of our seeds, with a stroke each, for grey print"""
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
-"""Our first run, seed 0, epoch by epoch"""
+"""Our first run, seed 0, made before records were kept"""
 _FIRST_PRECISION = "fp16"
+_VALIDATION, _LARGER = "validation accuracy (%)", "33x33 by iteration (%)"
+"""Keys of the authors' run; the second is their one test on larger mazes"""
 
-_SERIES = ("loss", "validation accuracy (%)")
-"""What the authors' logs have of every epoch"""
-
-_LARGER, _SIZE = "33x33 by iteration (%)", "33"
-"""The one test of larger mazes in the authors' files, and what records call its size"""
-
-History = list[dict[str, Any]]
-"""An epoch a row: its training loss and, where there was one, its validation"""
+History = Sequence[Mapping[str, Any]]
+"""Per epoch the training loss and, where there was one, the validation accuracy"""
+Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the authors' files say, and our first run."""
+    """The authors' maze run by epoch, with ours beside it."""
 
-    theirs: dict[str, Any]
+    losses: list[float]
+    validations: list[float]
+    larger: Points
+    """Iterations and per cent of 33×33"""
     first: History
+    """Our first run"""
 
     @classmethod
-    def read(cls, folder: PathLike) -> Reference | None:
+    def read(cls, results: PathLike) -> Reference | None:
         """From a folder of results; None where the authors' run is not there."""
-        theirs, ours = (Path(folder) / f"{name}.json" for name in (NAME, _FIRST))
+        theirs, ours = (Path(results) / "paper" / f"{name}.json" for name in (NAME, _FIRST))
         if not theirs.exists():
             return None
-        with as_written(ours, "scripts/train-and-test"):
+        try:
+            figures = read_result(theirs)["figures"]
+            epochs = figures["by epoch"]
+            larger: Points = [(int(steps), share) for steps, share in figures[_LARGER].items()]
+            math.fsum([*epochs["loss"], *epochs[_VALIDATION], *(share for _, share in larger)])
             first = read_result(ours)["figures"]["history"] if ours.exists() else []
-            _pairs(first, "validation", 100.0)
-        with as_written(theirs, "files of the authors' run"):
-            read = read_result(theirs)["figures"]
-            for name in _SERIES:
-                math.fsum(read["by epoch"][name])
-            math.fsum(value for _, value in _by_iteration(read))
-        return cls(read, first)
+            _points(first, "validation", 100.0)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunError(
+                f"{quoted(theirs)} or {quoted(ours)} is damaged ({type(error).__name__}: {error}); "
+                "restore it from a copy"
+            ) from error
+        return cls(epochs["loss"], epochs[_VALIDATION], sorted(larger), first)
 
-    def ours(self, records: Records) -> dict[str, History]:
-        """Every run of ours by its name."""
-        found = {
-            f"ours, seed {record.seed}": record.figures["training"].get("history", [])
-            for record in records.of(MODEL)
+    def _ours(self, records: Records) -> dict[str, History]:
+        """Histories of our runs by name."""
+        runs: dict[str, History] = {
+            f"ours, seed {one.seed}": one.figures["training"].get("history", [])
+            for one in records.of(MODEL)
         }
-        if self.first and "ours, seed 0" not in found:
-            found = {"ours, seed 0, in two legs": self.first, **found}
-        return found
+        if self.first and "ours, seed 0" not in runs:
+            runs = {"ours, seed 0, in two legs": self.first, **runs}
+        return runs
 
-    def larger(self, records: Records) -> dict[str, list[tuple[int, float]]]:
-        """Per cent of 33×33 solved by ours after every iteration, run by run."""
+    def _our_larger(self, records: Records) -> dict[str, Points]:
+        """Per cent of 33×33 solved after every iteration, by run."""
         return {
-            f"ours, seed {record.seed}": [
-                (step, 100 * count / test["problems"])
-                for step, count in enumerate(test["solved"], start=1)
+            f"ours, seed {one.seed}": [
+                (step, 100 * solved / test["problems"])
+                for step, solved in enumerate(test["solved"], start=1)
             ]
-            for record in records.of(MODEL)
-            if (test := record.tests.get(_SIZE))
+            for one in records.of(MODEL)
+            if (test := one.tests.get("33"))
         }
 
     def section(self, records: Records, figures: str) -> str:
-        """As Markdown; ``figures``: where the picture is."""
-        held, picture = self.theirs["by epoch"]["validation accuracy (%)"], f"{figures}/{NAME}"
+        """As Markdown; ``figures``: the folder of pictures."""
+        picture = f"{figures}/{NAME}"
         about = (
             "One run of DT-Recall, α = 0.01, whose logs they published; ours beside it. Validated "
             "after every epoch; the table has every tenth and the one whose weights are tested, "
             "the first of the best. At 33×33 they looked after 30 to 40 iterations only; of ours, "
             "which went on, the peak is last."
         )
-        theirs, larger = _by_iteration(self.theirs), self.larger(records)
-        trained_in = {f"ours, seed {one.seed}": one.precision for one in records.of(MODEL)}
-        looked = (theirs[0][0], theirs[-1][0])
+        ends = [self.larger[0], self.larger[-1]]
+        validated = [(float(epoch), value) for epoch, value in enumerate(self.validations, 1)]
         lines = [
             "## The authors' own maze run", "", about, "",
             f"[![Loss, validation and 33×33]({picture}.png)]({picture}.svg)", "",
             "| run | precision | validated at epoch: % | 33×33 after iterations: % |",
             "| --- | --- | --- | --- |",
-            _epoch_line("theirs | fp32",
-                        _excerpt([(float(e), value) for e, value in enumerate(held, 1)]),
-                  [theirs[0], theirs[-1]]),
+            _row("theirs | fp32", _excerpt(validated), ends),
         ]  # fmt: skip
-        for name, history in self.ours(records).items():
+        precision = {f"ours, seed {one.seed}": one.precision for one in records.of(MODEL)}
+        larger = self._our_larger(records)
+        for name, history in self._ours(records).items():
             curve = larger.get(name, [])
             peak = [max(curve, key=lambda point: point[1])] if curve else []
-            points = [point for point in curve if point[0] in looked] + peak
-            label = f"{name} | {trained_in.get(name, _FIRST_PRECISION)}"
-            lines.append(_epoch_line(label, _excerpt(_pairs(history, "validation", 100.0)), points))
+            points = [point for point in curve if point[0] in (ends[0][0], ends[1][0])] + peak
+            label = f"{name} | {precision.get(name, _FIRST_PRECISION)}"
+            lines.append(_row(label, _excerpt(_points(history, "validation", 100.0)), points))
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
-        """Draw it as PNG and SVG: the loss and the validation of every epoch."""
+        """Draw it as PNG and SVG."""
         return save_panels(self.panels(records), NAME, folder, regime=None)
 
-    def panels(self, records: Records) -> list[tuple[Plot, list[Line]]]:
-        """What its picture shows."""
-        theirs = self.theirs["by epoch"]
-        epochs = [float(epoch) for epoch in range(1, len(theirs["loss"]) + 1)]
-        panels = []
-        for key, plot, scale in (
-            ("loss", Plot("loss in training", "epoch", "loss", log=True, regime_axis=""), 1.0),
-            ("validation", Plot("9×9 mazes held out, by epoch", "epoch", "problems solved (%)",
-                                share=True, regime_axis=""), 100.0),
-        ):  # fmt: skip
-            known = theirs["loss" if key == "loss" else "validation accuracy (%)"]
-            lines = [Line(Trace(epochs, known), "the authors' run", colour=_THEIRS)]
-            for place, (name, history) in enumerate(self.ours(records).items()):
-                trace = _trace(_pairs(history, key, scale))
-                sign = _SIGNS[place % len(_SIGNS)] if key == "validation" else ""
-                lines.append(Line(trace, name, colour=place, stroke=place + 1, marker=sign))
-            panels.append((plot, lines))
-        return [*panels, self._larger_panel(records)]
-
-    def _larger_panel(self, records: Records) -> tuple[Plot, list[Line]]:
-        """33×33 after the iterations that the authors looked at."""
-        theirs, larger = _by_iteration(self.theirs), self.larger(records)
-        steps = {step for step, _ in theirs}
-        lines = [Line(_trace(theirs), "the authors' run", colour=_THEIRS)]
-        for place, name in enumerate(self.ours(records)):
-            if points := [point for point in larger.get(name, []) if point[0] in steps]:
-                lines.append(Line(_trace(points), name, colour=place, stroke=place + 1))
-        plot = Plot("33×33, by iteration", "iterations", "problems solved (%)", regime_axis="")
-        return plot, lines
+    def panels(self, records: Records) -> Panels:
+        """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
+        epochs = [float(epoch) for epoch in range(1, len(self.losses) + 1)]
+        loss = Plot("loss in training", "epoch", "loss", log=True, regime_axis="")
+        held_out = Plot("9×9 mazes held out, by epoch", "epoch", "problems solved (%)", share=True,
+                        regime_axis="")  # fmt: skip
+        large = Plot("33×33, by iteration", "iterations", "problems solved (%)", regime_axis="")
+        panels: Panels = [
+            (plot, [Line(trace, "the authors' run", colour=_AUTHORS)])
+            for plot, trace in ((loss, Trace(epochs, self.losses)),
+                                (held_out, Trace(epochs, self.validations)),
+                                (large, _trace(self.larger)))
+        ]  # fmt: skip
+        steps, larger = {step for step, _ in self.larger}, self._our_larger(records)
+        for place, (name, history) in enumerate(self._ours(records).items()):
+            points = [point for point in larger.get(name, []) if point[0] in steps]
+            style: dict[str, Any] = {"colour": place, "stroke": place + 1}
+            marker = _MARKERS[place % len(_MARKERS)]
+            panels[0][1].append(Line(_trace(_points(history, "loss", 1.0)), name, **style))
+            validation = _trace(_points(history, "validation", 100.0))
+            panels[1][1].append(Line(validation, name, marker=marker, **style))
+            if points:
+                panels[2][1].append(Line(_trace(points), name, **style))
+        return panels
 
 
-def _by_iteration(theirs: dict[str, Any]) -> list[tuple[int, float]]:
-    """Iterations and per cent of 33×33 in the authors' files."""
-    return sorted((int(step), value) for step, value in theirs[_LARGER].items())
-
-
-def _excerpt(validated: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _excerpt(points: Points) -> Points:
     """Every tenth epoch, and the first of the best, whose weights are tested."""
-    best = max(validated, key=lambda point: point[1], default=None)
-    return [point for point in validated if point[0] % 10 == 0 or point == best]
+    best = max(points, key=lambda point: point[1], default=None)
+    return [point for point in points if point[0] % 10 == 0 or point == best]
 
 
-def _trace(pairs: Sequence[tuple[float, float]]) -> Trace:
-    return Trace([x for x, _ in pairs], [y for _, y in pairs])
+def _trace(points: Points) -> Trace:
+    return Trace([x for x, _ in points], [y for _, y in points])
 
 
-def _epoch_line(name: str, *cells: Sequence[tuple[float, float]]) -> str:
-    """A row of the table."""
-    told = [", ".join(f"{x:.0f}: {y:.2f}" for x, y in cell) for cell in cells]
-    return f"| {' | '.join([name, *told])} |"
+def _row(name: str, *cells: Points) -> str:
+    texts = [", ".join(f"{x:.0f}: {y:.2f}" for x, y in cell) for cell in cells]
+    return f"| {' | '.join([name, *texts])} |"
 
 
-def _pairs(history: History, key: str, scale: float) -> list[tuple[float, float]]:
+def _points(history: History, key: str, scale: float) -> Points:
     """Epochs and values, where there are any."""
     return [(float(row["epoch"]), scale * row[key]) for row in history if row.get(key) is not None]

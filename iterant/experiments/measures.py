@@ -1,40 +1,39 @@
-"""What a cell of a table is, taken from records: a peak, an accuracy, an intervention.
+"""Numbers of tables and curves of figures, taken from the records of a model's seeds.
 
     >>> Peaks("512").of(records.of("sums-recall-a1")).step
     237
 
-Every measure gives a `Cell`: the mean over seeds, filtered as in the paper and not.
+Every measure gives a `Cell`: the mean over all seeds, and over those that pass the paper's filter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from iterant.experiments.records import Record
-from iterant.experiments.statistics import Peak, Summary, peak, summary
+from iterant.experiments.statistics import Summary, peak, summary
 
 Curve = list[float]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What some seeds say, in per cent or in iterations."""
+    """A number over seeds, in per cent or in iterations."""
 
     every: Summary | None
     """All finished seeds"""
     filtered: Summary | None
-    """Those with at least 99 % training accuracy"""
+    """Seeds with at least 99 % training accuracy"""
     step: int | None = None
     """The iteration of the peak, over all seeds"""
     text: str = ""
-    """What stands beside the number: mean iterations to solution, the share that recovered"""
+    """Shown beside the number: mean iterations to solution, the share that recovered"""
     filtered_text: str = ""
-    """The same of the filtered ones"""
     seeds: int = 0
-    """How many were measured, where none of them gives a number"""
+    """Seeds measured, where none of them gives a number"""
 
 
 class Measure(Protocol):
@@ -46,15 +45,18 @@ class Measure(Protocol):
 
     @property
     def needs(self) -> str:
-        """The name of the test or study that it is taken from; "": none."""
+        """The name of the test or study it is taken from; "": none."""
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The number."""
 
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """One curve a seed, for figures; a gap is NaN."""
+
 
 @dataclass(frozen=True)
 class Peaks:
-    """The peak of accuracy by iteration on problems of one size."""
+    """The peak of the accuracy by iteration on problems of one size."""
 
     size: str
     confident: bool = False
@@ -62,28 +64,23 @@ class Peaks:
 
     @property
     def needs(self) -> str:
-        """The test or study."""
+        """The test."""
         return self.size
 
     @property
     def title(self) -> str:
         """As a heading."""
-        sort = "puzzles" if ":" in self.size else "size"
-        return f"{sort} {self.size}" + (", most confident iteration" if self.confident else "")
+        kind = "puzzles" if ":" in self.size else "size"
+        return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent solved by iteration, a curve a seed."""
+        """Per cent solved by iteration."""
         key = "solved by the most confident" if self.confident else "solved"
-        found = [record.tests.get(self.size, {}) for record in records]
-        return [
-            [100 * solved / test["problems"] for solved in test[key]]
-            for test in found
-            if key in test
-        ]
+        return _percent([record.tests.get(self.size, {}) for record in records], key, "problems")
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak of all, and the filtered one's height at its own peak."""
-        return _peaks(self, records, lambda one: one.tests.get(self.size, {}).get("problems"))
+        """The peak of the mean curve over all seeds, and over the filtered ones."""
+        return _peak_cell(self, records, lambda one: one.tests.get(self.size, {}).get("problems"))
 
 
 @dataclass(frozen=True)
@@ -92,24 +89,26 @@ class Accuracy:
 
     which: str
     """train or validation"""
-
-    @property
-    def needs(self) -> str:
-        """The test or study."""
-        return ""
+    needs: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
         """As a heading."""
         return f"{self.which} accuracy"
 
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """None: it is one number."""
+        return []
+
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean, no surer than the number of problems allows."""
+        """The mean, with an interval no narrower than the number of problems allows."""
 
-        def judged(record: Record) -> int:
-            return int(record.figures["training"].get(self.which, {}).get("of", 0))
+        def mean(some: Sequence[Record]) -> Summary | None:
+            fits = [fit for one in some if (fit := one.figures["training"].get(self.which))]
+            shares = [100.0 * (fit["solved"] / fit["of"]) for fit in fits]
+            return summary(shares, min((fit["of"] for fit in fits), default=0))
 
-        return _both(records, lambda record: record.accuracy(self.which), problems=judged)
+        return Cell(mean(records), mean(_converged(records)))
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Recovered:
 
     @property
     def needs(self) -> str:
-        """The test or study."""
+        """The study."""
         return self.study
 
     @property
@@ -128,32 +127,31 @@ class Recovered:
         """As a heading."""
         return self.study
 
+    def _studies(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
+        return [record.studies.get(self.study, {}) for record in records]
+
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent right by iteration since the intervention, a curve a seed."""
-        found = [record.studies.get(self.study, {}) for record in records]
-        return [
-            [100 * right / study["samples"] for right in study["right"]]
-            for study in found
-            if "right" in study
-        ]
+        """Per cent right by iteration since the intervention."""
+        return _percent(self._studies(records), "right", "samples")
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak, with the iterations in front: until a problem is right for the first time.
+        """The peak; as text, the iterations until a problem is right for the first time.
 
-        The paper has a number there for networks that forget all answers again.
+        The paper has such a number for networks that forget all answers again.
         """
+        cell = _peak_cell(self, records, lambda one: one.studies.get(self.study, {}).get("samples"))
+        return replace(
+            cell,
+            text=self._iterations(records),
+            filtered_text=self._iterations(_converged(records)),
+        )
 
-        def judged(record: Record) -> int | None:
-            found: int | None = record.studies.get(self.study, {}).get("samples")
-            return found
-
-        found = _peaks(self, records, judged)
-        return replace(found, text=self._taken(records), filtered_text=self._taken(_fit(records)))
-
-    def _taken(self, records: Sequence[Record]) -> str:
-        studies = [record.studies.get(self.study, {}) for record in records]
-        taken = [one.get("mean iterations to first", one.get("mean iterations")) for one in studies]
-        mean = summary([steps for steps in taken if steps is not None])
+    def _iterations(self, records: Sequence[Record]) -> str:
+        steps = [
+            study.get("mean iterations to first", study.get("mean iterations"))
+            for study in self._studies(records)
+        ]
+        mean = summary([step for step in steps if step is not None])
         return "–" if mean is None else f"{mean.mean:.2f}"
 
 
@@ -162,138 +160,116 @@ class Changes:
     """‖Δφ‖ by iteration, on problems or on random inputs; its last value as the number."""
 
     inputs: str
-
-    @property
-    def needs(self) -> str:
-        """The test or study."""
-        return "convergence"
+    needs: ClassVar[str] = "convergence"
 
     @property
     def title(self) -> str:
         """As a heading."""
         return f"last ‖Δφ‖ on {self.inputs}"
 
+    def _studies(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        studies = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
+        return [study for study in studies if isinstance(study, dict)]  # else a count of problems
+
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """‖Δφ‖ by iteration, a curve a seed; a gap is not a number."""
-        return [
-            [float("nan") if value is None else value for value in study["change"]]
-            for study in self._studies(records)
-        ]
+        """‖Δφ‖ by iteration."""
+        return [_with_gaps(study["change"]) for study in self._studies(records)]
 
     def features(self, records: Sequence[Record]) -> list[dict[str, int]]:
-        """How many problems' features are settled, cycling, moving, broken at the end, a seed."""
+        """Problems whose features are settled, cycling, moving and broken at the end, by seed."""
         return [study.get("features", {}) for study in self._studies(records)]
 
-    def _studies(self, records: Sequence[Record]) -> list[dict[str, Any]]:
-        found = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
-        return [study for study in found if isinstance(study, dict)]  # else a count of problems
-
     def of(self, records: Sequence[Record]) -> Cell:
-        """The change at the end, of all; no mean where some went beyond all numbers.
+        """The change at the end; no mean where some seeds overflow.
 
-        Seeds differ by powers of ten, so that the largest is nearly the mean: both ends are told.
+        Seeds differ by powers of ten, so the mean is nearly the largest: text has both ends.
         """
         last, fit = (
-            [curve[-1] for curve in self.curves(some)] for some in (records, _fit(records))
+            [curve[-1] for curve in self.curves(some)] for some in (records, _converged(records))
         )
-        if beyond := sum(map(math.isnan, last)):
-            text = f"overflow in {beyond} of {len(last)}"
+        if overflows := sum(map(math.isnan, last)):
+            text = f"overflow in {overflows} of {len(last)}"
             return Cell(None, None, text=text, filtered_text=text, seeds=len(last))
-        return Cell(summary(last), summary(fit), text=_ends(last), filtered_text=_ends(fit))
+        ends, fit_ends = (
+            f"{min(some):.2g} to {max(some):.2g}" if len(set(some)) > 1 else ""
+            for some in (last, fit)
+        )
+        return Cell(summary(last), summary(fit), text=ends, filtered_text=fit_ends)
 
 
 @dataclass(frozen=True)
 class Indices:
     """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
 
-    @property
-    def needs(self) -> str:
-        """The test or study."""
-        return "bit-flip"
-
-    @property
-    def title(self) -> str:
-        """As a heading."""
-        return "iterations to recover from a flipped bit"
+    needs: ClassVar[str] = "bit-flip"
+    title: ClassVar[str] = "iterations to recover from a flipped bit"
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Iterations by index, a curve a seed."""
-        found = [record.studies.get("bit-flip", {}) for record in records]
-        return [
-            [float("nan") if value is None else value for value in study[_BY_INDEX]]
-            for study in found
-            if _BY_INDEX in study
-        ]
+        """Iterations by index."""
+        key = "mean iterations by index"
+        studies = [record.studies.get("bit-flip", {}) for record in records]
+        return [_with_gaps(study[key]) for study in studies if key in study]
 
     def recovered(self, records: Sequence[Record]) -> Summary | None:
         """Per cent of all flips that were recovered from."""
-        found = [record.studies.get("bit-flip", {}).get("recovered") for record in records]
-        return summary([100 * share for share in found if share is not None])
+        shares = [record.studies.get("bit-flip", {}).get("recovered") for record in records]
+        return summary([100 * share for share in shares if share is not None])
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean over all indices, of those recovered from; their share in front."""
-        found = _both(records, lambda record: record.studies.get("bit-flip", {}).get(
-            "mean iterations"), scale=1.0)  # fmt: skip
-        share = self.recovered(records)
+        """The mean over all indices, of flips recovered from; their share as text."""
+
+        def mean(some: Sequence[Record]) -> Summary | None:
+            steps = [one.studies.get("bit-flip", {}).get("mean iterations") for one in some]
+            return summary([step for step in steps if step is not None])
+
+        fit = _converged(records)
+        cell, share, fit_share = (
+            Cell(mean(records), mean(fit)), self.recovered(records), self.recovered(fit),
+        )  # fmt: skip
         if share is None:
-            return found
-        fit = self.recovered(_fit(records))
+            return cell
         return replace(
-            found,
+            cell,
             text=f"{share.mean:.1f} % recovered",
-            filtered_text="" if fit is None else f"{fit.mean:.1f} % recovered",
+            filtered_text="" if fit_share is None else f"{fit_share.mean:.1f} % recovered",
             seeds=share.seeds,
         )
 
 
-_BY_INDEX = "mean iterations by index"
+def curves_with_failed(measure: Measure, records: Sequence[Record]) -> list[Curve]:
+    """A curve a run; for accuracies, a run that diverged solves nothing at any iteration."""
+    curves = measure.curves(records)
+    if not curves or not isinstance(measure, Peaks | Recovered):
+        return curves
+    return [*curves, *([0.0] * len(curves[0]) for record in records if record.failed)]
 
 
-def curves_of_all(measure: Any, records: Sequence[Record]) -> list[Curve]:
-    """A curve a run; of an accuracy, one that broke down solves nothing, at any iteration."""
-    found: list[Curve] = measure.curves(records)
-    if not found or not isinstance(measure, Peaks | Recovered):
-        return found
-    return [*found, *([0.0] * len(found[0]) for record in records if record.failed)]
+def _percent(parts: Sequence[Mapping[str, Any]], key: str, total: str) -> list[Curve]:
+    return [[100 * solved / part[total] for solved in part[key]] for part in parts if key in part]
 
 
-def _peaks(
+def _with_gaps(values: Sequence[float | None]) -> Curve:
+    return [float("nan") if value is None else value for value in values]
+
+
+def _peak_cell(
     measure: Peaks | Recovered,
     records: Sequence[Record],
     problems: Callable[[Record], int | None],
 ) -> Cell:
-    """The peak of all, and the height of the filtered ones at their own."""
-
-    def over(some: Sequence[Record]) -> Peak | None:
+    every, fit = (
         # All seeds have the same problems: more seeds are not more of them.
-        counts = [count for one in some if (count := problems(one))]
-        return peak(curves_of_all(measure, some), min(counts, default=0))
-
-    every, fit = over(records), over(_fit(records))
+        peak(
+            curves_with_failed(measure, some),
+            min((count for one in some if (count := problems(one))), default=0),
+        )
+        for some in (records, _converged(records))
+    )
     if every is None:
         return Cell(None, None)
     return Cell(every.height, None if fit is None else fit.height, every.step)
 
 
-def _both(
-    records: Sequence[Record],
-    take: Any,
-    scale: float = 100.0,
-    problems: Callable[[Record], int] = lambda record: 0,
-) -> Cell:
-    def over(some: Sequence[Record]) -> Summary | None:
-        values = [take(record) for record in some]
-        found = [scale * value for value in values if value is not None]
-        return summary(found, min((count for one in some if (count := problems(one))), default=0))
-
-    return Cell(over(records), over(_fit(records)))
-
-
-def _ends(values: Sequence[float]) -> str:
-    """From where to where they reach; "" where they do not differ."""
-    return f"{min(values):.2g} to {max(values):.2g}" if len(set(values)) > 1 else ""
-
-
-def _fit(records: Sequence[Record]) -> list[Record]:
+def _converged(records: Sequence[Record]) -> list[Record]:
     """Those that pass the paper's filter."""
     return [record for record in records if record.converged]

@@ -1,56 +1,57 @@
-"""What is trained for the paper's tables and figures, as data: a row a model.
+"""The networks of the paper's tables and figures, as data.
 
     >>> MODELS["sums-recall-a1"].recipe().alpha
     1.0
-    >>> Unit("sums-recall-a1", seed=0).name
+    >>> RunSpec("sums-recall-a1", seed=0).name
     'sums-recall-a1-s0'
 
-A model is a network, a recipe and what is tested on it afterwards; with a seed it is a unit, which
-is trained and tested in one go and leaves one record. Grids of width and depth, which the paper
-gives only as pictures, are of our choice.
+A model is a network, a recipe and its tests; with a seed it is a run, which leaves one record. The
+paper gives the grids of width and depth only as pictures; their values are our choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iterant import registry
+from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A test set: problems of one size, and how long they are thought about."""
+class TestSpec:
+    """A test set: problems of one size, and the number of iterations."""
 
+    __test__ = False  # not for pytest
     size: Size
     count: int
     steps: int
 
     @property
     def name(self) -> str:
-        """What records call it: ``512``, or ``600000:700000``."""
-        return ":".join(map(str, self.size)) if isinstance(self.size, tuple) else str(self.size)
+        """In records: ``512``, or ``600000:700000``."""
+        return size_text(self.size)
 
-    def thinned(self, share: float) -> Trial:
+    def reduced(self, share: float) -> TestSpec:
         """A share of the problems, at least one."""
         return replace(self, count=max(1, round(share * self.count)))
 
 
 @dataclass(frozen=True)
-class Look:
-    """A study of `iterant.analysis`; ``after`` moves its intervention from its usual moment."""
+class StudySpec:
+    """A study of `iterant.analysis`; ``after``: another iteration than usual to intervene at."""
 
     study: str
     after: int | None = None
     seeds: int | None = None
-    """Only the first so many seeds are studied; None: all of them"""
+    """Only this many first seeds are studied; None: all"""
 
     @property
     def name(self) -> str:
-        """What records call it: ``zeros``, ``zeros after 50``."""
+        """In records: ``zeros``, ``zeros after 50``."""
         return self.study if self.after is None else f"{self.study} after {self.after}"
 
     def covers(self, seed: int) -> bool:
@@ -60,42 +61,42 @@ class Look:
 
 @dataclass(frozen=True)
 class Model:
-    """A row of a table: what is trained, and what is tested on it."""
+    """A row of a table: what is trained, and its tests."""
 
     key: str
     task: str
     net: str
     """"": the recipe's own"""
     label: str
-    """What tables call it"""
+    """In tables"""
     alpha: float | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the recipe that differ from it"""
+    """Fields of the recipe that differ"""
     word: str = "paper"
     """The recipe"""
-    tests: tuple[Trial, ...] = ()
-    looks: tuple[Look, ...] = ()
-    look_size: Size | None = None
+    tests: tuple[TestSpec, ...] = ()
+    studies: tuple[StudySpec, ...] = ()
+    study_size: Size | None = None
     seeds: int = 5
-    """How many seeds are wanted"""
+    """How many are planned"""
     confident: bool = False
-    """Shown with the rule of the most confident iteration too, as the paper shows plain DT"""
+    """Also shown by the rule of the most confident iteration, as the paper shows plain DT"""
     pace: float = 5.0
-    """Milliseconds an update on an H200, from results/training-update-h200.json"""
+    """Milliseconds an optimizer step on an H200, from results/speed/training-update-h200.json"""
     early: bool = True
-    """Whether strings usually validate perfectly long before the last epoch"""
+    """Whether prefix sums usually validate perfectly long before the last epoch"""
     half: bool = True
-    """Whether it is trained in half precision where a campaign is; our recipes have their own"""
+    """Whether it may be trained in half precision; our recipes have their own precision"""
 
     def recipe(self, **changes: Any) -> Recipe:
-        """The whole recipe; ``changes`` come last."""
-        made = registry.recipe(self.word, self.task, self.net or None)
-        own = {} if self.alpha is None else {"alpha": self.alpha}
-        return made.changed(**{**own, **self.changes, **changes})
+        """The whole recipe, with these changes."""
+        alpha = {} if self.alpha is None else {"alpha": self.alpha}
+        recipe = registry.recipe(self.word, self.task, self.net or None)
+        return recipe.changed(**{**alpha, **self.changes, **changes})
 
 
 @dataclass(frozen=True)
-class Unit:
+class RunSpec:
     """One training run: a model and a seed."""
 
     model: str
@@ -107,26 +108,36 @@ class Unit:
         return f"{self.model}-s{self.seed}"
 
 
-_STRINGS = (Trial(24, 1000, 100), Trial(32, 1000, 100), Trial(48, 1000, 300), Trial(512, 200, 500))
+_STRINGS = (
+    TestSpec(24, 1000, 100),
+    TestSpec(32, 1000, 100),
+    TestSpec(48, 1000, 300),
+    TestSpec(512, 200, 500),
+)
 _LONG = _STRINGS[-1:]
-_SUMS_LOOKS = (
-    Look("clean"), Look("noise"), Look("zeros"), Look("swap"), Look("convergence"),
-    Look("bit-flip", seeds=3),
+_SUMS_STUDIES = (
+    *map(StudySpec, ("clean", "noise", "zeros", "swap", "convergence")),
+    StudySpec("bit-flip", seeds=3),
 )  # fmt: skip
-_IMAGES = (Trial(9, 1000, 100), Trial(13, 1000, 300), Trial(33, 100, 600), Trial(59, 100, 1000))
-_MAZE_LOOKS = (
-    Look("clean"), Look("noise"), Look("zeros"), Look("zeros", after=50), Look("swap"),
-    Look("move-end"), Look("convergence"), Look("near-misses"),
+_IMAGES = (
+    TestSpec(9, 1000, 100),
+    TestSpec(13, 1000, 300),
+    TestSpec(33, 100, 600),
+    TestSpec(59, 100, 1000),
+)
+_MAZE_STUDIES = (
+    *map(StudySpec, ("clean", "noise", "zeros")), StudySpec("zeros", after=50),
+    *map(StudySpec, ("swap", "move-end", "convergence", "near-misses")),
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
-_PUZZLES = tuple(Trial(size, 10_000, 100) for size in _RANGES)
-_PATIENT = (*_IMAGES[:-1], Trial(59, 100, 1500))
-"""For a rule that looks one square far: an iteration a square of the longest way. Larger ones are
-judged without curves, by ``scripts/every-seed``."""
+_PUZZLES = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
+_PATIENT = (*_IMAGES[:-1], TestSpec(59, 100, 1500))
+"""The local rule needs an iteration for every cell of the longest path. Larger mazes are tested
+without curves, by ``scripts/every-seed``."""
 
 
 OURS = "best"
-"""The recipe of our own."""
+"""The name of our own recipe."""
 
 _PERFECT = 10
 """Epochs by which most runs on prefix sums have validated perfectly."""
@@ -140,7 +151,7 @@ def _sums() -> Iterator[Model]:
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
         own = {"rate": 1e-3} if (net, alpha) == ("dt", 0.0) else {}
         yield Model(f"sums-{short}-a{alpha:g}", "prefix-sums", net, label, alpha, own,
-                    tests=_STRINGS, looks=_SUMS_LOOKS, look_size=48,
+                    tests=_STRINGS, studies=_SUMS_STUDIES, study_size=48,
                     confident=(net, alpha) == ("dt", 0.0), pace=pace)  # fmt: skip
     # Its validation is never perfect: the whole schedule, in 450 s of a card shared by seven.
     yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_STRINGS, pace=6.0, early=False)
@@ -169,8 +180,8 @@ def _mazes() -> Iterator[Model]:
         label = {"dt": "DT", "dt-recall": "DT-Recall"}[net]
         short = net.removeprefix("dt-")
         yield Model(f"mazes-{short}-a{alpha:g}", "mazes", net, label, alpha, tests=_IMAGES,
-                    looks=_MAZE_LOOKS, look_size=13, confident=(net, alpha) == ("dt", 0.0), seeds=3,
-                    pace=pace)  # fmt: skip
+                    studies=_MAZE_STUDIES, study_size=13, confident=(net, alpha) == ("dt", 0.0),
+                    seeds=3, pace=pace)  # fmt: skip
     yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_IMAGES, seeds=1, pace=9.4)
     for alpha in (0.1, 0.5, 1.0):
         yield Model(f"mazes-recall-a{alpha:g}", "mazes", "dt-recall", "DT-Recall", alpha,
@@ -191,13 +202,13 @@ def _chess() -> Iterator[Model]:
 
 
 def _ours() -> Iterator[Model]:
-    # A rule that looks one position far needs an iteration a position, and some more.
-    strings = (*_STRINGS[:-1], Trial(512, 200, 700))
+    # A local rule needs an iteration for every position, and some more.
+    strings = (*_STRINGS[:-1], TestSpec(512, 200, 700))
     yield Model("sums-ours", "prefix-sums", "", "ours", word=OURS, half=False, tests=strings,
-                looks=(*_SUMS_LOOKS[:-1], Look("bit-flip", seeds=1)), look_size=48,
+                studies=(*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1)), study_size=48,
                 pace=4.0)  # fmt: skip
     yield Model("mazes-ours", "mazes", "", "ours", word=OURS, half=False, tests=_PATIENT,
-                looks=_MAZE_LOOKS, look_size=13, seeds=3, pace=4.0)  # fmt: skip
+                studies=_MAZE_STUDIES, study_size=13, seeds=3, pace=4.0)  # fmt: skip
     yield Model("chess-ours", "chess", "", "ours", word=OURS, half=False, tests=_PUZZLES, seeds=1,
                 pace=6.0)  # fmt: skip
 
@@ -208,22 +219,19 @@ MODELS: dict[str, Model] = {
 """All of them, by key."""
 
 
-def units(models: Iterator[str] | list[str] | tuple[str, ...], seeds: range) -> list[Unit]:
-    """Units in the order in which they are worth most: a seed of every model, then the next."""
-    keys = list(models)
-    return [Unit(key, seed) for seed in seeds for key in keys]
+def runs_of(models: Sequence[str], seeds: range) -> list[RunSpec]:
+    """A seed of every model, then the next: in the order in which they are worth most."""
+    return [RunSpec(key, seed) for seed in seeds for key in models]
 
 
 def usual_seconds(model: Model) -> float:
-    """About how long a seed takes on an H200, tests included, if it fits as such models do.
+    """About how long a seed takes on an H200, tests included.
 
-    Prefix sums usually validate perfectly after a few epochs, which ends their run; the whole
-    schedule is the upper end, and what feed-forward networks take.
+    Prefix sums usually validate perfectly after a few epochs, which ends their run; feed-forward
+    networks take the whole schedule.
     """
-    made = model.recipe()
-    task = registry.task(model.task)
-    held = made.validation * (made.count or task.spec.train_count)
-    per_epoch = ((made.count or task.spec.train_count) - held) / made.batch
-    early = task.spec.dims == 1 and model.early
-    epochs = min(made.epochs, _PERFECT) if early else made.epochs
-    return per_epoch * epochs * model.pace / 1000 + (10 if task.spec.dims == 1 else 40)
+    recipe, spec = model.recipe(), registry.task(model.task).spec
+    per_epoch = (recipe.count or spec.train_count) * (1 - recipe.validation) / recipe.batch
+    early = spec.dims == 1 and model.early
+    epochs = min(recipe.epochs, _PERFECT) if early else recipe.epochs
+    return per_epoch * epochs * model.pace / 1000 + (10 if spec.dims == 1 else 40)

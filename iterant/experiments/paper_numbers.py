@@ -100,7 +100,7 @@ SEEDS: dict[str, str] = {
 """How many seeds the paper's means are over, and what it says of those left out."""
 
 
-def seeds_told(tasks: Sequence[str]) -> str:
+def seeds_text(tasks: Sequence[str]) -> str:
     """The same in words, task by task where there are several."""
     if len(tasks) == 1:
         return SEEDS[tasks[0]]

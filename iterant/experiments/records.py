@@ -1,49 +1,343 @@
-"""What units left behind: one record each, in files that people copy together.
+"""Records of trained networks: one schema, one reader.
 
-    >>> records = read_records("results/runs")
+    >>> records = read_results("results")
     >>> [record.seed for record in records.of("sums-recall-a1")]
     [0, 1, 2]
 
-A record is a result (see `iterant.io.results`) whose figures name its model, its seed and what
-was made smaller. Files end in ``.json`` (one record) or ``.jsonl`` (a record a line, as a campaign
-appends them). Two records of one unit are refused, and both files named: nobody chooses quietly.
+A record is a result (see `iterant.io.results`) of one network. Its figures are
 
-Results that somebody damaged or edited are named in one line, whatever is missing in them.
+    model, seed   what was trained: a key of `MODELS`, and the seed
+    finished      trained as long as its recipe says, or until validation was perfect
+    reduced       what differs from the model's recipe: {} nothing, {"seconds": 75} the time
+    precision     of training
+    training      how training went: accuracies, recipe, history. Records without it are of networks
+                  that were tested only; they count in rows without curves, not as runs
+    tests         by size, "solved" after every iteration: a list. Or, by SIZE:PROBLEMS:ITERATIONS,
+                  "solved" after a few numbers of iterations: {"2000": 97, "4000": 98}
+    studies       interventions and convergence, by name
 
-Whether a record holds what tables and figures are made of: people copy and edit such files.
+A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Two records of the same
+network are an error that names both files.
 """
 
 from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
+from iterant.experiments.models import MODELS, OURS
+from iterant.experiments.statistics import Summary, summary
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
-from iterant.io.files import PathLike, make_folder, quoted
+from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
+from iterant.training.recipe import Recipe
 
-_FAULTS = (KeyError, TypeError, AttributeError, IndexError, ValueError, ZeroDivisionError)
-"""What comes of reading something that is not there, or is something else."""
+FOLDERS = ("paper", "recipes", "runs")
+"""Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
+
+CONVERGED = 0.99
+"""Training accuracy from which the paper counts a network as converged."""
 
 
-@contextmanager
-def as_written(file: PathLike, writers: str) -> Iterator[None]:
-    """Raise one line where what is read is not what ``writers`` write."""
-    try:
-        yield
-    except _FAULTS as failure:
+@dataclass(frozen=True)
+class Count:
+    """Problems that one network solved after a few numbers of iterations."""
+
+    model: str
+    seed: int
+    size: str
+    problems: int
+    solved: Mapping[int, int]
+    """By iterations, ascending"""
+    file: Path
+    older: bool = False
+    """Whether the model's recipe has changed since"""
+    precision: str = ""
+    """Of training; "": unknown"""
+
+    @property
+    def iterations(self) -> int:
+        """The fewest."""
+        return next(iter(self.solved))
+
+
+@dataclass(frozen=True)
+class CountGroup:
+    """Networks of one model that had the same test."""
+
+    counts: tuple[Count, ...]
+
+    def over_seeds(self, iterations: int) -> Summary:
+        """Per cent solved after these iterations."""
+        shares = [100 * one.solved[iterations] / one.problems for one in self.counts]
+        return summary(shares, self.counts[0].problems) or Summary(0.0, None, 0)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The results of one network."""
+
+    model: str
+    seed: int
+    finished: bool
+    reduced: Mapping[str, Any]
+    figures: Mapping[str, Any]
+    file: Path
+
+    @property
+    def name(self) -> str:
+        """Of the run: model and seed."""
+        return f"{self.model}-s{self.seed}"
+
+    @property
+    def tests(self) -> Mapping[str, Any]:
+        """Tests with a curve, by size."""
+        tests: Mapping[str, Any] = self.figures["tests"]
+        return {size: test for size, test in tests.items() if isinstance(test["solved"], list)}
+
+    @property
+    def counts(self) -> Iterator[Count]:
+        """Tests without a curve."""
+        for name, test in self.figures["tests"].items():
+            if isinstance(test["solved"], dict):
+                solved = {int(steps): test["solved"][steps] for steps in test["solved"]}
+                yield Count(self.model, self.seed, name.partition(":")[0], test["problems"],
+                            dict(sorted(solved.items())), self.file, bool(self.changed_fields),
+                            self.precision)  # fmt: skip
+
+    @property
+    def studies(self) -> Mapping[str, Any]:
+        """By name."""
+        studies: Mapping[str, Any] = self.figures["studies"]
+        return studies
+
+    def accuracy(self, which: str) -> float | None:
+        """Of the tested weights on training ("train") or held-out ("validation") problems."""
+        part = self.figures.get("training", {}).get(which)
+        return None if part is None else float(part["solved"] / part["of"])
+
+    @property
+    def precision(self) -> str:
+        """Of training: fp16, bf16 or fp32; "": unknown."""
+        return str(self.figures.get("precision", ""))
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a training run with its tests, not only a later test."""
+        return "training" in self.figures
+
+    @property
+    def failed(self) -> bool:
+        """Whether training diverged, so that there was nothing to test: it solves nothing.
+
+        A run on a small machine may have no test but one study.
+        """
+        measured = self.figures["tests"] or self.studies
+        return self.finished and self.is_run and not measured and self.accuracy("train") is None
+
+    @property
+    def converged(self) -> bool:
+        """Whether it passes the paper's filter."""
+        return (self.accuracy("train") or 0.0) >= CONVERGED
+
+    @property
+    def changed_fields(self) -> dict[str, Any]:
+        """Fields of the model's recipe that have changed since, as they were."""
+        about = self.figures.get("training", self.figures)
+        best = about.get("best")
+        validation = best.get("validation") if isinstance(best, dict) else None
+        return changed_fields(self.model, about.get("recipe"), validation)
+
+    @property
+    def setting(self) -> str:
+        """Learning rate, bounded features and precision, of networks trained for a time."""
+        setting = self.figures["training"]["setting"]
+        features = "bounded" if setting["bounded"] else "unbounded"
+        return f"rate {setting['rate']:g}, {features} features, {setting['precision']}"
+
+
+@dataclass(frozen=True)
+class Records:
+    """All records of some files, by model and seed."""
+
+    all: tuple[Record, ...] = ()
+    torn: tuple[Path, ...] = ()
+    """Files that end in the middle of a record, which is left out"""
+
+    def of(self, model: str) -> tuple[Record, ...]:
+        """The finished runs of one model, by seed."""
+        return tuple(one for one in self.all if one.model == model and one.finished and one.is_run)
+
+    @property
+    def whole(self) -> Records:
+        """Those by their model's recipe, with nothing reduced."""
+        return Records(tuple(one for one in self.all if not one.reduced))
+
+    @property
+    def as_finished(self) -> Records:
+        """The same with all taken as finished; of a run that did finish, only that record."""
+        return Records(
+            tuple(
+                replace(one, finished=True)
+                for one in self.all
+                if one.finished or one.name not in self.names
+            )
+        )
+
+    @property
+    def unfinished(self) -> tuple[Record, ...]:
+        """Runs that were cut off and have not been finished since."""
+        return tuple(one for one in self.all if not one.finished and one.name not in self.names)
+
+    @property
+    def names(self) -> set[str]:
+        """Of the finished runs."""
+        return {one.name for one in self.all if one.finished and one.is_run}
+
+    def counts(self, model: str, size: str) -> list[Count]:
+        """Tests of one model without curves on problems of one size."""
+        mine = (one for one in self.all if one.model == model)
+        counts = [count for one in mine for count in one.counts if count.size == size]
+        return sorted(counts, key=lambda one: one.file.stem)
+
+    def count_groups(self, model: str, size: str) -> list[CountGroup]:
+        """The same by test, the fewest iterations first."""
+        groups: dict[tuple[int, int], list[Count]] = {}
+        for one in self.counts(model, size):
+            groups.setdefault((one.iterations, one.problems), []).append(one)
+        return [CountGroup(tuple(groups[key])) for key in sorted(groups)]
+
+    @property
+    def timed(self) -> tuple[Timed, ...]:
+        """Networks trained for a time instead of by their recipe, the shortest time first."""
+        groups: dict[int, list[Record]] = {}
+        for one in self.all:
+            if one.reduced.keys() == {"seconds"} and one.model in MODELS:
+                groups.setdefault(round(one.reduced["seconds"]), []).append(one)
+        return tuple(Timed(f"{key} s", Records(tuple(groups[key]))) for key in sorted(groups))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Networks that were trained for the same time."""
+
+    time: str
+    """``75 s``"""
+    records: Records
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What their results say about how they were made."""
+        by_file = sorted(self.records.all, key=lambda one: one.file.stem)
+        notes = [one.figures.get("provenance", "") for one in by_file]
+        return tuple(note for note in dict.fromkeys(notes) if note)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the paper's networks were trained in different settings; ours has its own."""
+        paper = [one for one in self.records.all if MODELS[one.model].word != OURS]
+        return len({one.setting for one in paper}) > 1
+
+
+def changed_fields(
+    model: str, recipe: Mapping[str, Any] | None, validation: float | None = None
+) -> dict[str, Any]:
+    """Fields of a ``recipe`` that the model has otherwise now; {} where it is unknown.
+
+    A run that reached the ``validation`` accuracy which the recipe asks for now would not have
+    been restarted, so `again_below` does not matter to it.
+    """
+    if model not in MODELS or not recipe:
+        return {}
+    default, now = to_json(Recipe().described()), to_json(MODELS[model].recipe().described())
+    # Fields that did not exist then had their defaults.
+    then = {key: recipe.get(key, default[key]) for key in now}
+    same = {"name", "notes", "precision"}  # which may differ from run to run
+    if validation is not None and validation >= now["again_below"]:
+        same.add("again_below")
+    return {key: then[key] for key in sorted(now.keys() - same) if then[key] != now[key]}
+
+
+def read_results(results: PathLike = "results") -> Records:
+    """All records of a folder of results."""
+    return read_records(*(Path(results) / name for name in FOLDERS))
+
+
+def read_records(*places: PathLike) -> Records:
+    """All records in these files and folders; a folder that does not exist has none."""
+    seen: dict[tuple[Any, ...], Path] = {}
+    records: list[Record] = []
+    torn: list[Path] = []
+    for file in (file for place in places for file in _files(Path(place))):
+        many = file.suffix == ".jsonl"
+        torn += [file] if many and is_torn(file) else []
+        for number, line in enumerate(read_lines(file) if many else [read_json(file)], start=1):
+            record = _record(line, file, number)
+            if record is None:
+                continue
+            reduced = str(sorted(record.reduced.items()))
+            keys: list[tuple[Any, ...]] = [
+                (*count.solved, count.problems, count.size) for count in record.counts
+            ]
+            keys += [(record.finished,)] if record.is_run else []
+            for key in ((record.name, reduced, *key) for key in keys):
+                if key in seen:
+                    raise RunError(
+                        f"{record.model} with seed {record.seed} is recorded twice, in "
+                        f"{quoted(seen[key])} and in {quoted(file)}; remove one of them"
+                    )
+                seen[key] = file
+            records.append(record)
+    return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))), tuple(torn))
+
+
+def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:
+    """Write the record of a run; see `keep`."""
+    keep(place, make_result(name, figures, seed=seed))
+
+
+def keep(place: PathLike, result: Mapping[str, Any]) -> None:
+    """Append a result to a ``.jsonl`` file, or write it to a file of its own in a folder."""
+    place = Path(place)
+    if place.suffix == ".jsonl":
+        make_folder(place.parent)
+        append_line(place, result)
+    else:
+        write_json(make_folder(place) / f"{result['name']}.json", result, nan_to_null=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    if folder.is_file():
+        return [folder]
+    endings = (".json", ".jsonl")
+    return sorted(p for p in folder.rglob("*") if p.suffix in endings and p.name[0] != ".")
+
+
+def _record(line: Any, file: Path, number: int) -> Record | None:
+    """A checked record; None for a result of another kind, in a file of its own."""
+    where = f"{quoted(file)}, record {number}"
+    result = check_result(line, where)
+    figures = result["figures"]
+    if not isinstance(figures, dict) or "model" not in figures:
+        if file.suffix == ".json":
+            return None
+        raise RunError(f"{where} is a result, but not of a network; keep other results elsewhere")
+    if problem := problem_in(figures):
+        raise RunError(f"{where}: {problem}; restore it from a copy, or remove it")
+    if result["seed"] != figures["seed"]:  # edited, perhaps to count a run twice
         raise RunError(
-            f"{quoted(file)} is not what {writers} write ({type(failure).__name__}: {failure}); "
-            "restore it from a copy, or give it another name"
-        ) from failure
+            f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
+            "them; restore it from a copy, or remove it"
+        )
+    return Record(figures["model"], figures["seed"], figures["finished"], figures["reduced"],
+                  figures, file)  # fmt: skip
 
 
-_SORTS: dict[str, tuple[type, str]] = {
+_TYPES: dict[str, tuple[type, str]] = {
     "model": (str, "name"),
     "seed": (int, "whole number"),
     "finished": (bool, "true or false"),
@@ -53,44 +347,53 @@ _SORTS: dict[str, tuple[type, str]] = {
     "studies": (dict, "object"),
 }
 
+NEEDED = tuple(name for name in _TYPES if name != "training")
+"""Keys of every record."""
+
 _MOST = 2**53
-"""Problems that a number of the machine counts exactly"""
-
-NEEDED = tuple(_SORTS)
-"""What the figures of every record have."""
+"""The largest count that a float has exactly."""
 
 
-def fault_in(figures: Mapping[str, Any]) -> str:
-    """The first thing that is wrong with a record's figures; "": nothing."""
-    return next(_faults(figures), "")
+def problem_in(figures: Mapping[str, Any]) -> str:
+    """The first thing that is wrong with the figures of a record; "": nothing."""
+    return next(_problems(figures), "")
 
 
-def _faults(figures: Mapping[str, Any]) -> Iterator[str]:
-    for name, (sort, told) in _SORTS.items():
-        if name in figures and not _is(figures[name], sort):
-            yield f"{name} is {reprlib.repr(figures[name])}, no {told}"
+def _problems(figures: Mapping[str, Any]) -> Iterator[str]:
+    """People copy and edit these files, so everything that tables and figures read is checked."""
+    for name, (kind, text) in _TYPES.items():
+        if name in figures and not _is(figures[name], kind):
+            yield f"{name} is {reprlib.repr(figures[name])}, no {text}"
             return
-    missing = [name for name in NEEDED if name not in figures]
-    if missing:
+    if missing := [name for name in NEEDED if name not in figures]:
         yield f"{', '.join(missing)} missing"
         return
     if figures["seed"] < 0:
         yield f"seed is {figures['seed']}, below 0"
+    seconds = figures["reduced"].get("seconds", 1)
+    if not _is(seconds, int) and not isinstance(seconds, float):
+        yield f"seconds is {reprlib.repr(seconds)}, no number"
     for name, test in figures["tests"].items():
-        yield from _curve(test, f"the test {name}", "problems", "solved")
-        if isinstance(test, dict) and "solved by the most confident" in test:
-            yield from _curve(test, f"the test {name}", "problems", "solved by the most confident")
-    yield from _training(figures["training"])
+        solved = test.get("solved") if isinstance(test, dict) else None
+        if isinstance(solved, dict):
+            if not solved or not all(steps.isdecimal() for steps in solved):
+                yield f"'solved' of the test {name} is not by iterations"
+            elif not _counts(list(solved.values()), test.get("problems")):
+                yield f"the test {name} has counts in 'solved' that are no count of problems solved"
+            continue
+        for key in ("solved", "solved by the most confident"):
+            if key == "solved" or (isinstance(test, dict) and key in test):
+                yield from _curve(test, f"the test {name}", "problems", key)
+    yield from _training_problems(figures.get("training", {}))
     for name, study in figures["studies"].items():
-        yield from _study(study, f"the study {name}")
+        yield from _study_problems(study, f"the study {name}")
 
 
-def _training(training: Mapping[str, Any]) -> Iterator[str]:
+def _training_problems(training: Mapping[str, Any]) -> Iterator[str]:
     for name in ("train", "validation"):
-        if name in training:
-            found = training[name]
-            if not isinstance(found, dict) or not _counts([found.get("solved")], found.get("of")):
-                yield f"the accuracy {name} is {reprlib.repr(found)}, no count solved of a count"
+        part = training.get(name, {"solved": 1, "of": 1})
+        if not isinstance(part, dict) or not _counts([part.get("solved")], part.get("of")):
+            yield f"the accuracy {name} is {reprlib.repr(part)}, no count solved of a count"
     if not isinstance(training.get("recipe", {}), dict):
         yield f"the recipe is {reprlib.repr(training['recipe'])}, no object"
     history = training.get("history", [])
@@ -98,9 +401,16 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
         isinstance(row, dict) and _is(row.get("epoch"), int) for row in history
     ):
         yield "the history is no list of epochs"
+    setting = training.get("setting")
+    if setting is not None and not (
+        isinstance(setting, dict)
+        and {"rate", "bounded", "precision"} <= setting.keys()
+        and isinstance(setting["rate"], int | float)
+    ):
+        yield "the setting has no rate, bounded and precision"
 
 
-def _study(study: Any, name: str) -> Iterator[str]:
+def _study_problems(study: Any, name: str) -> Iterator[str]:
     if not isinstance(study, dict):
         yield f"{name} is {reprlib.repr(study)}, no object"
         return
@@ -111,15 +421,18 @@ def _study(study: Any, name: str) -> Iterator[str]:
             yield f"{key} of {name} is {reprlib.repr(study[key])}, no number"
     series = {"mean iterations by index": study.get("mean iterations by index", [])}
     for inputs in ("problems", "random inputs"):
-        found = study.get(inputs)
-        if isinstance(found, dict):
-            series[f"change on {inputs}"] = found.get("change")
-            ends = found.get("features", {})
+        part = study.get(inputs)
+        if isinstance(part, dict):
+            series[f"change on {inputs}"] = part.get("change")
+            ends = part.get("features", {})
             if not isinstance(ends, dict) or not _counts(list(ends.values()), _MOST):
                 yield f"features on {inputs} of {name} are no counts"
     for key, values in series.items():
-        known = isinstance(values, list) and all(map(_number, values))
-        if not known or (not values and key.startswith("change")):
+        if (
+            not isinstance(values, list)
+            or not all(map(_number, values))
+            or (not values and key.startswith("change"))
+        ):
             yield f"{key} of {name} is no list of numbers"
 
 
@@ -134,182 +447,13 @@ def _curve(part: Any, name: str, count: str, curve: str) -> Iterator[str]:
 
 
 def _counts(values: list[Any], of: Any) -> bool:
-    known = _is(of, int) and 0 < of <= _MOST
-    return known and all(_is(one, int) and 0 <= one <= of for one in values)
+    return _is(of, int) and 0 < of <= _MOST and all(_is(v, int) and 0 <= v <= of for v in values)
 
 
 def _number(value: Any) -> bool:
-    """Or nothing, where there was none."""
     return value is None or _is(value, int) or isinstance(value, float)
 
 
-def _is(value: Any, sort: type) -> bool:
-    """True and false are no numbers."""
-    return isinstance(value, sort) and (sort is not int or not isinstance(value, bool))
-
-
-FOLDER = "results/runs"
-"""Where records of whole runs are kept; smaller ones lie elsewhere."""
-
-ENOUGH = 0.99
-"""Training accuracy from which the paper counts a model as converged."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """What is known of one unit."""
-
-    model: str
-    seed: int
-    finished: bool
-    """Trained as long as its recipe says, or until nothing could change what is tested"""
-    reduced: Mapping[str, Any]
-    """What was made smaller than in the paper; {}: nothing"""
-    figures: Mapping[str, Any]
-    file: Path
-
-    @property
-    def tests(self) -> Mapping[str, Any]:
-        """By size."""
-        found: Mapping[str, Any] = self.figures["tests"]
-        return found
-
-    @property
-    def studies(self) -> Mapping[str, Any]:
-        """By name."""
-        found: Mapping[str, Any] = self.figures["studies"]
-        return found
-
-    def accuracy(self, which: str) -> float | None:
-        """Of the tested weights on what they were trained on ("train") or held out."""
-        found = self.figures["training"].get(which)
-        return None if found is None else float(found["solved"] / found["of"])
-
-    @property
-    def precision(self) -> str:
-        """What it was trained in: fp16, bf16 or fp32; "": its record does not say."""
-        return str(self.figures.get("precision", ""))
-
-    @property
-    def failed(self) -> bool:
-        """Whether training broke down, so that there was nothing to test: it solves nothing.
-
-        On a small machine a run has no test but those that are shown, which may be a study alone.
-        """
-        measured = self.tests or self.studies or "train" in self.figures["training"]
-        return self.finished and not measured
-
-    @property
-    def converged(self) -> bool:
-        """Whether it passes the paper's filter."""
-        return (self.accuracy("train") or 0.0) >= ENOUGH
-
-
-@dataclass(frozen=True)
-class Records:
-    """All records of a folder."""
-
-    all: tuple[Record, ...] = ()
-    torn: tuple[Path, ...] = ()
-    """Files that end in the middle of a record, which is left out"""
-
-    def of(self, model: str) -> tuple[Record, ...]:
-        """The finished runs of one model, by seed."""
-        return tuple(one for one in self.all if one.model == model and one.finished)
-
-    @property
-    def taken_as_they_are(self) -> Records:
-        """The same as if all had finished; of a unit that did, only the finished one."""
-        done = self.names
-        return Records(
-            tuple(
-                replace(one, finished=True)
-                for one in self.all
-                if one.finished or f"{one.model}-s{one.seed}" not in done
-            )
-        )
-
-    @property
-    def whole(self) -> Records:
-        """Those that nothing was made smaller in."""
-        return Records(tuple(one for one in self.all if not one.reduced))
-
-    def unfinished(self) -> tuple[Record, ...]:
-        """Runs that their time did not suffice for, and that nobody has finished since."""
-        done = self.names
-        return tuple(
-            one for one in self.all if not one.finished and f"{one.model}-s{one.seed}" not in done
-        )
-
-    @property
-    def names(self) -> set[str]:
-        """Of the units that need not be trained again."""
-        return {f"{one.model}-s{one.seed}" for one in self.all if one.finished}
-
-
-def read_records(*folders: PathLike) -> Records:
-    """All records in these files and folders; a folder that is not there holds none."""
-    found: dict[tuple[str, int, bool, str], Record] = {}
-    torn: list[Path] = []
-    for folder in folders:
-        for file in _files(Path(folder)):
-            many = file.suffix == ".jsonl"
-            lines = read_lines(file) if many else [read_json(file)]
-            torn += [file] if many and is_torn(file) else []
-            for number, line in enumerate(lines, start=1):
-                record = _record(line, file, number)
-                smaller = str(sorted(record.reduced.items()))
-                same = (record.model, record.seed, record.finished, smaller)
-                if same in found:
-                    raise RunError(
-                        f"{record.model} with seed {record.seed} is recorded twice, in "
-                        f"{quoted(found[same].file)} and in {quoted(file)}; remove one of them"
-                    )
-                found[same] = record
-    ordered = sorted(found.values(), key=lambda one: (one.model, one.seed))
-    return Records(tuple(ordered), tuple(torn))
-
-
-def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:
-    """Write the record of a unit; see `keep`."""
-    keep(place, make_result(name, figures, seed=seed))
-
-
-def keep(place: PathLike, result: Mapping[str, Any]) -> None:
-    """Add a result to a file of lines (``.jsonl``), or write a file of its own into a folder."""
-    place = Path(place)
-    if place.suffix == ".jsonl":
-        make_folder(place.parent)
-        append_line(place, result)
-    else:
-        write_json(make_folder(place) / f"{result['name']}.json", result, nan_to_null=True)
-
-
-def _files(folder: Path) -> list[Path]:
-    if folder.is_file():
-        return [folder]
-    kept = (".json", ".jsonl")
-    return sorted(p for p in folder.rglob("*") if p.suffix in kept and not p.name.startswith("."))
-
-
-def _record(line: Any, file: Path, number: int) -> Record:
-    where = f"{quoted(file)}, record {number}"
-    result = check_result(line, where)
-    figures = result["figures"]
-    if not isinstance(figures, dict) or not any(name in figures for name in NEEDED):
-        raise RunError(f"{where} is a result, but not of a unit; keep other results elsewhere")
-    if fault := fault_in(figures):
-        raise RunError(f"{where}: {fault}; restore it from a copy, or remove it")
-    if result["seed"] != figures["seed"]:  # edited, perhaps to count a run twice
-        raise RunError(
-            f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
-            "them; restore it from a copy, or remove it"
-        )
-    return Record(
-        model=figures["model"],
-        seed=figures["seed"],
-        finished=figures["finished"],
-        reduced=figures["reduced"],
-        figures=figures,
-        file=file,
-    )
+def _is(value: Any, kind: type) -> bool:
+    """True and False are no numbers."""
+    return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))

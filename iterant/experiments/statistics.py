@@ -52,16 +52,16 @@ class Summary:
         half = self.error * (_T[self.seeds - 2] if self.seeds - 2 < len(_T) else _Z)
         low, high = self.mean - half, self.mean + half
         if self.problems:
-            least, most = _over_problems(self.mean, self.problems)
+            least, most = over_problems(self.mean, self.problems)
             low, high = min(low, least), max(high, most)
         return low, high
 
     @property
-    def told_interval(self) -> str:
+    def interval_text(self) -> str:
         """As tables have it: ``96.30 to 100.00``; of one seed, what its problems allow."""
         if not self.problems:
             return ""
-        low, high = self.interval or _over_problems(self.mean, self.problems)
+        low, high = self.interval or over_problems(self.mean, self.problems)
         return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
 
 
@@ -85,7 +85,7 @@ class Value:
     """How many it is of, where the paper gives no error but says so"""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """As tables have it: ``97.12 ± 1.88 % at 237``."""
         error = "" if self.error is None else f" ± {self.error:.2f}"
         return f"{self.mean:.2f}{error} %" + ("" if self.step is None else f" at {self.step}")
@@ -94,7 +94,7 @@ class Value:
     def interval(self) -> tuple[float, float] | None:
         """Within 1.96 standard errors; the paper does not say how many seeds."""
         if self.error is None:
-            return _over_problems(self.mean, self.problems) if self.problems else None
+            return over_problems(self.mean, self.problems) if self.problems else None
         return self.mean - _Z * self.error, self.mean + _Z * self.error
 
 
@@ -146,7 +146,7 @@ def verdict(ours: Summary | None, paper: Value | None) -> str:
     return "no difference shown" if able else "too few seeds"
 
 
-def _over_problems(mean: float, problems: int) -> tuple[float, float]:
+def over_problems(mean: float, problems: int) -> tuple[float, float]:
     """Where a share in per cent lies, with 95 %, by the number of problems alone."""
     solved = torch.tensor(mean / 100 * problems, dtype=torch.float64)
     low, high = (100 * wilson(solved, problems)).tolist()

@@ -233,7 +233,7 @@ def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
 
 
 def read_result(path: PathLike) -> dict[str, Any]:
-    """Read one result: ``read_result("results/maze-generation.json")["figures"]``."""
+    """Read one result: ``read_result("results/speed/maze-generation.json")["figures"]``."""
     return check_result(read_json(path), quoted(path))
 
 

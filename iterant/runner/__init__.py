@@ -4,39 +4,35 @@
     >>> sweep(plan, out="runs/widths").counts
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
 
-    points.py     settings multiplied out, and refused where no run could be made of them
     plan.py       the runs and tests of a sweep, from a TOML file or from Python
-    folder.py     a sweep on disk: plain files, atomic, locked
-    work.py       what one process does: train a run or go on with it, and test it
-    minding.py    start that process, and once more if it fails
-    local.py      as many of them as this machine holds
+    folder.py     a sweep on disk, and where it stands: done, running, failed, left
+    worker.py     the process of one run: train, test; how it is started and supervised
+    local.py      the pool of processes on this machine, also that of ``iterant reproduce``
     slurm.py      job arrays through submitit
-    state.py      done, running, failed with the last line of the error, left
-    collect.py    the result file and its pictures
-    start.py      sweep() and stop()
+    sweeps.py     sweep(), stop(), and the result file with its pictures
 
-We schedule nothing: here a run starts when another ends, on a cluster Slurm decides.
+There is no scheduler: here a run starts when another ends, on a cluster Slurm decides.
 """
 
-from iterant.runner.folder import RunState, Survey, SweepFolder, survey
-from iterant.runner.plan import Exam, Plan, PlannedRun, planned, read_plan
+from iterant.runner.folder import RunState, SweepFolder, SweepStatus, status
+from iterant.runner.plan import Plan, PlannedRun, TestSpec, planned, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.sweeps import collect, stop, sweep
-from iterant.runner.worker import Means
+from iterant.runner.worker import Launch
 
 __all__ = [
     "Cluster",
-    "Exam",
-    "Means",
+    "Launch",
     "Plan",
     "PlannedRun",
     "RunState",
-    "Survey",
     "SweepFolder",
+    "SweepStatus",
+    "TestSpec",
     "collect",
     "planned",
     "read_plan",
+    "status",
     "stop",
-    "survey",
     "sweep",
 ]

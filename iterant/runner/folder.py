@@ -1,21 +1,21 @@
-"""The folder of a sweep: what is planned, the run folders, and what became of each run.
+"""The folder of a sweep: its plan, the run folders, what became of each run, and where it stands.
 
-    >>> folder = SweepFolder.prepared("runs/widths", plan)     # made, or extended by new runs
+    >>> folder = SweepFolder.prepare("runs/widths", plan)      # made, or extended by new runs
     >>> folder.run_path("mazes-quick-width32-s0")              # a run folder like any other
+    >>> status(folder).counts
+    {'done': 1, 'running': 1, 'waiting': 0, 'failed': 0, 'left': 8}
 
-    sweep.json            the plan, sealed; a sweep only ever grows
-    runs/NAME/            the run folder that training writes
-    work/NAME/lock        held by the process that is at work on the run
-    work/NAME/log         what it printed, all attempts one after the other
-    work/NAME/record.json how often it failed and why
-    work/NAME/outcome.json  what the finished run scored in its tests; with it, the run is done
-    slurm/                what submitit writes: see `iterant.runner.slurm`
-    lock                  held by the one process that starts runs
+    sweep.json              the plan, with a checksum; a sweep only ever grows
+    runs/NAME/              the run folder that training writes
+    work/NAME/lock          held by the process of the run
+    work/NAME/log           its output, all attempts one after the other
+    work/NAME/record.json   how often it failed and why
+    work/NAME/outcome.json  the test scores of the finished run; with it, the run is done
+    slurm/                  files of submitit: see `iterant.runner.slurm`
+    lock                    held by the one process that starts runs
 
-Every file is whole or not there, as in run folders, and one that is damaged costs no more than
-its own work: the run is looked at again.
-
-Where a sweep stands: done, running, waiting, failed with the last line of the error, left.
+Every file is written atomically, as in run folders. A damaged file costs no more than its own run,
+which is looked at again.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
-class Record:
-    """What went wrong with a run so far."""
+class Failures:
+    """How often a run failed so far, and why."""
 
     failures: int = 0
     error: str | None = None
@@ -56,10 +56,10 @@ class Record:
 
 
 class SweepFolder:
-    """A sweep on disk; made by `prepared`, found again by `open`."""
+    """A sweep on disk, made by `prepare` and found again by `open`."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
-        """For `prepared` and `open` to call."""
+        """For `prepare` and `open`."""
         self.path = path
         self.plan = plan
         self.planned = {run.name: run for run in plan.runs}
@@ -73,23 +73,23 @@ class SweepFolder:
                 f"{quoted(folder)} holds no sweep ({PLAN} is missing); "
                 "give the folder that iterant sweep named"
             )
-        told = read_json(folder / PLAN, checksummed=True)
-        if told.get("format") != FORMAT:
+        plan = read_json(folder / PLAN, checksummed=True)
+        if plan.get("format") != FORMAT:
             raise RunError(
-                f"{quoted(folder / PLAN)} has format {told.get('format')!r}, and this version of "
+                f"{quoted(folder / PLAN)} has format {plan.get('format')!r}, and this version of "
                 f"iterant reads {FORMAT}; use the version that wrote it"
             )
         try:
-            return cls(folder, Plan.of(told))
+            return cls(folder, Plan.of(plan))
         except (KeyError, TypeError):
             raise RunError(f"{quoted(folder / PLAN)} is of another version of iterant") from None
 
     @classmethod
-    def prepared(cls, path: PathLike, plan: Plan) -> SweepFolder:
-        """The folder with the plan in it; who calls this holds its lock.
+    def prepare(cls, path: PathLike, plan: Plan) -> SweepFolder:
+        """The folder with the plan in it; the caller holds its lock.
 
-        Runs that are there stay, whether or not they are in the plan of now; one that is planned
-        with other settings than it was begun with is refused.
+        Runs that exist stay, even if the new plan does not have them. A run whose settings differ
+        from those it was started with is an error.
         """
         folder = make_folder(path)
         if (folder / PLAN).exists():
@@ -116,7 +116,7 @@ class SweepFolder:
         return self.path / RUNS / name
 
     def work_path(self, name: str) -> Path:
-        """Where the process at work on a run leaves word."""
+        """Files of the process of a run."""
         return self.path / WORK / name
 
     def work_lock(self, name: str) -> Lock:
@@ -125,40 +125,40 @@ class SweepFolder:
         return Lock(place, tidy=(place,))
 
     def worker(self, name: str) -> str | None:
-        """Who is at work on a run, in words."""
+        """The process that works on a run, in words; None: there is none."""
         return lock_holder(self.work_path(name))
 
-    def begun(self, name: str) -> bool:
+    def is_started(self, name: str) -> bool:
         """Whether training has made its folder."""
         return (self.run_path(name) / CONFIG).exists()
 
-    def record(self, name: str) -> Record:
-        """What went wrong so far; a damaged record is no record."""
+    def failures(self, name: str) -> Failures:
+        """How often the run failed; a damaged file counts as none."""
         try:
-            return Record(**read_json(self.work_path(name) / RECORD, checksummed=True))
+            return Failures(**read_json(self.work_path(name) / RECORD, checksummed=True))
         except (RunError, TypeError):
-            return Record()
+            return Failures()
 
-    def write_record(self, name: str, record: Record) -> None:
-        """Remember what went wrong."""
-        write_json(make_folder(self.work_path(name)) / RECORD, asdict(record), checksummed=True)
+    def write_failures(self, name: str, failures: Failures) -> None:
+        """Remember them."""
+        write_json(make_folder(self.work_path(name)) / RECORD, asdict(failures), checksummed=True)
 
     def outcome(self, name: str) -> dict[str, Any] | None:
-        """What the run scored, None where it is not finished or not all its tests were taken."""
-        found = self.partial_outcome(name)
-        wanted = {test.key for test in self.plan.tests_of(self.run(name))}
-        return found if found is not None and wanted <= found["tests"].keys() else None
+        """The scores of the run; None where it is not finished or a test is missing."""
+        outcome = self.partial_outcome(name)
+        tests = {test.key for test in self.plan.tests_of(self.run(name))}
+        return outcome if outcome is not None and tests <= outcome["tests"].keys() else None
 
     def partial_outcome(self, name: str) -> dict[str, Any] | None:
-        """What was written of it, be it with fewer tests than are wanted now."""
+        """The scores that were written, perhaps with fewer tests than are planned now."""
         try:
-            found = read_json(self.work_path(name) / OUTCOME, checksummed=True)
+            outcome = read_json(self.work_path(name) / OUTCOME, checksummed=True)
         except RunError:
             return None
-        return found if isinstance(found.get("tests"), dict) else None
+        return outcome if isinstance(outcome.get("tests"), dict) else None
 
     def write_outcome(self, name: str, outcome: Mapping[str, Any]) -> None:
-        """Write what the run scored: from now on it is done."""
+        """Write the scores: from now on the run is done."""
         write_json(
             self.work_path(name) / OUTCOME, dict(outcome), checksummed=True, nan_to_null=True
         )
@@ -180,16 +180,18 @@ def _extended(old: Plan, new: Plan) -> Plan:
 
 
 def _settings(run: PlannedRun) -> dict[str, Any]:
-    """What decides a run, in the form in which JSON gives it back."""
-    told = {"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items()}
+    """All settings of a run, as JSON gives them back."""
+    settings = {"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes}
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()
+    }
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that holds something else than a sweep."""
+    """Refuse a folder that has something else than a sweep in it."""
     ours = {PLAN, RUNS, WORK, SLURM, "lock"}
-    found = sorted(entry.name for entry in folder.iterdir() if entry.name not in ours)
-    foreign = [name for name in found if not name.startswith(".")]
+    names = sorted(entry.name for entry in folder.iterdir())
+    foreign = [name for name in names if name not in ours and not name.startswith(".")]
     if foreign:
         raise RunError(
             f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no sweep; "
@@ -212,19 +214,19 @@ class RunState:
     step: int = 0
     steps: int | None = None
     seconds: float | None = None
-    """What it took, once done"""
+    """That it took, once done"""
     seconds_left: float | None = None
-    """What a begun run still needs at its last pace"""
+    """At its last pace"""
 
 
 @dataclass(frozen=True)
-class Survey:
+class SweepStatus:
     """Where a sweep stands."""
 
     name: str
     runs: tuple[RunState, ...]
     seconds_left: float | None
-    """Until the last run is done, as long as so many go side by side; None: nobody knows yet"""
+    """Until the last run is done; None: not known yet"""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -246,33 +248,33 @@ class Survey:
                 "runs": [asdict(run) for run in self.runs]}  # fmt: skip
 
 
-def survey(
+def status(
     folder: SweepFolder, queued: Mapping[str, str] | None = None, at_once: int | None = None
-) -> Survey:
-    """Look at every run; ``queued``: what a cluster says of the runs in its queue."""
+) -> SweepStatus:
+    """The state of every run; ``queued``: states of jobs in a cluster's queue."""
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
-    return Survey(folder.plan.name, runs, _time_left(runs, at_once))
+    return SweepStatus(folder.plan.name, runs, _time_left(runs, at_once))
 
 
 def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
-    """The state of one run; what cannot be read is told, not raised."""
-    outcome, record = folder.outcome(name), folder.record(name)
+    """The state of one run; an unreadable file is reported in it, not raised."""
+    outcome, failures = folder.outcome(name), folder.failures(name)
     if outcome is not None:
         steps = outcome.get("steps") or 0
-        return RunState(name, "done", record.error, steps, steps, outcome.get("seconds"))
+        return RunState(name, "done", failures.error, steps, steps, outcome.get("seconds"))
     step, steps, left, unreadable = _progress(folder, name)
     if folder.worker(name) is not None or queued == "RUNNING":
         state = "running"
     elif queued is not None:
         state = "waiting"
     else:
-        state = "failed" if record.given_up else "left"
-    return RunState(name, state, record.error or unreadable, step, steps, None, left)
+        state = "failed" if failures.given_up else "left"
+    return RunState(name, state, failures.error or unreadable, step, steps, None, left)
 
 
 def _progress(folder: SweepFolder, name: str) -> tuple[int, int | None, float | None, str | None]:
-    """Updates done, of how many, seconds left at the last pace, and what hinders reading it."""
-    if not folder.begun(name):
+    """Steps done, steps in all, seconds left at the last pace, and why it cannot be read."""
+    if not folder.is_started(name):
         return 0, None, None, None
     try:
         run = RunFolder.open(folder.run_path(name))
@@ -289,7 +291,7 @@ def _progress(folder: SweepFolder, name: str) -> tuple[int, int | None, float | 
 
 
 def _time_left(runs: tuple[RunState, ...], at_once: int | None) -> float | None:
-    """Work that is left, shared by as many as run now."""
+    """The seconds of work that is left, divided by the runs side by side."""
     open_runs = [run for run in runs if run.state in ("running", "waiting", "left")]
     if not open_runs:
         return 0.0

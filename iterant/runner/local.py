@@ -1,42 +1,47 @@
-"""A sweep on this machine: as many runs side by side as it holds.
+"""Many runs on this machine, as many side by side as fit.
 
->>> run_here(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Means())
+>>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
+
+`run_pool` is the one loop that does so: sweeps and ``iterant reproduce`` both use it.
 """
 
 from __future__ import annotations
 
 import os
 import queue
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import torch
 
 from iterant.errors import IterantError
 from iterant.runner.folder import SweepFolder
-from iterant.runner.worker import AT_ONCE, Means, mind
+from iterant.runner.worker import KILL, Launch, Stop, supervise
 from iterant.training.device import device_of
 from iterant.training.interrupts import Clock, Signals
 
-MEMORY_A_PROCESS = 1 << 30
-"""Bytes that a process on the CPU is taken to need: torch itself is about a third of it."""
+MEMORY_PER_PROCESS = 1 << 30
+"""Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
 
 Ended = Callable[[str, str], None]
-"""Told a run's name and how it ended."""
+"""Called with the name of a run and how it ended."""
+
+Work = Callable[[str, Mapping[str, str], Stop], str]
+"""Carries out the run of that name, with these variables in the environment of its process, until
+its end or until there is a reason to stop. Returns how it ended."""
 
 
-def room(means: Means) -> int:
-    """How many runs this machine holds side by side: its GPUs, or its cores and memory."""
-    if device_of(means.device).type == "cuda":
-        return max(1, torch.cuda.device_count() // means.processes)
-    cores = len(os.sched_getaffinity(0)) // (means.processes * means.threads)
-    memory = _free_memory() // (MEMORY_A_PROCESS * means.processes)
-    return max(1, min(cores, memory))
+def capacity(launch: Launch) -> int:
+    """How many runs fit on this machine side by side: by GPUs, or by cores and memory."""
+    if device_of(launch.device).type == "cuda":
+        return max(1, torch.cuda.device_count() // launch.processes)
+    cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
+    return max(1, min(cores, _free_memory() // (MEMORY_PER_PROCESS * launch.processes)))
 
 
 def _free_memory() -> int:
-    """Bytes that may still be used, as Linux reckons; without a word from it, plenty."""
+    """Bytes available by Linux's own estimate; elsewhere, plenty."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
@@ -44,67 +49,74 @@ def _free_memory() -> int:
         return 1 << 60
 
 
-def run_here(
+def run_local(
     folder: SweepFolder,
     names: Sequence[str],
-    means: Means,
+    launch: Launch,
     *,
     at_once: int | None = None,
     limit: float | None = None,
     ended: Ended = lambda name, how: None,
 ) -> str | None:
-    """Carry out these runs; returns why it stopped before the end, if it did.
+    """Carry out runs of a sweep; see `run_pool`."""
 
-    An interrupt lets the running ones save; a second one ends them at once, and what they had
-    done since their last checkpoint is done again next time. ``limit``: seconds.
+    def work(name: str, environment: Mapping[str, str], stop: Stop) -> str:
+        return supervise(folder, name, launch, stop=stop, environment=environment)
+
+    return run_pool(names, work, launch, at_once=at_once, limit=limit, ended=ended)
+
+
+def run_pool(
+    names: Sequence[str],
+    work: Work,
+    launch: Launch,
+    *,
+    at_once: int | None = None,
+    limit: float | None = None,
+    ended: Ended = lambda name, how: None,
+) -> str | None:
+    """Carry out runs side by side; returns why it stopped before the end, or None.
+
+    An interrupt lets the runs save; a second one kills them, and they lose what they did since
+    their last checkpoint. ``limit``: seconds. GPUs are assigned in turn.
     """
-    count = min(len(names), at_once or room(means))
-    places: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for place in range(count):
-        places.put(place)
-    clock, hurried = Clock(limit), [False]
-    on_gpu = device_of(means.device).type == "cuda"
+    count = max(1, min(len(names), at_once or capacity(launch)))
+    slots: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for slot in range(count):
+        slots.put(slot)
+    clock, kill = Clock(limit), False
+    on_gpu = device_of(launch.device).type == "cuda"
     with Signals() as signals:
 
-        def told() -> str | None:
-            if hurried[0]:
-                return AT_ONCE
+        def stop() -> str | None:
+            if kill:
+                return KILL
             return signals.raised or ("the time limit" if clock.over else None)
 
         def one(name: str) -> str:
-            place = places.get()
+            slot = slots.get()
             try:
-                return mind(folder, name, means, told=told, more=_gpus(place, means, on_gpu))
+                return work(name, _visible_gpus(slot, launch) if on_gpu else {}, stop)
             except IterantError as error:
                 return f"failed: {error}"
             finally:
-                places.put(place)
+                slots.put(slot)
 
-        with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
+        with ThreadPoolExecutor(max_workers=count) as pool:
             waiting = {pool.submit(one, name): name for name in names}
             while waiting:
                 try:
-                    _take(waiting, ended)
+                    for future in wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                        ended(waiting.pop(future), future.result())
                 except KeyboardInterrupt:
-                    hurried[0] = True
-        return told()
+                    kill = True
+        return stop()
 
 
-def _gpus(place: int, means: Means, on_gpu: bool) -> dict[str, str]:
-    """The GPUs of one place: those that are there are shared out in order."""
-    if not on_gpu:
-        return {}
+def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
+    """The GPUs of one slot."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    all_of_them = (
-        visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
-    )
-    first = place * means.processes % len(all_of_them)
-    mine = [all_of_them[(first + k) % len(all_of_them)] for k in range(means.processes)]
+    gpus = visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
+    first = slot * launch.processes % len(gpus)
+    mine = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
     return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-
-
-def _take(waiting: dict[Future[str], str], ended: Ended) -> None:
-    """Wait a moment for runs to end."""
-    done, _ = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-    for future in done:
-        ended(waiting.pop(future), future.result())

@@ -188,9 +188,10 @@ _LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Exam:
-    """Fresh problems that every finished run is judged on."""
+class TestSpec:
+    """Problems that every finished run is tested on."""
 
+    __test__ = False  # not for pytest
     task: str | None = None
     """None: every run's own"""
     size: Size | None = None
@@ -237,10 +238,10 @@ class Plan:
 
     name: str
     runs: tuple[PlannedRun, ...]
-    tests: tuple[Exam, ...] = ()
+    tests: tuple[TestSpec, ...] = ()
     data: str | None = None
 
-    def tests_of(self, run: PlannedRun) -> tuple[Exam, ...]:
+    def tests_of(self, run: PlannedRun) -> tuple[TestSpec, ...]:
         """The tests that a run takes."""
         return tuple(test for test in self.tests if test.task in (None, run.task))
 
@@ -254,7 +255,7 @@ class Plan:
         return cls(
             told["name"],
             tuple(PlannedRun(**run) for run in told["runs"]),
-            tuple(Exam(**test) for test in told["tests"]),
+            tuple(TestSpec(**test) for test in told["tests"]),
             told["data"],
         )
 
@@ -349,4 +350,6 @@ def planned(
             for seed in chosen
         ]
     check_networks([(run.task, run.recipe, run.changes) for run in runs], made)
-    return Plan(name, tuple(runs), tuple(Exam(**test) for test in tests_told(tests, made)), data)
+    return Plan(
+        name, tuple(runs), tuple(TestSpec(**test) for test in tests_told(tests, made)), data
+    )

@@ -1,17 +1,16 @@
 """A sweep on a cluster: submitit submits job arrays, Slurm runs them, torchrun joins GPUs.
 
-    >>> submit(folder, names, Means(), Cluster(partition="gpu", time="4h", gpus_per_node=1))
+    >>> submit(folder, names, Launch(), Cluster(partition="gpu", time="4h", gpus_per_node=1))
     >>> queued(folder)
     {'mazes-quick-s0': 'RUNNING', 'mazes-quick-s1': 'PENDING'}
 
-submitit hands a job over as a pickle, which the job unpickles: here it holds the name of the class
-`Errand` and its words (a folder, a run, numbers), no code and no data. It lies in the sweep's own
-folder; who may write there could change the runs anyway. What the job then does is to start the
-plain command line ``iterant sweep one FOLDER RUN``, and what it finds is plain files.
+submitit stores a job as a pickle in the sweep's folder. It has the name of the class `SlurmJob` and
+its fields (a folder, a run, numbers), no code and no data; anyone who may write to that folder
+could change the runs anyway. The job starts the command ``iterant sweep one FOLDER RUN``.
 
 Slurm sends SIGUSR1 before a time limit and SIGTERM when it preempts, requeues or cancels, to every
-process of a job: training saves and leaves. At a time limit the job asks to be queued again;
-preempted jobs are by Slurm. Either way the run goes on from its checkpoint.
+process of a job: training saves and exits. At a time limit the job requeues itself; Slurm requeues
+preempted jobs. Either way the run goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any
@@ -29,7 +28,7 @@ from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
 from iterant.io import read_json, write_json
 from iterant.io.files import make_folder
 from iterant.runner.folder import SLURM, SweepFolder
-from iterant.runner.worker import Means, mind
+from iterant.runner.worker import Launch, supervise
 from iterant.training.interrupts import seconds
 
 JOBS = "jobs.json"
@@ -42,7 +41,7 @@ _PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a job of one run asks Slurm for."""
+    """Resources of the job of one run."""
 
     partition: str | None = None
     time: str | None = None
@@ -51,14 +50,14 @@ class Cluster:
     cpus_per_task: int | None = None
     memory_gb: float | None = None
     warning_seconds: int = 90
-    """How long before its time limit a job is told to save"""
+    """How long before its time limit a job gets the signal to save"""
     at_once: int | None = None
     """Jobs of an array side by side; None: as many as Slurm lets"""
     more: Mapping[str, Any] | None = None
     """Other options of sbatch by name: ``{"account": "vision"}``"""
 
     def __post_init__(self) -> None:
-        """Refuse what Slurm would, before anything is submitted."""
+        """Check what Slurm would refuse, before anything is submitted."""
         for word in ("gpus_per_node", "cpus_per_task", "at_once", "warning_seconds"):
             value = getattr(self, word)
             if value is not None and (not isinstance(value, int) or value < 0):
@@ -73,31 +72,32 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Errand:
-    """What submitit carries to the cluster: words, and no more."""
+class SlurmJob:
+    """What submitit stores for the cluster: strings and numbers only."""
 
     folder: str
     name: str
-    means: Mapping[str, Any]
+    launch: Mapping[str, Any]
 
     def __call__(self) -> str:
-        """Mind the run from within its job."""
-        heard: list[str] = []
+        """Supervise the run from within its job."""
+        received: list[str] = []
 
         def note(number: int, frame: FrameType | None) -> None:
-            heard.append(signal.Signals(number).name)
+            received.append(signal.Signals(number).name)
 
         for number in (signal.SIGUSR1, signal.SIGTERM):
-            signal.signal(number, note)  # submitit's own would queue it again before it has saved
-        means, head = Means(**self.means), os.environ.get("SLURM_NODEID", "0") == "0"
-        how = mind(
-            SweepFolder.open(self.folder), self.name, means, head=head, meeting=_meeting(means),
-            told=lambda: heard[0] if heard else None,
+            signal.signal(number, note)  # submitit's own would requeue before the run has saved
+        launch, head = Launch(**self.launch), os.environ.get("SLURM_NODEID", "0") == "0"
+        how = supervise(
+            SweepFolder.open(self.folder), self.name, launch, head=head,
+            rendezvous=_rendezvous(launch),
+            stop=lambda: received[0] if received else None,
         )  # fmt: skip
-        if how == "stopped" and head and "SIGUSR1" in heard and "SIGTERM" not in heard:
-            _asked(["scontrol", "requeue", _own_job()])
+        if how == "stopped" and head and "SIGUSR1" in received and "SIGTERM" not in received:
+            _slurm(["scontrol", "requeue", _own_job()])
         if how == "failed":
-            error = SweepFolder.open(self.folder).record(self.name).error
+            error = SweepFolder.open(self.folder).failures(self.name).error
             raise TrainingStopped(f"run {self.name} failed: {error}")
         return how
 
@@ -107,11 +107,11 @@ def _own_job() -> str:
     return os.environ["SLURM_JOB_ID"] if array is None else f"{array}_{task}"
 
 
-def _meeting(means: Means) -> list[str]:
-    """Where torchrun's processes of several nodes meet: on the first, by a number of the job's."""
-    if means.nodes == 1:
+def _rendezvous(launch: Launch) -> list[str]:
+    """Options of torchrun for several nodes: they meet on the first, at a port of the job."""
+    if launch.nodes == 1:
         return []
-    first = _asked(["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()[0]
+    first = _slurm(["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()[0]
     number = int(os.environ["SLURM_JOB_ID"])
     again = os.environ.get("SLURM_RESTART_COUNT", "0")
     return ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{20_000 + number % 20_000}",
@@ -119,7 +119,7 @@ def _meeting(means: Means) -> list[str]:
 
 
 def submit(
-    folder: SweepFolder, names: Sequence[str], means: Means, cluster: Cluster
+    folder: SweepFolder, names: Sequence[str], launch: Launch, cluster: Cluster
 ) -> dict[str, str]:
     """Submit a job a run, in arrays; gives the jobs' numbers by the runs' names."""
     try:
@@ -132,32 +132,32 @@ def submit(
     except RuntimeError as error:
         raise UsageError(f"there is no Slurm here ({error}); use --on local") from error
     executor.update_parameters(
-        name=folder.plan.name, nodes=means.nodes, tasks_per_node=1, timeout_min=cluster.minutes,
-        **_parameters(means, cluster),
+        name=folder.plan.name, nodes=launch.nodes, tasks_per_node=1, timeout_min=cluster.minutes,
+        **_parameters(launch, cluster),
     )  # fmt: skip
     jobs = dict(submitted(folder))
     for first in range(0, len(names), LARGEST_ARRAY):
         some = names[first : first + LARGEST_ARRAY]
-        errands = [Errand(str(folder.path.resolve()), name, asdict(means)) for name in some]
+        jobs_of = [SlurmJob(str(folder.path.resolve()), name, asdict(launch)) for name in some]
         try:
-            made = executor.map_array(_run, errands)
+            made = executor.map_array(_run, jobs_of)
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             cause = " ".join(str(error).split())
             raise UsageError(
                 f"Slurm refused the jobs: {cause}; check --partition and so on"
             ) from error
         jobs |= {name: job.job_id for name, job in zip(some, made, strict=True)}
-        # After every array: whatever happens next, these jobs are known.
+        # After every array, so that these jobs are known whatever happens next.
         write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, checksummed=True)
     return jobs
 
 
-def _run(errand: Errand) -> str:
-    return errand()
+def _run(job: SlurmJob) -> str:
+    return job()
 
 
-def _parameters(means: Means, cluster: Cluster) -> dict[str, Any]:
-    cores = cluster.cpus_per_task or means.threads * means.processes
+def _parameters(launch: Launch, cluster: Cluster) -> dict[str, Any]:
+    cores = cluster.cpus_per_task or launch.threads * launch.processes
     given = {
         "slurm_partition": cluster.partition,
         "gpus_per_node": cluster.gpus_per_node,
@@ -179,31 +179,26 @@ def submitted(folder: SweepFolder) -> dict[str, str]:
 
 
 def queued(folder: SweepFolder) -> dict[str, str]:
-    """What Slurm says of the runs that have a job in its queue; nothing where nothing was sent."""
+    """Slurm's states of the runs that have a job in its queue."""
     jobs = submitted(folder)
     if not jobs:
         return {}
-    lines = _asked(["squeue", "--noheader", "--array", "--me", "--format", "%i|%T"]).splitlines()
+    lines = _slurm(["squeue", "--noheader", "--array", "--me", "--format", "%i|%T"]).splitlines()
     states = dict(line.strip().partition("|")[::2] for line in lines)
     return {name: states[job] for name, job in jobs.items() if job in states}
 
 
 def cancel(folder: SweepFolder) -> int:
-    """Cancel the jobs of a sweep that are in the queue, and say how many there were."""
+    """Cancel the jobs of a sweep that are in the queue; returns how many."""
     there = queued(folder)
     jobs = [job for name, job in submitted(folder).items() if name in there]
-    for some in _chunks(jobs, 100):
-        _asked(["scancel", *some])
+    for first in range(0, len(jobs), 100):
+        _slurm(["scancel", *jobs[first : first + 100]])
     return len(jobs)
 
 
-def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
-
-
-def _asked(words: Sequence[str]) -> str:
-    """What one of Slurm's commands answers."""
+def _slurm(words: Sequence[str]) -> str:
+    """The output of one of Slurm's commands."""
     try:
         done = subprocess.run(
             list(words), capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True

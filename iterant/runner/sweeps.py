@@ -37,11 +37,11 @@ from iterant.io import write_result
 from iterant.io.files import PathLike, check_writable_folder, make_folder
 from iterant.io.lock import lock_holder, lock_info
 from iterant.runner import slurm
-from iterant.runner.folder import Record, Survey, SweepFolder, refuse_foreign, survey
-from iterant.runner.local import room, run_here
-from iterant.runner.plan import Exam, Plan, PlannedRun, read_plan
+from iterant.runner.folder import Failures, SweepFolder, SweepStatus, refuse_foreign, status
+from iterant.runner.local import capacity, run_local
+from iterant.runner.plan import Plan, PlannedRun, TestSpec, read_plan
 from iterant.runner.slurm import Cluster
-from iterant.runner.worker import Means
+from iterant.runner.worker import Launch
 from iterant.training.interrupts import Signals, seconds
 
 _MOST_CURVES = 12
@@ -52,7 +52,7 @@ def collect(
     folder: SweepFolder, results: PathLike = "results", *, command: str | None = None
 ) -> list[Path]:
     """Write the result and its pictures, and give their paths back."""
-    seen = survey(folder)
+    seen = status(folder)
     place = make_folder(results)
     seeds = sorted({run.seed for run in folder.plan.runs})
     written = [
@@ -68,7 +68,7 @@ def collect(
     return written
 
 
-def figures(folder: SweepFolder, seen: Survey) -> dict[str, Any]:
+def figures(folder: SweepFolder, seen: SweepStatus) -> dict[str, Any]:
     """Everything that was measured: the counts, the points, and each run."""
     counts = seen.counts
     states = {run.name: run for run in seen.runs}
@@ -137,7 +137,7 @@ def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
     }
 
 
-def _curves(folder: SweepFolder, test: Exam) -> tuple[dict[str, Curve], set[int]]:
+def _curves(folder: SweepFolder, test: TestSpec) -> tuple[dict[str, Curve], set[int]]:
     """The curve of each point, its seeds' problems taken together."""
     curves: dict[str, Curve] = {}
     regimes: set[int] = set()
@@ -162,7 +162,7 @@ def _curves(folder: SweepFolder, test: Exam) -> tuple[dict[str, Curve], set[int]
     return curves, regimes
 
 
-def _slug(test: Exam) -> str:
+def _slug(test: TestSpec) -> str:
     """A test as part of a file's name; those that differ in more than size have it all."""
     return re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
 
@@ -178,7 +178,7 @@ def sweep(
     out: PathLike | None = None,
     seeds: str | Sequence[int] | None = None,
     on: str = "local",
-    means: Means | None = None,
+    launch: Launch | None = None,
     cluster: Cluster | None = None,
     at_once: int | None = None,
     time_limit: str | float | None = None,
@@ -186,7 +186,7 @@ def sweep(
     look_seconds: float = 5.0,
     results: PathLike | None = "results",
     say: Say = lambda _: None,
-) -> Survey:
+) -> SweepStatus:
     """Carry out a plan, or a file that tells one, and return where it stands then.
 
     ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
@@ -201,25 +201,27 @@ def sweep(
         plan = read_plan(plan, seeds)
     elif seeds is not None:
         raise UsageError("seeds are for a plan in a file; give them to planned() instead")
-    means, limit = means or Means(), None if time_limit is None else seconds(time_limit)
-    if means.nodes > 1 and on == "local":
+    launch, limit = launch or Launch(), None if time_limit is None else seconds(time_limit)
+    if launch.nodes > 1 and on == "local":
         raise UsageError("here is one node; give --nodes with --on slurm")
     if results is not None:
         check_writable_folder(results)
     folder = make_folder(Path("runs") / plan.name if out is None else out)
     refuse_foreign(folder)
     with SweepFolder(folder, plan).lock():
-        made = SweepFolder.prepared(folder, plan)
+        made = SweepFolder.prepare(folder, plan)
         left = _left(made, on)
         say(f"{len(left)} of {counted(len(made.planned), 'run')} to do in {folder}")
         if on == "local":
-            _here(made, left, means, at_once, limit, say)
-            seen = survey(made)
+            _here(made, left, launch, at_once, limit, say)
+            seen = status(made)
         else:
             if left:
-                slurm.submit(made, left, means, cluster or Cluster())
+                slurm.submit(made, left, launch, cluster or Cluster())
             say(f"{counted(len(left), 'job')} submitted")
-            seen = _watched(made, means, cluster or Cluster(), look_seconds if watch else None, say)
+            seen = _watched(
+                made, launch, cluster or Cluster(), look_seconds if watch else None, say
+            )
     if seen.ended and results is not None:
         for path in collect(made, results):
             say(f"written to {path}")
@@ -228,34 +230,34 @@ def sweep(
 
 def _left(folder: SweepFolder, on: str) -> list[str]:
     """The runs to carry out; failed ones get their attempts back, because somebody asked again."""
-    seen = survey(folder, slurm.queued(folder) if on == "slurm" else None)
+    seen = status(folder, slurm.queued(folder) if on == "slurm" else None)
     for run in seen.of("failed"):
-        folder.write_record(run.name, Record(0, run.error))
+        folder.write_failures(run.name, Failures(0, run.error))
     return [run.name for run in seen.runs if run.state in ("left", "failed")]
 
 
 def _here(
     folder: SweepFolder,
     left: Sequence[str],
-    means: Means,
+    launch: Launch,
     at_once: int | None,
     limit: float | None,
     say: Say,
 ) -> None:
-    side_by_side = at_once or room(means)
+    side_by_side = at_once or capacity(launch)
 
     def ended(name: str, how: str) -> None:
-        seen = survey(folder, at_once=side_by_side)
-        error = folder.record(name).error if how == "failed" else None
+        seen = status(folder, at_once=side_by_side)
+        error = folder.failures(name).error if how == "failed" else None
         say(f"{name}: {how}{f': {error}' if error else ''} ({summary(seen)})")
 
     if left:
-        run_here(folder, left, means, at_once=side_by_side, limit=limit, ended=ended)
+        run_local(folder, left, launch, at_once=side_by_side, limit=limit, ended=ended)
 
 
 def _watched(
-    folder: SweepFolder, means: Means, cluster: Cluster, look_seconds: float | None, say: Say
-) -> Survey:
+    folder: SweepFolder, launch: Launch, cluster: Cluster, look_seconds: float | None, say: Say
+) -> SweepStatus:
     """Look now and then until no job is left; one that vanished is submitted once more."""
     again: set[str] = set()
     missed: set[str] = set()
@@ -263,7 +265,7 @@ def _watched(
     with Signals() as signals:
         while True:
             # The queue first: what has left it has written what it will write.
-            seen = survey(folder, slurm.queued(folder))
+            seen = status(folder, slurm.queued(folder))
             if seen.counts != told:
                 told = seen.counts
                 say(summary(seen))
@@ -278,7 +280,7 @@ def _watched(
             lost = sorted(vanished & missed)
             if lost:
                 say(f"submitted once more: {', '.join(lost)}")
-                slurm.submit(folder, lost, means, cluster)
+                slurm.submit(folder, lost, launch, cluster)
                 again |= set(lost)
             missed = vanished
             _sleep(look_seconds, signals)
@@ -290,7 +292,7 @@ def _sleep(length: float, signals: Signals) -> None:
         time.sleep(0.1)
 
 
-def summary(seen: Survey) -> str:
+def summary(seen: SweepStatus) -> str:
     """A line: ``4 of 10 done, 2 running, 1 failed, 3 left, about 5 min to go``."""
     counts = seen.counts
     parts = [f"{counts['done']} of {len(seen.runs)} done"]

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import figures, keep
+from made_up import figures, keep, keep_count
 
 from iterant.cli import options as screen
 from iterant.cli.main import run
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.models import MODELS, Model, Trial
+from iterant.experiments.models import MODELS, Model, TestSpec
 from iterant.experiments.records import keep_record, read_records
-from iterant.io import append_line, write_result
+from iterant.io import append_line
 from iterant.io.results import make_result
 from iterant.tasks.chess.task import SAMPLE
 
@@ -69,13 +69,8 @@ def test_the_list_fits_a_terminal(
 def test_results_without_curves_are_in_the_list_and_in_their_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    test = {"solved": 9, "solved at twice": 8, "problems": 10, "iterations": 2000}
-    seeds = {str(seed): {"201:10:2000": test} for seed in range(2)}
-    write_result(
-        "best-mazes-h200",
-        {"recipe": {"net": "x", "precision": "fp32"}, "seeds": seeds},
-        folder=tmp_path,
-    )
+    for seed in range(2):
+        keep_count(tmp_path / "runs", "mazes-ours", seed, "201", {2000: 9, 4000: 8}, problems=10)
     for words in (["--list"], ["mazes-201"]):
         text = said(capsys, *words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000, 80.00 ± 0.00 % after 4,000" in text
@@ -129,7 +124,7 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
         monkeypatch.setitem(
             MODELS, key,
             Model(key, old.task, old.net, old.label, old.alpha, old.changes,
-                  tests=(Trial(512, 20, 4),)),
+                  tests=(TestSpec(512, 20, 4),)),
         )  # fmt: skip
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu")
     text = said(capsys, *words)
@@ -160,18 +155,18 @@ def test_runs_that_their_time_cuts_off_are_named_and_go_on(
         keep(tmp_path / "reduced", "sums-ours", 0, [0, 3], reduced={"watch_every": 0})
         return list(wanted[:1])
 
-    monkeypatch.setattr(reproducing, "campaign", little)
+    monkeypatch.setattr(reproducing, "train_and_test", little)
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu",
              "--results", tmp_path)  # fmt: skip
     text = said(capsys, *words)
     assert "3 runs are missing (1 cut off before), about" in text
     assert units == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], "what had no time first"
     assert "tested as they were: sums-n0-s0 (5 of 9 updates); the same command gives" in text
-    monkeypatch.setattr(reproducing, "campaign", lambda wanted, **_: list(wanted[:-1]))
+    monkeypatch.setattr(reproducing, "train_and_test", lambda wanted, **_: list(wanted[:-1]))
     many = said(capsys, *words[:2], 7, *words[3:])
     assert "not done: sums-recall-a1-s0, sums-n0-s1, " in many
     assert "sums-recall-a1-s4 and 7 more; give the same command again" in many, "19 of 20 were left"
-    monkeypatch.setattr(reproducing, "campaign", lambda wanted, **_: list(wanted))
+    monkeypatch.setattr(reproducing, "train_and_test", lambda wanted, **_: list(wanted))
     assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
 
@@ -180,7 +175,7 @@ def test_what_cannot_be_tested_is_not_trained(
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproducing, "campaign", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(reproducing, "train_and_test", lambda *_, **__: pytest.fail("it began"))
     words = ("fig-chess", "--budget", "1m", "--device", "cpu", "--data", SAMPLE)
     text = said(capsys, *words, code=2)
     assert "the range 600000:700000 goes beyond the set" in text
@@ -191,7 +186,7 @@ def test_what_cannot_be_kept_is_not_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproducing, "campaign", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(reproducing, "train_and_test", lambda *_, **__: pytest.fail("it began"))
     words = ("compare-n-zero", "--budget", "1m", "--device", "cpu", "--results", "here")
     Path("runs").touch()
     text = said(capsys, *words, code=2)
@@ -218,7 +213,7 @@ def test_whoever_interrupts_is_told_that_nothing_is_lost(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproducing, "campaign", interrupted)
+    monkeypatch.setattr(reproducing, "train_and_test", interrupted)
     with pytest.raises(SystemExit) as caught:
         run(["reproduce", "fig-width", "--budget", "1m", "--device", "cpu",
              "--results", str(tmp_path)])  # fmt: skip

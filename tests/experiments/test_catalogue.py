@@ -17,7 +17,7 @@ from iterant.experiments.catalogue import (
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.reproduce import narrowed, smaller, told
+from iterant.experiments.reproduce import needed_tests, smaller, smaller_text
 from iterant.registry import task
 from iterant.training.build import plan
 
@@ -68,16 +68,19 @@ def test_what_is_shown_is_also_measured(one: Experiment) -> None:
     assert shown or any(row.seeds for row in one.counted)
     for key, measure in shown:
         model = MODELS[key]
-        sizes, looks = {test.name for test in model.tests}, {look.name for look in model.looks}
+        sizes, studies = (
+            {test.name for test in model.tests},
+            {study.name for study in model.studies},
+        )
         if isinstance(measure, Peaks):
             assert measure.size in sizes
             assert model.confident or not measure.confident
         elif isinstance(measure, Recovered):
-            assert measure.study in looks
+            assert measure.study in studies
         elif isinstance(measure, Changes):
-            assert "convergence" in looks
+            assert "convergence" in studies
         elif isinstance(measure, Indices):
-            assert "bit-flip" in looks
+            assert "bit-flip" in studies
         else:
             assert isinstance(measure, Accuracy)
 
@@ -108,15 +111,15 @@ def test_every_number_of_the_paper_is_shown() -> None:
             ]  # fmt: skip
             assert row.paper is not None
             assert row.paper.mean == height
-            assert row.said == ("–" if steps is None else f"{steps:.2f}")
+            assert row.prefix == ("–" if steps is None else f"{steps:.2f}")
 
 
 @pytest.mark.parametrize("key", [*SUMS, *MAZES, *CHESS, "sums-ours", "mazes-ours", "chess-ours"])
 def test_all_that_is_measured_on_a_model_is_shown_somewhere(key: str) -> None:
     everything = [*EXPERIMENTS.values(), BESIDES]
     shown = {row.measure.needs for one in everything for row in one.rows if row.model == key}
-    tests, looks = MODELS[key].tests, MODELS[key].looks
-    measured = {test.name for test in tests} | {look.name for look in looks}
+    tests, studies = MODELS[key].tests, MODELS[key].studies
+    measured = {test.name for test in tests} | {study.name for study in studies}
     assert measured - shown <= {"near-misses"}, "which records keep for whoever asks"
 
 
@@ -166,17 +169,17 @@ def test_grids_shrink_in_proportion() -> None:
 
 
 def test_what_is_made_smaller_is_told_of_every_model() -> None:
-    text = told(EXPERIMENTS["fig-width"])
+    text = smaller_text(EXPERIMENTS["fig-width"])
     assert "width 4, 8, 16, 24 and 32 instead of 50, 100, 200, 300 and 400, size 16 in" in text
     assert text.endswith("but for our own recipe, which is small already")
-    peaks = told(EXPERIMENTS["table-prefix-peaks"])
+    peaks = smaller_text(EXPERIMENTS["table-prefix-peaks"])
     assert "rate 0.004 and 0.0004 instead of 0.001 and 0.0001" in peaks
-    assert "our own" not in told(EXPERIMENTS["fig-chess"])
+    assert "our own" not in smaller_text(EXPERIMENTS["fig-chess"])
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
-    peaks = narrowed(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"]
+    peaks = needed_tests(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"]
     assert [test.name for test in peaks.tests] == ["48", "512"]
-    assert peaks.looks == ()
-    noise = narrowed(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"]
-    assert (noise.tests, [look.name for look in noise.looks]) == ((), ["noise"])
+    assert peaks.studies == ()
+    noise = needed_tests(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"]
+    assert (noise.tests, [study.name for study in noise.studies]) == ((), ["noise"])

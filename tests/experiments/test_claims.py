@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import keep
+from made_up import keep, keep_count
 
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.checks import Evidence
 from iterant.experiments.claims import CLAIMS
-from iterant.experiments.counts import Count, Counts, read_counts
-from iterant.experiments.headline import headline
-from iterant.experiments.records import read_records
-from iterant.experiments.report import claims_section, results_page
+from iterant.experiments.records import read_records, read_results
+from iterant.experiments.report import results_page
+from iterant.experiments.tables import headline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAT = [0, 100, 100]
 
 
-def verdict(folder: Path, name: str, counts: Sequence[Count] = ()) -> str:
-    return CLAIMS[name].check(Evidence(read_records(folder), Counts(tuple(counts)))).verdict
+def verdict(folder: Path, name: str) -> str:
+    return CLAIMS[name].check(read_records(folder)).verdict
 
 
 def seeds(folder: Path, model: str, curves: Sequence[Sequence[int]], **how: Any) -> None:
@@ -158,8 +156,9 @@ def test_features_rest_with_recall_and_grow_without(
     assert verdict(tmp_path, "fixed-point-mazes") == outcome
 
 
-def large(size: str, seed: int, solved: int, twice: int, problems: int = 100) -> Count:
-    return Count("mazes-recall-a0.01", seed, size, problems, 2000, solved, twice, Path("made-up"))
+def large(folder: Path, size: str, seed: int, solved: int, twice: int, problems: int = 100) -> None:
+    keep_count(folder / str(problems), "mazes-recall-a0.01", seed, size,
+               {2000: solved, 4000: twice}, problems=problems)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,19 +174,22 @@ def large(size: str, seed: int, solved: int, twice: int, problems: int = 100) ->
 def test_large_mazes_after_the_papers_iterations(
     tmp_path: Path, solved: list[int], outcome: str
 ) -> None:
-    counts = [large("201", seed, count, 100) for seed, count in enumerate(solved)]
-    assert verdict(tmp_path, "mazes-201", counts) == outcome
+    for seed, count in enumerate(solved):
+        large(tmp_path, "201", seed, count, 100)
+    assert verdict(tmp_path, "mazes-201") == outcome
 
 
 def test_of_two_tests_of_one_network_the_larger_counts(tmp_path: Path) -> None:
-    counts = [large("201", seed, 90, 100) for seed in range(3)]
-    counts += [large("201", seed, 0, 0, problems=5) for seed in range(3)]
-    assert verdict(tmp_path, "mazes-201", counts) == "reproduced"
+    for seed in range(3):
+        large(tmp_path, "201", seed, 90, 100)
+        large(tmp_path, "201", seed, 0, 0, problems=5)
+    assert verdict(tmp_path, "mazes-201") == "reproduced"
 
 
 @pytest.mark.parametrize(("twice", "outcome"), [(1, "reproduced"), (0, "not seen")])
 def test_one_solved_maze_is_enough(tmp_path: Path, twice: int, outcome: str) -> None:
-    assert verdict(tmp_path, "mazes-801", [large("801", 0, 0, twice, problems=1)]) == outcome
+    large(tmp_path, "801", 0, 0, twice, problems=1)
+    assert verdict(tmp_path, "mazes-801") == outcome
 
 
 def test_a_run_that_diverged_counts_as_solving_nothing(tmp_path: Path) -> None:
@@ -198,7 +200,7 @@ def test_a_run_that_diverged_counts_as_solving_nothing(tmp_path: Path) -> None:
 
 
 def test_without_records_nothing_has_been_run(tmp_path: Path) -> None:
-    page = claims_section(Evidence(read_records(tmp_path)))
+    page = results_page(tmp_path)
     assert page.count("| **not run** |") == len(CLAIMS)
 
 
@@ -233,7 +235,7 @@ def test_the_page_opens_with_the_claims(tmp_path: Path) -> None:
 
 def test_the_readme_has_the_numbers_of_the_records() -> None:
     results = REPOSITORY / "results"
-    table = "\n".join(headline(read_records(results / "runs").whole, read_counts(results)))
+    table = "\n".join(headline(read_results(results).whole))
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert table in readme, f"records have changed: the table of README.md is now\n\n{table}\n"
 
@@ -242,7 +244,7 @@ def test_the_headline_is_taken_after_the_papers_iterations(tmp_path: Path) -> No
     # The paper's peak at 48 bits is at iteration 26.
     for seed, height in enumerate([80, 90]):
         keep(tmp_path, "sums-recall-a1", seed, [0] * 25 + [height, 100], size="48")
-    lines = headline(read_records(tmp_path), Counts())
+    lines = headline(read_records(tmp_path))
     assert lines[2] == (
         "| prefix sums, 48 bits, α = 1 | 26 | 99.96 ± 0.02 % | 85.00 ± 5.00 % "
         "| 100.00 ± 0.00 % at 27 | 2 | fp16 |"

@@ -12,8 +12,7 @@ import pytest
 
 import iterant
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.counts import read_counts
-from iterant.experiments.records import Records
+from iterant.experiments.records import read_records
 from iterant.experiments.tables import rows_of
 from iterant.io import read_result
 
@@ -61,13 +60,13 @@ def test_a_run_of_the_papers_network_fills_its_row(
     }
     result = read_result(tmp_path / "measure-mazes-mazes-recall-a0.01-s3.json")
     assert result["seed"] == 3, "from the run's own configuration"
-    assert result["figures"]["precision"] == precision
-    assert result["figures"]["recipe"]["precision"] == "fp32", "of training, by the run's recipe"
-    counts = read_counts(tmp_path)
-    assert [(one.model, one.seed, one.size) for one in counts.all] == [
+    assert result["figures"]["test precision"] == precision
+    assert result["figures"]["precision"] == "fp32", "of training, by the run's recipe"
+    (record,) = read_records(tmp_path).all
+    assert [(one.model, one.seed, one.size) for one in record.counts] == [
         ("mazes-recall-a0.01", 3, "201"), ("mazes-recall-a0.01", 3, "801"),
     ]  # fmt: skip
-    head, theirs, _ = rows_of(EXPERIMENTS["mazes-801"], Records(), counts)
+    head, theirs, _ = rows_of(EXPERIMENTS["mazes-801"], read_records(tmp_path))
     assert theirs[head.index("all seeds")] == "0.00 % after 1 and 2"
 
 
@@ -116,7 +115,7 @@ def test_every_iteration_is_judged_where_asked(
              "--pictures", str(tmp_path), "--name", "every"]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     script.main()
-    found = read_result(tmp_path / "every.json")["figures"]["size 9"]
+    found = read_result(tmp_path / "every.json")["figures"]["tests"]["9:2:2"]
     assert (found["lost on the way"], found["wrong"]) == (0, [0, 1])
     assert "after every iteration" in found["thinking"]
     assert (tmp_path / "failure-9-0.png").is_file()

@@ -40,11 +40,11 @@ def test_an_interval_is_no_narrower_than_the_problems_allow() -> None:
 
 
 def test_intervals_are_told_within_bounds_and_of_one_seed_by_its_problems() -> None:
-    assert Summary(99.0, 2.0, 3, problems=1000).told_interval == "90.39 to 100.00"
-    assert Summary(1.0, 2.0, 3, problems=1000).told_interval == "0.00 to 9.61"
+    assert Summary(99.0, 2.0, 3, problems=1000).interval_text == "90.39 to 100.00"
+    assert Summary(1.0, 2.0, 3, problems=1000).interval_text == "0.00 to 9.61"
     test = stats.binomtest(3, 3).proportion_ci(method="wilson")
-    assert Summary(100.0, None, 1, problems=3).told_interval == f"{100 * test.low:.2f} to 100.00"
-    assert Summary(12.5, 1.0, 3).told_interval == "", "no share of anything"
+    assert Summary(100.0, None, 1, problems=3).interval_text == f"{100 * test.low:.2f} to 100.00"
+    assert Summary(12.5, 1.0, 3).interval_text == "", "no share of anything"
 
 
 def test_one_seed_has_no_error_and_none_no_mean() -> None:

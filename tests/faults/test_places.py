@@ -31,7 +31,7 @@ from iterant.io import (
     save_weights,
     write_result,
 )
-from iterant.runner import SweepFolder, planned, read_plan, survey
+from iterant.runner import SweepFolder, planned, read_plan, status
 from iterant.training import train
 from iterant.training.recipe import Recipe, recipe_from_file
 
@@ -91,7 +91,7 @@ def read_run(path: Path) -> Any:
 
 
 def read_sweep(path: Path) -> Any:
-    return [list(SweepFolder.open(path).planned), survey(SweepFolder.open(path)).counts]
+    return [list(SweepFolder.open(path).planned), status(SweepFolder.open(path)).counts]
 
 
 @functools.cache
@@ -101,7 +101,7 @@ def _made(base: Path) -> dict[str, tuple[Path, Callable[[Path], Any]]]:
     save_weights(base / "weights", config, tensors)
     write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=base / "results")
     plan = planned("s", task="prefix-sums", seeds=[0, 1], fields={"width": 4})
-    sweep = SweepFolder.prepared(base / "sweep", plan)
+    sweep = SweepFolder.prepare(base / "sweep", plan)
     sweep.work_path(next(iter(sweep.planned))).mkdir()
     sweep.write_outcome(next(iter(sweep.planned)), {"seconds": 1.0, "steps": 2, "tests": {}})
     (base / "files").mkdir()

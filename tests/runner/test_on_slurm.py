@@ -17,7 +17,7 @@ import pytest
 from small_sweeps import SLOW, assert_same_runs, small_plan
 
 from iterant.io import RunFolder
-from iterant.runner import Cluster, Means, Plan, Survey, SweepFolder, survey, sweep
+from iterant.runner import Cluster, Launch, Plan, SweepFolder, SweepStatus, status, sweep
 from iterant.runner.slurm import queued, submitted
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -73,7 +73,7 @@ class Watched(threading.Thread):
         super().__init__(daemon=True)
         self.plan, self.out, self.how = plan, out, how
         self.said: list[str] = []
-        self.seen: Survey | BaseException | None = None
+        self.seen: SweepStatus | BaseException | None = None
         self.start()
         until(lambda: (out / "slurm" / "jobs.json").exists() or self.seen, "jobs are submitted")
         self.folder = SweepFolder.open(out)
@@ -89,9 +89,9 @@ class Watched(threading.Thread):
         except BaseException as error:
             self.seen = error
 
-    def ended(self) -> Survey:
+    def ended(self) -> SweepStatus:
         self.join(PATIENCE)
-        assert isinstance(self.seen, Survey), (self.seen, self.said)
+        assert isinstance(self.seen, SweepStatus), (self.seen, self.said)
         return self.seen
 
 
@@ -124,8 +124,8 @@ def test_six_runs_that_are_disturbed_equal_six_that_are_not(slurm: None, tmp_pat
     assert counts == {"done": 6, "running": 0, "waiting": 0, "failed": 0, "left": 0}
     assert submitted(folder)[long[1]] == jobs[long[1]]
     assert "Restarts=1" in told("scontrol", "show", "job", jobs[long[1]])
-    assert folder.record(long[2]).error == "killed by SIGKILL"
-    assert folder.record(long[2]).failures == 1
+    assert folder.failures(long[2]).error == "killed by SIGKILL"
+    assert folder.failures(long[2]).failures == 1
     for name in long[:2]:
         log = (folder.work_path(name) / "log").read_text()
         assert "stopped; go on with the same command" in log, log
@@ -151,7 +151,7 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
     run = RunFolder.open(folder.run_path(name))
     assert run.status.reason == "stopped by SIGUSR1"
     assert run.status.step == run.load("last")[1]["step"] > 0
-    assert survey(folder, queued(folder)).counts["waiting"] == 1
+    assert status(folder, queued(folder)).counts["waiting"] == 1
     # Stopped for good by the command that a person would use.
     stopped = subprocess.run(
         [sys.executable, "-m", "iterant", "sweep", "stop", str(folder.path)],
@@ -159,12 +159,12 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
     )  # fmt: skip
     assert (stopped.returncode, stopped.stdout) == (0, "1 job was cancelled\n"), stopped.stderr
     until(lambda: not queued(folder), "it leaves the queue")
-    assert survey(folder, queued(folder)).counts["left"] == 1
+    assert status(folder, queued(folder)).counts["left"] == 1
 
 
 def test_torchrun_joins_processes_within_a_job(slurm: None, tmp_path: Path) -> None:
     plan = small_plan("joined", seeds=[0])
-    watched = Watched(plan, tmp_path / "joined", means=Means(processes=2))
+    watched = Watched(plan, tmp_path / "joined", launch=Launch(processes=2))
     assert watched.ended().counts["done"] == 1
     (name,) = watched.folder.planned
     joined = RunFolder.open(watched.folder.run_path(name))

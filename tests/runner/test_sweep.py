@@ -19,22 +19,22 @@ from small_sweeps import FIELDS, small_plan, toml
 
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
-from iterant.runner import Means, SweepFolder, collect, stop, survey, sweep
-from iterant.runner.slurm import Cluster, Errand
-from iterant.runner.worker import carry_out
+from iterant.runner import Launch, SweepFolder, collect, status, stop, sweep
+from iterant.runner.slurm import Cluster, SlurmJob
+from iterant.runner.worker import run_one
 from iterant.training import train
 
 
 def done_by(folder: SweepFolder) -> SweepFolder:
     for name in folder.planned:
-        assert carry_out(folder.path, name, device="cpu")
+        assert run_one(folder.path, name, device="cpu")
     return folder
 
 
 @pytest.fixture(scope="module", name="finished")
 def _finished(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
     """A sweep of two runs, carried out in this process."""
-    return done_by(SweepFolder.prepared(tmp_path_factory.mktemp("done"), small_plan()))
+    return done_by(SweepFolder.prepare(tmp_path_factory.mktemp("done"), small_plan()))
 
 
 class TestOneRun:
@@ -47,26 +47,26 @@ class TestOneRun:
         outcome = finished.outcome(name)
         assert outcome is not None
         assert [test["size"] for test in outcome["tests"].values()] == [8, 16]
-        assert survey(finished).counts["done"] == 2
+        assert status(finished).counts["done"] == 2
 
     def test_only_tests_that_are_new_are_taken(self, tmp_path: Path) -> None:
-        folder = done_by(SweepFolder.prepared(tmp_path, small_plan(seeds=[0])))
+        folder = done_by(SweepFolder.prepare(tmp_path, small_plan(seeds=[0])))
         (name,) = folder.planned
         more = [{"size": [8, 24], "count": 10, "max_steps": 5}]
-        folder = SweepFolder.prepared(tmp_path, small_plan(seeds=[0], tests=more))
-        assert survey(folder).counts["left"] == 1
+        folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0], tests=more))
+        assert status(folder).counts["left"] == 1
         said: list[str] = []
-        assert carry_out(tmp_path, name, device="cpu", say=said.append)
+        assert run_one(tmp_path, name, device="cpu", say=said.append)
         assert said == ["test: size 24, 10 problems of seed 1, 5 iterations"]
-        assert survey(folder).counts["done"] == 1
+        assert status(folder).counts["done"] == 1
 
     def test_a_damaged_outcome_is_made_again(self, tmp_path: Path) -> None:
-        folder = done_by(SweepFolder.prepared(tmp_path, small_plan(seeds=[0])))
+        folder = done_by(SweepFolder.prepare(tmp_path, small_plan(seeds=[0])))
         (name,) = folder.planned
         path, before = folder.work_path(name) / "outcome.json", folder.outcome(name)
         path.write_bytes(path.read_bytes()[:-40])
-        assert survey(folder).counts["left"] == 1
-        assert carry_out(tmp_path, name, device="cpu")
+        assert status(folder).counts["left"] == 1
+        assert run_one(tmp_path, name, device="cpu")
         after = folder.outcome(name)
         assert before is not None
         assert after is not None
@@ -77,12 +77,12 @@ class TestOneRun:
     def test_a_second_worker_is_refused(self, finished: SweepFolder) -> None:
         name = next(iter(finished.planned))
         with finished.work_lock(name), pytest.raises(RunError, match=f"process {os.getpid()} on"):
-            carry_out(finished.path, name, device="cpu")
+            run_one(finished.path, name, device="cpu")
         assert finished.worker(name) is None
 
     def test_an_unknown_run_is_refused(self, finished: SweepFolder) -> None:
         with pytest.raises(RunError, match="has no run 'nobody'"):
-            carry_out(finished.path, "nobody")
+            run_one(finished.path, "nobody")
 
 
 def test_a_second_sweep_in_the_folder_is_refused(finished: SweepFolder) -> None:
@@ -91,13 +91,13 @@ def test_a_second_sweep_in_the_folder_is_refused(finished: SweepFolder) -> None:
 
 
 def test_averages_say_over_how_many_and_who_is_missing(tmp_path: Path) -> None:
-    folder = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
+    folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
     names = list(folder.planned)
     for name in names[:2]:
-        carry_out(folder.path, name, device="cpu")
+        run_one(folder.path, name, device="cpu")
     for _ in range(2):
-        record = folder.record(names[2])
-        folder.write_record(names[2], type(record)(record.failures + 1, "out of luck"))
+        record = folder.failures(names[2])
+        folder.write_failures(names[2], type(record)(record.failures + 1, "out of luck"))
     result, *pictures = collect(folder, tmp_path / "results", command="iterant sweep s.toml")
     assert len(pictures) == 2
     found = read_result(result)
@@ -115,9 +115,9 @@ def test_averages_say_over_how_many_and_who_is_missing(tmp_path: Path) -> None:
 
 
 def test_what_is_pickled_is_words() -> None:
-    content = cloudpickle.dumps(Errand("/folder", "run", {"processes": 1}))
+    content = cloudpickle.dumps(SlurmJob("/folder", "run", {"processes": 1}))
     strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
-    assert strings >= {"iterant.runner.slurm", "Errand", "/folder", "run"}
+    assert strings >= {"iterant.runner.slurm", "SlurmJob", "/folder", "run"}
     assert all(len(word) < 40 for word in strings)
     assert len(content) < 300
 
@@ -125,12 +125,12 @@ def test_what_is_pickled_is_words() -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: Means(processes=0), "processes must be a whole number"),
+        (lambda: Launch(processes=0), "processes must be a whole number"),
         (lambda: Cluster(gpus_per_node=-1), "gpus_per_node must be"),
         (lambda: Cluster(time="soon"), "a time is written like"),
         (lambda: sweep("x.toml", on="moon"), "unknown place 'moon'"),
         (lambda: sweep("x.toml", at_once=0), "at least one run"),
-        (lambda: sweep(small_plan(), means=Means(nodes=2)), "here is one node"),
+        (lambda: sweep(small_plan(), launch=Launch(nodes=2)), "here is one node"),
         (lambda: sweep(small_plan(), seeds="0-3"), "seeds are for a plan in a file"),
     ],
 )  # fmt: skip
@@ -174,7 +174,7 @@ def test_the_command(
 def test_stopping_tells_the_process_that_runs_it_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, told = SweepFolder.prepared(tmp_path / "s", small_plan()), []
+    folder, told = SweepFolder.prepare(tmp_path / "s", small_plan()), []
     monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
     assert stop(folder.path) == "nothing was running"
     with folder.lock():

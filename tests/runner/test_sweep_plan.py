@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from small_sweeps import small_plan, toml
 
 from iterant.errors import RunError, UsageError
-from iterant.runner import Exam, Plan, SweepFolder, planned, read_plan
+from iterant.runner import Plan, SweepFolder, TestSpec, planned, read_plan
 
 WIDTHS = st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True)
 RATES = st.lists(st.sampled_from([1e-4, 1e-3, 2.5e-3]), min_size=1, max_size=3, unique=True)
@@ -62,7 +62,7 @@ def test_tests_are_multiplied_out_too() -> None:
     assert len(plan.tests) == 5
     by_task = {run.task: plan.tests_of(run) for run in plan.runs}
     assert len(by_task["mazes"]) == 4
-    assert by_task["prefix-sums"] == (Exam(task="prefix-sums"),)
+    assert by_task["prefix-sums"] == (TestSpec(task="prefix-sums"),)
 
 
 REFUSED: list[tuple[str, str]] = [
@@ -122,28 +122,28 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path: Path) -> None:
 
 class TestFolder:
     def test_a_sweep_only_grows(self, tmp_path: Path) -> None:
-        first = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=[0, 1]))
-        second = SweepFolder.prepared(first.path, small_plan(seeds=[1, 2]))
+        first = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1]))
+        second = SweepFolder.prepare(first.path, small_plan(seeds=[1, 2]))
         assert [run.seed for run in second.plan.runs] == [0, 1, 2]
         assert SweepFolder.open(first.path).planned == second.planned
 
     def test_other_settings_under_the_same_name_are_refused(self, tmp_path: Path) -> None:
-        SweepFolder.prepared(tmp_path, small_plan())
+        SweepFolder.prepare(tmp_path, small_plan())
         changed: dict[str, Any] = {"fields": {"width": 5, "size": 8}}
         with pytest.raises(
             RunError, match=r"was begun with width = 4, and is now asked for with 5"
         ):
-            SweepFolder.prepared(tmp_path, small_plan(**changed))
+            SweepFolder.prepare(tmp_path, small_plan(**changed))
 
     def test_a_folder_of_something_else_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "thesis.tex").write_text("\\end")
         with pytest.raises(RunError, match=r"it has 'thesis.tex'"):
-            SweepFolder.prepared(tmp_path, small_plan())
+            SweepFolder.prepare(tmp_path, small_plan())
         with pytest.raises(RunError, match="holds no sweep"):
             SweepFolder.open(tmp_path)
 
     def test_a_damaged_plan_is_told(self, tmp_path: Path) -> None:
-        folder = SweepFolder.prepared(tmp_path / "s", small_plan())
+        folder = SweepFolder.prepare(tmp_path / "s", small_plan())
         plan = folder.path / "sweep.json"
         plan.write_text(plan.read_text().replace('"seed": 1', '"seed": 2'))
         with pytest.raises(RunError, match="does not match its own checksum"):

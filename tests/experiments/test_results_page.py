@@ -7,27 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import figures, keep
+from made_up import keep, keep_count
 
 from iterant.draw.plots import stamp
-from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import (
     BY_TIME,
     NAME,
     Reference,
-    by_time_panels,
     figure_panels,
     save_figure,
+    timed_panels,
 )
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import Records, keep_record, read_records
-from iterant.experiments.report import by_older_recipes, results_page
-from iterant.experiments.sections import RESULTS as EVERY_SEED
-from iterant.experiments.sections import SINGLES, every_seed_section, singles_section
+from iterant.experiments.records import Records, read_records, read_results
+from iterant.experiments.report import different_tests, older_recipes, results_page
 from iterant.experiments.tables import HEAD, rows_of
-from iterant.experiments.timed import read_timed
-from iterant.io import write_result
+from iterant.io.files import to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -150,7 +146,7 @@ def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     assert "- sums-n0: seed 0, 2; planned 3\n" in results_page(tmp_path)
     keep(tmp_path / "runs" / "again", "sums-n0", 0, [60])
     assert "| sums-n0-s0 |" not in results_page(tmp_path), "it has been finished since"
-    assert len(records.taken_as_they_are.of("sums-recall-a1")) == 2
+    assert len(records.as_finished.of("sums-recall-a1")) == 2
 
 
 def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
@@ -158,10 +154,10 @@ def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
     before = {name: value for name, value in now.items() if name != "pool_shake"}
     for seed, recipe in enumerate([now, before]):
         keep(tmp_path / "runs", "sums-n0", seed, [50], training={"recipe": recipe})
-    assert by_older_recipes(read_records(tmp_path)) == [], "what is new is as it was before"
+    assert older_recipes(read_records(tmp_path)) == [], "what is new is as it was before"
     keep(tmp_path / "runs", "sums-n0", 2, [50], training={"recipe": {**now, "rate": 7.0}})
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": {}})
-    assert by_older_recipes(read_records(tmp_path)) == ["sums-n0, seed 2: rate 7.0, now 0.001"]
+    assert older_recipes(read_records(tmp_path)) == ["sums-n0, seed 2: rate 7.0, now 0.001"]
     assert "- sums-n0, seed 2: rate 7.0, now 0.001\n" in results_page(tmp_path)
 
 
@@ -173,30 +169,6 @@ def test_every_entry_of_the_contents_leads_somewhere(tmp_path: Path) -> None:
     assert len(set(links.values())) == len(links)
     assert links["Mazes of 59×59 by iteration"] == "mazes-of-5959-by-iteration"
     assert links["512 bits by α"] == "512-bits-by-α"
-
-
-def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path) -> None:
-    keep(tmp_path / "mine", "sums-n0", 0, [50])
-    keep(tmp_path / "theirs", "sums-n0", 1, [60])
-    assert len(read_records(tmp_path).of("sums-n0")) == 2
-    keep(tmp_path / "third", "sums-n0", 1, [60])
-    with pytest.raises(RunError) as caught:
-        read_records(tmp_path)
-    for name in ("theirs", "third", "sums-n0 with seed 1"):
-        assert name in str(caught.value)
-
-
-def test_a_record_whose_seed_was_edited_is_refused(tmp_path: Path) -> None:
-    keep_record(tmp_path, "a", figures("sums-n0", 1, [50]), seed=0)
-    with pytest.raises(RunError, match=r"is of seed 1 in its figures and of 0 beside them; rest"):
-        read_records(tmp_path)
-
-
-def test_other_results_are_refused(tmp_path: Path) -> None:
-    keep(tmp_path, "sums-n0", 0, [1])
-    (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(RunError, match=r"x.json.*is no result"):
-        read_records(tmp_path)
 
 
 def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
@@ -223,13 +195,14 @@ def test_results_md_is_what_results_give() -> None:
 
 def test_the_pictures_are_those_of_the_results() -> None:
     results = REPOSITORY / "results"
-    records, timed = read_records(results / "runs").whole, read_timed(results)
+    every = read_results(results)
+    records = every.whole
     reference = Reference.read(results)
     assert reference is not None
     shown = {NAME: reference.panels(records)}
     for one in EXPERIMENTS.values():
         shown |= {one.name: figure_panels(one, records)}
-        shown |= {f"{one.name}-{BY_TIME}": by_time_panels(one, timed)}
+        shown |= {f"{one.name}-{BY_TIME}": timed_panels(one, every)}
     drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
     assert {path.stem for path in (results / "figures").iterdir()} == set(drawn)
     for name, panels in drawn.items():
@@ -237,45 +210,50 @@ def test_the_pictures_are_those_of_the_results() -> None:
         assert stamp(panels) in made, f"draw {name} again: iterant reproduce --all"
 
 
-def test_single_runs_stand_beside_the_papers_numbers(tmp_path: Path) -> None:
-    assert singles_section(tmp_path) == ""
-    recipe = {"net": "dt-recall", "alpha": 1.0, "objective": "progressive", "precision": "fp16"}
-    test = {"problems": 500, "iterations": 600, "peak": [116, 1.0], "at the end": 0.998}
-    write_result(SINGLES[0], {"recipe": recipe, "size 512": test}, seed=3, folder=tmp_path)
-    counted = {"problems": 1000, "solved": 999, "iterations": 1000}
-    write_result(SINGLES[-1], {"parameters": 3570, "size 59": counted}, seed=5, folder=tmp_path)
-    text = singles_section(tmp_path)
+def test_single_runs_are_beside_the_papers_numbers(tmp_path: Path) -> None:
+    recipe = {"net": "dt-recall", "alpha": 1.0, "precision": "fp16"}
+    keep_count(tmp_path / "paper", "sums-recall-a1", 3, "512", {116: 500, 600: 499}, problems=500,
+               recipe=recipe, reduced={"by hand": True})  # fmt: skip
+    keep_count(tmp_path / "recipes", "mazes-ours", 5, "59", {1000: 999}, problems=1000,
+               parameters=3570, precision="fp32", reduced={"by hand": True})  # fmt: skip
+    text = results_page(tmp_path)
     assert "| 3 | 512 | 500 of 500 at 116, 499 after 600 | 97.12 ± 1.88 % |" in text
-    assert (
-        "| ours, 3,570 parameters, fp32 | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |"
-        in text
-    )
+    row = "| ours, 3,570 parameters, fp32 | 5 | 59 | 999 of 1000 after 1000 | 97.30 ± 0.68 % |"
+    assert row in text
+    assert "size 59, 1,000 problems" not in text, "they count in no other table"
 
 
-def test_every_seed_counts_beside_the_papers_best(tmp_path: Path) -> None:
-    assert every_seed_section(tmp_path) == ""
-    seeds: dict[str, Any] = {
-        str(seed): {"parameters": 622, "state": "finished", "59:1000:1500": {
-            "problems": 1000, "solved": solved, "solved at twice": 900, "iterations": 1500}}
-        for seed, solved in enumerate([1000, 990, 980])
-    }  # fmt: skip
-    seeds["3"] = {"not tested": "it broke down"}
-    recipe = {"net": "local-rule", "precision": "fp32"}
-    figures = {"recipe": recipe, "seeds": seeds, "provenance": "in two calls"}
-    write_result(list(EVERY_SEED)[1], figures, seed=[0, 1, 2, 3], folder=tmp_path)
-    text = every_seed_section(tmp_path)
+def test_our_recipes_from_every_seed_are_beside_the_papers_best(tmp_path: Path) -> None:
+    now = to_json(MODELS["mazes-ours"].recipe().described())
+    common: dict[str, Any] = {
+        "recipe": {**now, "rate": 7.0},
+        "parameters": 622,
+        "provenance": "by hand",
+    }
+    place = tmp_path / "recipes" / "best-mazes.jsonl"
+    for seed, solved in enumerate([1000, 990, 980]):
+        keep_count(place, "mazes-ours", seed, "59", {1500: solved, 3000: 900}, problems=1000,
+                   **common)  # fmt: skip
+    keep_count(place, "mazes-ours", 3, "9", {1: 1}, **{**common, "tests": {}})
+    text = results_page(tmp_path)
     assert (
-        "622 parameters, fp32 | 59 | 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 "
-        "| 1,000 | 97.30 ± 0.68 % at 984 | no difference shown |"
+        "| [best-mazes](results/recipes/best-mazes.jsonl) | local-rule, 622 parameters, fp32 | 59 "
+        "| 1,500 | 99.00 ± 0.58 % | 98.0 % | 90.00 % | 3 of 4 | 1,000 | 97.30 ± 0.68 % at 984 |"
     ) in text
-    assert "\n- best-mazes-h200: by an older recipe; in two calls.\n" in text
-    assert text in results_page(tmp_path)
+    assert "- best-mazes: by an older recipe; by hand.\n" in text
+    assert "come from: [best-mazes](results/recipes/best-mazes.jsonl) (by an older rec" in text
 
 
-def test_every_file_that_is_pointed_to_is_there() -> None:
-    for one in EXPERIMENTS.values():
-        for name in (*one.see, *SINGLES, *EVERY_SEED):
-            assert (REPOSITORY / "results" / f"{name}.json").exists()
+def test_seeds_that_had_other_tests_are_named(tmp_path: Path) -> None:
+    keep(tmp_path / "runs", "sums-n0", 0, [0, 0, 90])
+    keep(tmp_path / "runs", "sums-n0", 1, [0, 0, 90])
+    assert different_tests(read_records(tmp_path / "runs")) == []
+    keep(tmp_path / "runs", "sums-n0", 2, [0, 5], problems=10)
+    (line,) = different_tests(read_records(tmp_path / "runs"))
+    assert line == (
+        "sums-n0 at 512: 100 problems, 3 iterations (seed 0, 1); 10 problems, 2 iterations (seed 2)"
+    )
+    assert f"- {line}\n" in results_page(tmp_path)
 
 
 def test_columns_that_say_nothing_are_left_out_of_the_page(tmp_path: Path) -> None:

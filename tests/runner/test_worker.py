@@ -14,58 +14,58 @@ import pytest
 from small_sweeps import SLOW, assert_same_runs, small_plan
 
 from iterant.io import read_result
-from iterant.runner import Means, SweepFolder, survey, sweep
-from iterant.runner import worker as minding_module
-from iterant.runner.local import room, run_here
+from iterant.runner import Launch, SweepFolder, status, sweep
+from iterant.runner import worker as worker_module
+from iterant.runner.local import capacity, run_local
 from iterant.runner.sweeps import stop
-from iterant.runner.worker import STOPPED, carry_out, failure, mind, words_of
+from iterant.runner.worker import STOPPED, command_for, failure_reason, run_one, supervise
 
 
 def acting(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Let a script stand for the process that works on a run: its place is its first argument."""
 
-    def words(folder: SweepFolder, name: str, means: Means, **_: Any) -> list[str]:
+    def words(folder: SweepFolder, name: str, launch: Launch, **_: Any) -> list[str]:
         return [sys.executable, "-c", script, str(folder.work_path(name))]
 
-    monkeypatch.setattr(minding_module, "words_of", words)
+    monkeypatch.setattr(worker_module, "command_for", words)
 
 
 class TestMinding:
     def test_a_failure_is_retried_once_and_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = SweepFolder.prepared(tmp_path, small_plan(seeds=[0, 1]))
+        folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0, 1]))
         first, second = folder.planned
         count = (
             "import sys, pathlib as p; f = p.Path(sys.argv[1], 'n'); n = f.exists(); f.touch()\n"
         )
         acting(monkeypatch, count + "sys.exit('iterant: error: no luck') if not n else 0")
-        assert mind(folder, first, Means(), told=lambda: None) == "done"
-        assert folder.record(first).failures == 1
-        assert folder.record(first).error == "no luck"
+        assert supervise(folder, first, Launch(), stop=lambda: None) == "done"
+        assert folder.failures(first).failures == 1
+        assert folder.failures(first).error == "no luck"
         acting(monkeypatch, count + "f.write_text(f.read_text() + '.'); sys.exit('no luck at all')")
-        assert mind(folder, second, Means(), told=lambda: None) == "failed"
+        assert supervise(folder, second, Launch(), stop=lambda: None) == "failed"
         assert (folder.work_path(second) / "n").read_text() == ".."
-        seen = {run.name: run for run in survey(folder).runs}
+        seen = {run.name: run for run in status(folder).runs}
         assert (seen[second].state, seen[second].error) == ("failed", "no luck at all")
         # Given up on: minding it again starts nothing.
-        assert mind(folder, second, Means(), told=lambda: None) == "failed"
+        assert supervise(folder, second, Launch(), stop=lambda: None) == "failed"
         assert (folder.work_path(second) / "n").read_text() == ".."
 
     def test_a_stop_is_no_failure(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = SweepFolder.prepared(tmp_path, small_plan(seeds=[0]))
+        folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
         (name,) = folder.planned
         acting(monkeypatch, f"import sys; sys.exit({STOPPED})")
-        assert mind(folder, name, Means(), told=lambda: None) == "stopped"
-        assert folder.record(name).failures == 0
-        assert mind(folder, name, Means(), told=lambda: "SIGTERM") == "stopped"
+        assert supervise(folder, name, Launch(), stop=lambda: None) == "stopped"
+        assert folder.failures(name).failures == 0
+        assert supervise(folder, name, Launch(), stop=lambda: "SIGTERM") == "stopped"
 
     def test_somebody_elses_run_is_let_be(self, tmp_path: Path) -> None:
-        folder = SweepFolder.prepared(tmp_path, small_plan(seeds=[0]))
+        folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
         (name,) = folder.planned
         with folder.work_lock(name):
-            assert mind(folder, name, Means(), told=lambda: None) == "elsewhere"
-            assert survey(folder).counts["running"] == 1
+            assert supervise(folder, name, Launch(), stop=lambda: None) == "elsewhere"
+            assert status(folder).counts["running"] == 1
 
     @pytest.mark.parametrize(
         ("text", "code", "why"),
@@ -79,13 +79,13 @@ class TestMinding:
         self, tmp_path: Path, text: str, code: int, why: str
     ) -> None:
         (tmp_path / "log").write_bytes(text.encode(errors="surrogateescape"))
-        assert failure(tmp_path / "log", code) == why
+        assert failure_reason(tmp_path / "log", code) == why
 
     def test_several_processes_are_joined_by_torchrun(self, tmp_path: Path) -> None:
-        folder = SweepFolder.prepared(tmp_path, small_plan())
-        alone = words_of(folder, "r", Means(), resume=False)
+        folder = SweepFolder.prepare(tmp_path, small_plan())
+        alone = command_for(folder, "r", Launch(), resume=False)
         assert alone[1:4] == ["-m", "iterant", "sweep"]
-        joined = words_of(folder, "r", Means(processes=2), resume=True)
+        joined = command_for(folder, "r", Launch(processes=2), resume=True)
         assert joined[1:3] == ["-m", "torch.distributed.run"]
         assert joined[-9:] == [*alone[1:7], "--resume", *alone[-2:]]
 
@@ -94,24 +94,24 @@ class TestHere:
     def test_as_many_as_there_is_room_for(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=list(range(6))))
+        folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=list(range(6))))
         script = ("import os, sys, time, pathlib as p; place = p.Path(sys.argv[1]).parent\n"
                   "f = place / f'alive{os.getpid()}'; f.touch(); time.sleep(0.2)\n"
                   "n = len(list(place.glob('alive*'))); f.unlink()\n"
                   "sys.exit(0 if n <= 2 else 'crowded')")  # fmt: skip
         acting(monkeypatch, script)
         ends: dict[str, str] = {}
-        assert run_here(folder, list(folder.planned), Means(), at_once=2,
+        assert run_local(folder, list(folder.planned), Launch(), at_once=2,
                         ended=ends.__setitem__) is None  # fmt: skip
         assert ends == dict.fromkeys(folder.planned, "done")
-        assert room(Means()) >= 1
-        assert room(Means(processes=10_000)) == 1
+        assert capacity(Launch()) >= 1
+        assert capacity(Launch(processes=10_000)) == 1
 
     @pytest.mark.parametrize(("interrupts", "stubborn"), [(1, False), (2, True)])
     def test_an_interrupt_reaches_the_runs_and_starts_no_more(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: int, stubborn: bool
     ) -> None:
-        folder = SweepFolder.prepared(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
+        folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
         answer = "pass" if stubborn else f"sys.exit({STOPPED})"
         acting(monkeypatch, "import signal, sys, time, pathlib as p\n"
                f"def leave(*_): {answer}\n"
@@ -127,11 +127,11 @@ class TestHere:
                 time.sleep(0.5)
 
         threading.Thread(target=interrupt).start()
-        why = run_here(folder, list(folder.planned), Means(), at_once=2, ended=ends.__setitem__)
+        why = run_local(folder, list(folder.planned), Launch(), at_once=2, ended=ends.__setitem__)
         assert why == ("at once" if stubborn else "SIGINT")
         assert ends == dict.fromkeys(folder.planned, "stopped")
         assert len(list(folder.path.glob("work/*/up"))) == 2
-        assert all(folder.record(name).failures == 0 for name in folder.planned)
+        assert all(folder.failures(name).failures == 0 for name in folder.planned)
 
     @pytest.mark.system
     def test_a_real_sweep_interrupted_and_continued(
@@ -155,8 +155,8 @@ class TestHere:
         assert not (tmp_path / "results").exists()
         said: list[str] = []
         assert sweep(plan, out=out, at_once=1, say=said.append).counts["done"] == 1
-        quiet = SweepFolder.prepared(tmp_path / "quiet", plan)
-        assert carry_out(quiet.path, name, device="cpu")
+        quiet = SweepFolder.prepare(tmp_path / "quiet", plan)
+        assert run_one(quiet.path, name, device="cpu")
         assert_same_runs(SweepFolder.open(out), quiet)
         assert read_result(tmp_path / "results" / "real.json")["figures"]["complete"]
         # Nothing is left to do, and nothing is done.

@@ -1,4 +1,4 @@
-"""The lines of figures are the records' means, at the right places, with their spread."""
+"""Figures: lines are means of the records with their spread; captions; the authors' own run."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ import math
 from pathlib import Path
 
 import pytest
-from made_up import keep
+from made_up import keep, keep_timed
 
 from iterant.draw.plots import _COLOURS, _STROKES, Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import _lines, _looks, _plot, save_figure
+from iterant.experiments.figures import (
+    Reference,
+    caption,
+    figure_panels,
+    lines_of,
+    save_figure,
+    style_of,
+    timed_caption,
+)
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.tables import rows_of
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:
     (panel, *_) = EXPERIMENTS[name].panels
-    return {line.label: line for line in _lines(panel, records)}
+    return {line.label: line for line in lines_of(panel, records)}
 
 
 def test_a_line_is_the_mean_with_a_band_of_one_standard_error(tmp_path: Path) -> None:
@@ -55,15 +63,17 @@ def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: 
     for key in ("sums-recall-a1-m10", "sums-recall-a1"):
         keep(tmp_path, key, 0, [0, 50])
     peaks, curves = EXPERIMENTS["fig-depth"].panels
-    drawn = _lines(curves, read_records(tmp_path))
+    drawn = lines_of(curves, read_records(tmp_path))
     assert [line.label for line in drawn] == ["m = 10", "m = 30"]
     colours = {line.colour for line in drawn} | {
-        line.colour for line in _lines(peaks, read_records(tmp_path))
+        line.colour for line in lines_of(peaks, read_records(tmp_path))
     }
     assert len(colours) == 4, "two curves, the points and the paper's"
     assert len({line.stroke for line in drawn}) == 2, "in grey, too"
-    assert _plot(curves).regime_axis == "", "each has a regime of its own"
-    assert _plot(EXPERIMENTS["fig-width"].panels[1]).regime_axis == "x"
+    depth, width = (figure_panels(EXPERIMENTS[name], Records())[1][0] for name in
+                    ("fig-depth", "fig-width"))  # fmt: skip
+    assert depth.regime_axis == "", "each has a regime of its own"
+    assert width.regime_axis == "x"
 
 
 def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
@@ -72,7 +82,7 @@ def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
     (points, _) = lines("grid-alpha-prefix", read_records(tmp_path)).values()
     # At even distances: 0, 0.25, 0.5, 0.75 and 1, of which two were not run.
     assert (list(points.trace.x), list(points.trace.y)) == ([0, 2, 4], [10, 20, 30])
-    assert _plot(EXPERIMENTS["grid-alpha-mazes"].panels[0]).ticks == (
+    assert figure_panels(EXPERIMENTS["grid-alpha-mazes"], Records())[0][0].ticks == (
         "0",
         "0.01",
         "0.1",
@@ -125,7 +135,7 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
 
 def test_networks_are_told_apart_in_grey_and_dashes_mean_what_they_do_in_the_paper() -> None:
     keys = ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1", "sums-ff", "sums-ours")
-    looks = {key: _looks(key) for key in keys}
+    looks = {key: style_of(key) for key in keys}
     for one, other in itertools.combinations(keys, 2):
         if looks[one]["stroke"] == looks[other]["stroke"]:
             greys = [_grey(_COLOURS[looks[key]["colour"]]) for key in (one, other)]
@@ -139,3 +149,94 @@ def _grey(colour: str) -> float:
     """How light a printer makes it, from 0 to 1."""
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+MEANS = "Means over all finished runs, none filtered out"
+
+
+def test_models_with_as_many_seeds_stand_together(tmp_path: Path) -> None:
+    depth = EXPERIMENTS["fig-depth"]
+    for model, seeds in (("m10", 2), ("m20", 2), ("m40", 1)):
+        for seed in range(seeds):
+            keep(tmp_path, f"sums-recall-a1-{model}", seed, [1])
+    assert caption(depth, read_records(tmp_path)) == (
+        f"{MEANS}: 2 seeds of m = 10 and m = 20; one seed of m = 40; not run: m = 30."
+    )
+    keep(tmp_path, "sums-recall-a1-m40", 1, [], tests={}, training={"ended": "the loss exploded"})
+    for seed in range(2):
+        keep(tmp_path, "sums-recall-a1", seed, [1])
+    told = caption(depth, read_records(tmp_path))
+    assert told == f"{MEANS}: 2 seeds of each.", "one that broke down is a seed, too"
+
+
+def test_panels_are_named_where_their_seeds_differ(tmp_path: Path) -> None:
+    easy = EXPERIMENTS["fig-easy-problems"]
+    assert caption(easy, read_records(tmp_path)) == f"{MEANS}: not run yet."
+    keep(tmp_path, "sums-ff", 0, [1], tests={"48": {"problems": 2, "solved": [1]}})
+    others = "DT α = 0, DT α = 1, DT-Recall α = 0, DT-Recall α = 1 and ours"
+    assert caption(easy, read_records(tmp_path)) == (
+        f"{MEANS}. 48 bits: one seed of FF; not run: {others}. 13×13: not run yet."
+    )
+
+
+def test_a_line_that_comes_to_rest_is_explained(tmp_path: Path) -> None:
+    delta = EXPERIMENTS["fig-prefix-delta"]
+    for seed, last in enumerate([0.0, 0.5]):
+        study = {"convergence": {"problems": {"change": [1.0, last]}}}
+        keep(tmp_path, "sums-ours", seed, [1], studies=study)
+        told = caption(delta, read_records(tmp_path))
+        assert told.endswith("no place on the axis.") == (seed == 0), "its mean is above 0"
+
+
+def test_problems_that_overflow_are_counted(tmp_path: Path) -> None:
+    for seed, lost in enumerate([0, 3]):
+        ends = {"settled": 1, "moving": 9 - lost, "broken": lost}
+        study = {"convergence": {"problems": {"change": [1.0, 9.0], "features": ends}}}
+        keep(tmp_path, "sums-dt-a1", seed, [1], studies=study)
+        told = caption(EXPERIMENTS["fig-prefix-delta"], read_records(tmp_path))
+        assert told.endswith("left out from there on: 3 of 20 of DT α = 1.") == bool(lost)
+
+
+def test_the_caption_of_networks_trained_for_a_time(tmp_path: Path) -> None:
+    for model in ("chess-ff", "chess-ours"):
+        keep_timed(tmp_path, model, [1])
+    fig = EXPERIMENTS["fig-chess"]
+    assert timed_caption(fig, read_records(tmp_path)) == f"{MEANS}: one seed of each."
+    keep_timed(tmp_path, "chess-ff", [1], seed=1)
+    assert timed_caption(fig, read_records(tmp_path)) == f"{MEANS}: 1 to 2 seeds of each."
+
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+MODEL = "mazes-recall-a0.01"
+
+
+def read() -> Reference:
+    reference = Reference.read(RESULTS)
+    assert reference is not None
+    return reference
+
+
+def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
+    assert Reference.read(tmp_path) is None
+    keep(tmp_path, MODEL, 1, [1], size="13", training={
+        "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
+    })  # fmt: skip
+    text = read().section(read_records(tmp_path), "figures")
+    # Every tenth epoch and the first of the best.
+    assert "| 10: 0.20, 20: 0.00, 30: 13.45, 40: 47.70, 43: 99.99, 50: 99.16 | 30: 2.96," in text
+    assert "| ours, seed 1 | fp16 | 2: 25.00 |  |" in text
+    assert "| ours, seed 0, in two legs | fp16 | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
+    assert len(read().save(read_records(tmp_path), tmp_path / "drawn")) == 2
+
+
+def test_larger_mazes_after_as_many_iterations_as_theirs_and_at_the_peak(tmp_path: Path) -> None:
+    keep(tmp_path, MODEL, 0, [*[0] * 29, 2, *[5] * 9, 8, 9, 99, 90], size="33")
+    records = read_records(tmp_path)
+    assert "| ours, seed 0 | fp16 |  | 30: 2.00, 40: 8.00, 42: 99.00 |" in read().section(
+        records, ""
+    )
+    plot, (theirs, ours) = read().panels(records)[-1]
+    assert plot.name.startswith("33×33")
+    assert list(ours.trace.x) == list(theirs.trace.x) == list(range(30, 41))
+    assert (ours.trace.y[0], ours.trace.y[-1]) == (2.0, 8.0)
+    assert (theirs.trace.y[0], theirs.trace.y[-1]) == (2.96, 8.36)
