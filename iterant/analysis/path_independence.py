@@ -30,7 +30,7 @@ from iterant.analysis.interventions import (
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import State, begin, last, think
 from iterant.errors import UsageError
-from iterant.evaluation.evaluator import is_finite, like
+from iterant.evaluation import is_finite, like
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task

@@ -24,7 +24,7 @@ from iterant.analysis.interventions import Case, Tick, no_tick
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import think
 from iterant.errors import UsageError
-from iterant.evaluation.evaluator import is_finite, like
+from iterant.evaluation import is_finite, like
 from iterant.formatting import counted
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net

@@ -1,15 +1,13 @@
-"""Accuracy by iteration and what it costs, streamed: memory does not grow with iterations.
+"""Accuracy by iteration and its cost, streamed: memory does not grow with iterations.
 
 >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
 >>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
 
-curve.py     the outcome: accuracy, peak, loss after it, intervals, cost
-cost.py      floating-point operations of a network's parts
-far.py       two looks after very many iterations
-judging.py   thinking about problems and keeping accounts
-lapses.py    right answers that are lost again
-portions.py  as many at a time as memory holds
-trade.py     many halting rules in one run; what compaction changes
+evaluator.py  the loop over batches and iterations; accuracy by iteration
+curve.py      the result: accuracy, peak, overthinking, intervals, cost
+cost.py       floating-point operations
+long_run.py   very many iterations, and right answers that are lost again
+tradeoff.py   many halting rules in one run; what leaving the batch changes
 """
 
 from iterant.evaluation.cost import Operations, operations
@@ -19,23 +17,28 @@ from iterant.evaluation.evaluator import (
     evaluate,
     evaluate_batch,
     is_finite,
-    like,
     relative_change,
     split_batch,
 )
-from iterant.evaluation.long_run import Kept, LongRun, Regression, evaluate_long, track_answers
-from iterant.evaluation.tradeoff import RULES, Compaction, TradeOff, answers, compaction, tradeoff
+from iterant.evaluation.long_run import (
+    AnswerHistory,
+    LongRun,
+    Regression,
+    evaluate_long,
+    track_answers,
+)
+from iterant.evaluation.tradeoff import RULES, Compaction, TradeOff, compaction, tradeoff
+from iterant.nets.protocol import like
 
 __all__ = [
     "RULES",
+    "AnswerHistory",
     "Compaction",
     "Curve",
-    "Kept",
     "LongRun",
     "Operations",
     "Regression",
     "TradeOff",
-    "answers",
     "budget_of",
     "compaction",
     "evaluate",

@@ -1,16 +1,12 @@
-"""Judging after very many iterations: far larger problems than a network was trained on.
+"""Evaluation after very many iterations, and right answers that are lost again.
 
-    >>> far = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
-    >>> far.solved, far.solved_at_twice, far.lost
+    >>> long = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
+    >>> long.solved, long.solved_at_twice, long.lost
     (100, 100, 0)
 
-Two looks are taken, after so many iterations and after twice as many. Local rules stop once nothing
-changes any more; other networks iterate on, and can be judged at every iteration.
-
-Answers that were right and then were not: when, for how long, and how many positions.
-
-Two looks see a right answer that is lost only if it is lost at the second. Here every iteration is
-judged, so that a network which never comes to rest cannot look as if it did.
+Answers are compared after ``steps`` iterations and after twice as many. Local rules stop once
+nothing changes any more. `track_answers` compares the answer after every iteration instead: an
+answer that is lost and found again between the two is seen only there.
 """
 
 from __future__ import annotations
@@ -21,46 +17,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.engine import think
 from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import (
     Progress,
     budget_of,
     evaluate_batch,
     is_finite,
-    like,
-    split_batch,
+    run_batches,
 )
-from iterant.halting import Fixed
-from iterant.nets.fast import accelerate, fused, threads
-from iterant.nets.protocol import Net
-from iterant.solving import iterate
-from iterant.solving.solver import check_fits
+from iterant.nets.fast import accelerate
+from iterant.nets.protocol import Net, like
+from iterant.solving import Iteration, check_fits
 from iterant.tasks.protocol import Batch, Task
+
+SQUARES_AT_ONCE = 1 << 22
+"""Cells of one batch of a long run: the recall of all cells decides the memory."""
+_NAMED = 20
+"""How many unsolved problems are listed."""
 
 
 @dataclass(frozen=True)
 class Regression:
-    """A problem whose answer was wholly right once, and later wrong."""
+    """A problem whose answer was right once, and later wrong."""
 
     problem: int
     since: int
-    """The iteration after which the answer was right for the first time"""
+    """First iteration with the right answer"""
     first: int
-    """The first iteration after that one at which it was wrong"""
+    """First iteration after that with a wrong answer"""
     until: int
-    """The last one at which it was wrong"""
+    """Last iteration with a wrong answer"""
     iterations: int
-    """At how many it was wrong between the two, both included"""
+    """Iterations with a wrong answer from ``first`` to ``until``"""
     worst: int
     """The iteration with the most wrong positions, the first of equals"""
     positions: int
-    """How many were wrong then"""
+    """Wrong positions at that iteration"""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Who was right after every iteration, and the worst answer of everybody who had been right."""
+class AnswerHistory:
+    """Which answers were right after every iteration."""
 
     right: Tensor
     """(iterations, problems) bool"""
@@ -70,11 +67,10 @@ class Kept:
     regressions: list[Regression]
 
     def solved(self, step: int) -> int:
-        """How many were right after so many iterations."""
+        """Problems solved after ``step`` iterations."""
         return int(self.right[step - 1].sum())
 
 
-@torch.no_grad()
 def track_answers(
     net: Net,
     task: Task,
@@ -83,52 +79,59 @@ def track_answers(
     *,
     portion: int | None = None,
     progress: Progress | None = None,
-) -> Kept:
-    """Judge the answer after every iteration and keep what became of right ones.
+) -> AnswerHistory:
+    """Compare the answer after every iteration, and find the right ones that were lost again.
 
-    ``portion``: problems at a time; the progress is told after each.
+    ``portion``: problems in a batch; the progress is reported after each.
     """
     check_fits(net, task)
-    budget, fast = budget_of(net, steps), fused(net)
-    wrong, worst = [], []
-    for first, part in split_batch(batch, portion):
-        found, answers = _watched(fast, task, part, like(net, part.inputs), budget)
-        wrong.append(found)
-        worst.append(answers)
-        if progress is not None:
-            progress(first + len(part), len(batch))
-    counts = torch.cat(wrong, dim=1)
-    regressions = [
-        regression
-        for index in range(len(batch))
-        if (regression := _regression(index, counts[:, index]))
-    ]
-    return Kept(counts == 0, torch.cat(worst), regressions)
+    recorder = _AnswerRecorder(task, budget_of(net, steps), len(batch), progress)
+    run_batches(net, batch, recorder, steps=recorder.steps, portion=portion)
+    wrong = torch.cat(recorder.wrong, dim=1)
+    found = (_regression(index, counts) for index, counts in enumerate(wrong.unbind(dim=1)))
+    return AnswerHistory(wrong == 0, torch.cat(recorder.worst), [one for one in found if one])
 
 
-def _watched(
-    net: Net, task: Task, part: Batch, inputs: Tensor, budget: int
-) -> tuple[Tensor, Tensor]:
-    """(iterations, b) wrong positions, 0 where all is right; (b, *S) the answers to show."""
-    wrong = torch.zeros(budget, len(part), dtype=torch.int64)
-    shown = torch.zeros_like(part.targets)
-    most, been = torch.zeros(len(part), dtype=torch.int64), torch.zeros(len(part), dtype=torch.bool)
-    for iteration in iterate(net, inputs, Fixed(), budget):
-        prediction = iteration.answer()[0].cpu()
-        right = task.solved(prediction, part) & is_finite(iteration.thought.features).cpu()
-        # A wrong answer counts at least once, also where a task forgives or asks for more.
-        count = (prediction != part.targets).flatten(1).sum(dim=1).clamp_min(1)
-        wrong[iteration.thought.step - 1] = torch.where(right, 0, count)
-        worse = been & ~right & (count > most)
-        most[worse] = count[worse]
-        been |= right
-        show = worse | (most == 0)
-        shown[show] = prediction[show]
-    return wrong, shown
+class _AnswerRecorder:
+    """Wrong positions of every problem after every iteration."""
+
+    def __init__(self, task: Task, steps: int, count: int, progress: Progress | None) -> None:
+        self.task, self.steps, self.count, self.progress = task, steps, count, progress
+        self.wrong: list[Tensor] = []
+        """(iterations, b) int64 of each batch: wrong positions, 0 where the problem is solved"""
+        self.worst: list[Tensor] = []
+        """(b, *S) int64 of each batch, see `AnswerHistory.worst`"""
+
+    def start(self, first: int, part: Batch, began: float) -> None:
+        self.end, self.part = first + len(part), part
+        self.counts = part.targets.new_zeros(self.steps, len(part))
+        self.most = part.targets.new_zeros(len(part))  # wrong positions of the answer shown
+        self.was_right = torch.zeros_like(self.most, dtype=torch.bool)
+        self.shown = torch.zeros_like(part.targets)
+
+    def record(self, iteration: Iteration) -> bool:
+        prediction = iteration.answer()[0]
+        finite = is_finite(iteration.thought.features).to(prediction.device)
+        right = self.task.solved(prediction, self.part).to(prediction.device) & finite
+        # At least 1 where not solved: a task may ask for more than equal positions.
+        count = (prediction != self.part.targets).flatten(1).sum(dim=1).clamp_min(1)
+        self.counts[iteration.thought.step - 1] = torch.where(right, 0, count)
+        worse = self.was_right & ~right & (count > self.most)
+        self.most = torch.where(worse, count, self.most)
+        self.was_right |= right
+        show = worse | (self.most == 0)
+        self.shown[show] = prediction[show]
+        return False
+
+    def finish(self) -> None:
+        self.wrong.append(self.counts.cpu())
+        self.worst.append(self.shown.cpu())
+        if self.progress is not None:
+            self.progress(self.end, self.count)
 
 
 def _regression(problem: int, wrong: Tensor) -> Regression | None:
-    """What the wrong positions of one problem after every iteration tell."""
+    """From the wrong positions (iterations,) of one problem; None where no right answer is lost."""
     right = (wrong == 0).nonzero().flatten()
     if not len(right):
         return None
@@ -145,33 +148,24 @@ def _regression(problem: int, wrong: Tensor) -> Regression | None:
     )  # fmt: skip
 
 
-SQUARES_AT_ONCE = 1 << 22
-"""Of a portion: what the recall of all its squares takes decides the memory."""
-
-_NAMED = 20
-"""How many wrong problems are named."""
-
-
 @dataclass(frozen=True)
 class LongRun:
-    """What two looks found."""
+    """Problems solved after ``steps`` iterations and after twice as many."""
 
     problems: int
     steps: int
-    """Iterations until the first look"""
     solved: int
-    """Problems solved at the first look"""
+    """After ``steps`` iterations"""
     solved_at_twice: int
-    """Problems solved at the second"""
+    """After twice as many"""
     wrong: list[int]
-    """The first problems that were not solved at the second look"""
+    """The first problems that were not solved after twice as many"""
     lost: int | None = None
-    """Problems solved at the first look and not at the second; None: only counts were kept"""
+    """Problems solved after ``steps`` and not after twice as many; None: only counts are known"""
     more: dict[str, Any] = field(default_factory=dict)
-    """How it was thought about"""
+    """Further figures, by how the network was run"""
     prediction: Tensor | None = None
-    """Answers of the second look, where they were kept; where a right answer was seen to be lost
-    on the way, the worst after it"""
+    """The last answers, where they were kept; of `track_answers`, `AnswerHistory.worst`"""
 
     def figures(self) -> dict[str, Any]:
         """All of it for a result file."""
@@ -193,90 +187,96 @@ def evaluate_long(
     portion: int | None = None,
     progress: Progress | None = None,
 ) -> LongRun:
-    """Look after so many iterations and after twice as many.
+    """Compare answers after ``steps`` iterations and after twice as many.
 
-    ``every``: look after every iteration between, so that right answers which are lost on the way
-    are seen. ``portion``, ``progress``: with ``every``, problems at a time, and who is told after
-    each.
+    ``every``: after every iteration, with `track_answers`; ``portion`` and ``progress`` are its.
     """
     check_fits(net, task)
     if every:
-        return _at_every_iteration(net, task, batch, steps, portion, progress)
+        history = track_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
+        right, twice = history.right[steps - 1], history.right[-1]
+        first = history.right.int().argmax(dim=0)[history.right.any(dim=0)]
+        until = int(first.max()) + 1 if len(first) else None
+        more = {
+            "thinking": "everywhere, answers judged after every iteration",
+            "ever solved": len(first),
+            "iterations until all those were solved once": until,
+            "lost on the way": len(history.regressions),
+            "lapses": [asdict(regression) for regression in history.regressions],
+        }
+        return _long_run(steps, right, twice, more, history.worst)
     if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
-        return _until_rest(net, task, batch, steps)
-    return _everywhere(net, task, batch, steps)
-
-
-def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
-    """Both looks by a network that says what changed: once nothing does, nothing ever will."""
-    right, twice, predictions = [], [], []
-    latest = computed = cells = resting = 0
-    of_problem = batch.targets[0].numel() // task.spec.square**task.spec.dims
-    portion = max(1, SQUARES_AT_ONCE // of_problem)
-    for first in range(0, len(batch), portion):
-        part = batch[first : first + portion]
-        inputs = like(net, part.inputs)
-        fast: Any = accelerate(net, inputs, reuse=True)
-        solved, changing = None, True
-        with torch.no_grad(), threads(fast):
-            for thought in think(fast, inputs, steps=2 * steps):
-                changing = bool((fast.moved != 0).any())  # NaN counts as changed
-                if thought.step == steps or (not changing and thought.step < steps):
-                    solved = task.solved(thought.prediction.cpu(), part)
-                if not changing:
-                    break
-                latest = max(latest, thought.step)
-            predictions.append(thought.prediction.cpu())
-        twice.append(task.solved(predictions[-1], part))
-        right.append(twice[-1] if solved is None else solved)
-        computed += getattr(fast, "computed", 0)
-        cells += getattr(fast, "cells", 0)
-        resting += 0 if changing else len(part)
-    how = {
-        "thinking": "only where something changed" if cells else "everywhere, until rest",
-        **({"computations a square": computed / cells} if cells else {}),
-        "problems in portions that rest": resting,
-        "last iteration in which anything changed": latest,
-    }
-    first_look, second_look = torch.cat(right), torch.cat(twice)
-    return LongRun(
-        len(batch), steps, int(first_look.sum()), int(second_look.sum()),
-        _first_wrong(second_look), int((first_look & ~second_look).sum()), how,
-        torch.cat(predictions),
-    )  # fmt: skip
-
-
-def _everywhere(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
+        recorder = _RestRecorder(task, steps)
+        cells = batch.targets[0].numel() // task.spec.square**task.spec.dims
+        run_batches(
+            net, batch, recorder, steps=2 * steps, portion=max(1, SQUARES_AT_ONCE // cells),
+            reuse=True,
+        )  # fmt: skip
+        right, twice = torch.cat(recorder.right), torch.cat(recorder.twice)
+        return _long_run(steps, right, twice, recorder.more(), torch.cat(recorder.predictions))
     marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
     curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks)
     peak, height = curve.peak
-    how = {
+    more = {
         "peak": {"iterations": peak, "accuracy": height},
         "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
         "change at the end": curve.change, "thinking": "everywhere",
     }  # fmt: skip
     return LongRun(
         len(batch), steps, int(curve.solved[curve.steps.index(steps)]), int(curve.solved[-1]),
-        [] if curve.right is None else _first_wrong(curve.right), more=how,
+        [] if curve.right is None else _first_wrong(curve.right), more=more,
     )  # fmt: skip
 
 
-def _at_every_iteration(
-    net: Net, task: Task, batch: Batch, steps: int, portion: int | None, progress: Progress | None
+class _RestRecorder:
+    """Both answers of a network that knows what changed: once nothing does, nothing ever will."""
+
+    def __init__(self, task: Task, steps: int) -> None:
+        self.task, self.steps = task, steps
+        self.right: list[Tensor] = []
+        self.twice: list[Tensor] = []
+        self.predictions: list[Tensor] = []
+        self.latest = self.computed = self.cells = self.resting = 0
+
+    def start(self, first: int, part: Batch, began: float) -> None:
+        self.part = part
+        self.first_right: Tensor | None = None
+
+    def record(self, iteration: Iteration) -> bool:
+        self.thought = iteration.thought
+        net: Any = self.thought.net
+        self.changing = bool((net.moved != 0).any())  # NaN counts as changed
+        step = self.thought.step
+        if step == self.steps or (not self.changing and step < self.steps):
+            self.first_right = self.task.solved(self.thought.prediction, self.part).cpu()
+        if self.changing:
+            self.latest = max(self.latest, step)
+        return not self.changing
+
+    def finish(self) -> None:
+        self.predictions.append(self.thought.prediction.cpu())
+        self.twice.append(self.task.solved(self.thought.prediction, self.part).cpu())
+        self.right.append(self.twice[-1] if self.first_right is None else self.first_right)
+        self.computed += getattr(self.thought.net, "computed", 0)
+        self.cells += getattr(self.thought.net, "cells", 0)
+        self.resting += 0 if self.changing else len(self.part)
+
+    def more(self) -> dict[str, Any]:
+        sparse = self.cells > 0
+        return {
+            "thinking": "only where something changed" if sparse else "everywhere, until rest",
+            **({"computations a square": self.computed / self.cells} if sparse else {}),
+            "problems in portions that rest": self.resting,
+            "last iteration in which anything changed": self.latest,
+        }
+
+
+def _long_run(
+    steps: int, right: Tensor, twice: Tensor, more: dict[str, Any], prediction: Tensor
 ) -> LongRun:
-    kept = track_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
-    right, twice = kept.right[steps - 1], kept.right[-1]
-    first = kept.right.int().argmax(dim=0)[kept.right.any(dim=0)]
-    how = {
-        "thinking": "everywhere, answers judged after every iteration",
-        "ever solved": len(first),
-        "iterations until all those were solved once": int(first.max()) + 1 if len(first) else None,
-        "lost on the way": len(kept.regressions),
-        "lapses": [asdict(regression) for regression in kept.regressions],
-    }
     return LongRun(
-        len(batch), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
-        int((right & ~twice).sum()), how, kept.worst,
+        len(right), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
+        int((right & ~twice).sum()), more, prediction,
     )  # fmt: skip
 
 

@@ -1,31 +1,27 @@
-"""What halting rules buy: accuracy against iterations, for many rules in one run.
+"""Accuracy against iterations for many halting rules, from one run.
 
->>> for bargain in trade(net, task, batch, steps=1000):
-...     bargain.rule, bargain.accuracy, bargain.iterations
+>>> for one in tradeoff(net, task, batch, steps=1000):
+...     one.rule, one.accuracy, one.iterations
 
-All rules watch the same thoughts, and the batch is not compacted, so that this is also the second
-way by which `compaction` finds how many answers change when problems leave the batch.
+All rules see the same iterations, and no problem leaves the batch. `compaction` compares that with
+the run in which problems do leave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from iterant.engine import think
 from iterant.errors import UsageError
-from iterant.evaluation.cost import looks, operations
+from iterant.evaluation.cost import operations, reads_every_answer
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.evaluator import Progress, budget_of, is_finite, like, split_batch
-from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch, reason_of
-from iterant.nets.fast import fused
-from iterant.nets.protocol import Net
-from iterant.solving import Answer, AnswerBuffer, solve
-from iterant.solving.solver import check_fits
+from iterant.evaluation.evaluator import Progress, budget_of, is_finite, run_batches
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
+from iterant.nets.protocol import Net, like
+from iterant.solving import AnswerBuffer, Iteration, check_fits, solve
 from iterant.tasks.protocol import Batch, Task
 
 RULES: tuple[Rule, ...] = (
@@ -34,24 +30,24 @@ RULES: tuple[Rule, ...] = (
     *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
     *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
 )
-"""Rules from hasty to patient, and the two that spend the whole budget."""
+"""From impatient to patient, and the two that spend the whole budget."""
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """What one rule gives and what it costs."""
+    """Accuracy and cost of one rule."""
 
     rule: Rule
     solved: int
     count: int
     iterations: float
-    """Mean over problems of the iterations taken"""
+    """Mean iterations of a problem"""
     stopped: int
     """Problems for which the rule was met within the budget"""
     broken: int
     """Problems whose features were not finite when they stopped; never solved"""
     work: float
-    """Mean floating-point operations a problem"""
+    """Mean floating-point operations of a problem"""
 
     @property
     def accuracy(self) -> float:
@@ -71,51 +67,56 @@ class TradeOff:
         }
 
 
-class _Listening:
-    """One rule on a batch that keeps its size."""
+class _RuleRecorder:
+    """The answers of one rule on a batch that keeps its size."""
 
-    def __init__(self, rule: Rule, inputs: Tensor) -> None:
-        self.watch: Watch = rule.watch()
-        self.gathering = AnswerBuffer(len(inputs), inputs.device)
-        self.waiting = torch.ones(len(inputs), dtype=torch.bool, device=inputs.device)
+    def __init__(self, rule: Rule, steps: int) -> None:
+        self.rule, self.steps = rule, steps
+
+    def start(self, count: int, device: torch.device) -> None:
+        self.watch = self.rule.watch()
+        self.answers = AnswerBuffer(count, device)
+        self.waiting = torch.ones(count, dtype=torch.bool, device=device)
         self.finite = torch.ones_like(self.waiting)
 
+    def record(self, iteration: Iteration) -> bool:
+        """Take one iteration; True where all problems have stopped."""
+        thought = iteration.thought
+        done = self.watch.see(thought).to(self.waiting.device) & self.waiting
+        leaving = self.waiting if thought.step == self.steps else done
+        if bool(leaving.any()):
+            rows = leaving.nonzero().flatten()
+            prediction, answered_at = self.watch.answer(thought)
+            answer = (prediction[rows], answered_at[rows])
+            self.answers.put(rows, answer, thought.step, done[rows])
+            self.finite[rows] = is_finite(thought.features)[rows]
+            self.waiting = self.waiting & ~leaving
+        return not bool(self.waiting.any())
 
-@torch.no_grad()
-def answers(
-    net: Net,
-    inputs: Tensor,
-    rules: Sequence[Rule],
-    *,
-    steps: int,
-    progress: Progress | None = None,
-) -> list[tuple[Answer, Tensor]]:
-    """Every rule's answers from one run, and (B,) whether features were finite at each stop.
 
-        >>> [(answer, finite)] = answers(net, x, [StableAnswer(5)], steps=60)
+class _RulesRecorder:
+    """All rules at once; ``finished`` gets the rules' answers to each batch."""
 
-    They are those of `iterant.solving.solve` with that rule, without compaction.
-    """
-    listening = [_Listening(rule, inputs) for rule in rules]
-    for thought in think(net, inputs, steps=steps):
-        for one in listening:
-            done = one.watch.see(thought) & one.waiting
-            leaving = one.waiting if thought.step == steps else done
-            if bool(leaving.any()):
-                prediction, answered_at = one.watch.answer(thought)
-                rows = leaving.nonzero()[:, 0]
-                answer = (prediction[rows], answered_at[rows])
-                one.gathering.put(rows, answer, thought.step, done[rows])
-                one.finite[rows] = is_finite(thought.features)[rows]
-                one.waiting = one.waiting & ~leaving
-        if progress is not None:
-            progress(thought.step, steps)
-        if not any(bool(one.waiting.any()) for one in listening):
-            break
-    return [
-        (one.gathering.answer(net, rule), one.finite)
-        for rule, one in zip(rules, listening, strict=True)
-    ]
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        steps: int,
+        finished: Callable[[Batch, list[_RuleRecorder]], None],
+    ) -> None:
+        self.recorders = [_RuleRecorder(rule, steps) for rule in rules]
+        self.finished = finished
+
+    def start(self, first: int, part: Batch, began: float) -> None:
+        self.part = part
+        for recorder in self.recorders:
+            recorder.start(len(part), part.inputs.device)
+
+    def record(self, iteration: Iteration) -> bool:
+        ended = [recorder.record(iteration) for recorder in self.recorders]  # every rule sees it
+        return all(ended)
+
+    def finish(self) -> None:
+        self.finished(self.part, self.recorders)
 
 
 def tradeoff(
@@ -133,26 +134,25 @@ def tradeoff(
         raise UsageError("there is no rule to compare; give at least one")
     check_fits(net, task)
     budget_of(net, steps)
-    sums, fast = torch.zeros(len(rules), 4, dtype=torch.int64), fused(net)
-    for first, part in split_batch(batch, portion):
+    sums = torch.zeros(len(rules), 4, dtype=torch.int64)
 
-        def moved(step: int, of: int, first: int = first, size: int = len(part)) -> None:
-            if progress is not None:
-                progress(first * of + step * size, len(batch) * of)
+    def add(part: Batch, recorders: list[_RuleRecorder]) -> None:
+        for row, one in zip(sums, recorders, strict=True):
+            answer, finite = one.answers, one.finite
+            right = task.solved(answer.prediction, part).to(finite.device) & finite
+            row += torch.stack(
+                [right.sum(), answer.steps.sum(), answer.met.sum(), (~finite).sum()]
+            ).cpu()
 
-        found = answers(fast, like(net, part.inputs), rules, steps=steps, progress=moved)
-        for place, (answer, finite) in enumerate(found):
-            fine = finite.cpu()
-            right = task.solved(answer.prediction.cpu(), part).cpu() & fine
-            stopped = sum(reason == reason_of(rules[place]) for reason in answer.stopped_by)
-            taken = answer.steps.sum().cpu()
-            sums[place] += torch.stack([right.sum(), taken, torch.tensor(stopped), (~fine).sum()])
+    recorder = _RulesRecorder(rules, steps, add)
+    run_batches(net, batch, recorder, steps=steps, portion=portion, progress=progress)
     count, one = len(batch), like(net, batch[:1].inputs)
-    parts, made = operations(net, one), []
+    parts, rows = operations(net, one), []
     for rule, (solved, taken, stopped, broken) in zip(rules, sums.tolist(), strict=True):
-        work = parts.of(torch.tensor(taken / count, dtype=torch.float64), looks(rule, net, one))
-        made.append(TradeOff(rule, solved, count, taken / count, stopped, broken, float(work)))
-    return made
+        mean = torch.tensor(taken / count, dtype=torch.float64)
+        work = float(parts.of(mean, reads_every_answer(rule, net, one)))
+        rows.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Compaction:
 
     count: int
     answers: int
-    """Problems that are answered differently"""
+    """Problems with another answer"""
     stops: int
     """Problems that stop at another iteration"""
 
@@ -169,17 +169,20 @@ class Compaction:
 def compaction(
     net: Net, batch: Batch, rule: Rule, *, steps: int, portion: int | None = None
 ) -> Compaction:
-    """Think both ways and compare: in float64 nothing differs, in fp32 and bf16 it may.
+    """Run both ways and compare: in float64 nothing differs, in fp32 and bf16 it may.
 
         >>> compaction(net, batch, StableAnswer(5), steps=60)
 
-    Kernels round differently for batches of different sizes, and thinking can amplify that.
+    Kernels round differently for batches of different sizes, and iterating can amplify that.
     """
-    differing, moved, fast = 0, 0, fused(net)
-    for _, part in split_batch(batch, portion):
-        inputs = like(net, part.inputs)
-        ((whole, _),) = answers(fast, inputs, [rule], steps=steps)
-        shrunk = solve(fast, inputs, max_steps=steps, rule=rule)
-        differing += int((whole.prediction != shrunk.prediction).flatten(1).any(dim=1).sum())
-        moved += int((whole.steps != shrunk.steps).sum())
-    return Compaction(len(batch), differing, moved)
+    answers = stops = 0
+
+    def compare(part: Batch, recorders: list[_RuleRecorder]) -> None:
+        nonlocal answers, stops
+        whole = recorders[0].answers
+        shrunk = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
+        answers += int((whole.prediction != shrunk.prediction).flatten(1).any(dim=1).sum())
+        stops += int((whole.steps != shrunk.steps).sum())
+
+    run_batches(net, batch, _RulesRecorder([rule], steps, compare), steps=steps, portion=portion)
+    return Compaction(len(batch), answers, stops)

@@ -93,6 +93,16 @@ def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> N
         keep(which, inputs, features)
 
 
+def like(net: Net, inputs: Tensor) -> Tensor:
+    """The inputs on the network's device and in its precision.
+
+    >>> like(net.double(), x).dtype
+    torch.float64
+    """
+    weight = next(iter(net.parameters()), None) if isinstance(net, nn.Module) else None
+    return inputs if weight is None else inputs.to(weight.device, weight.dtype)
+
+
 METHODS = ("read", "start", "step", "answer")
 """What a network offers."""
 

@@ -10,7 +10,15 @@ and judges the answer.
 
 from iterant.solving.film import Film, Frame
 from iterant.solving.problems import Solution, solutions
-from iterant.solving.solver import Answer, AnswerBuffer, Callback, Iteration, iterate, solve
+from iterant.solving.solver import (
+    Answer,
+    AnswerBuffer,
+    Callback,
+    Iteration,
+    check_fits,
+    iterate,
+    solve,
+)
 
 __all__ = [
     "Answer",
@@ -20,6 +28,7 @@ __all__ = [
     "Frame",
     "Iteration",
     "Solution",
+    "check_fits",
     "iterate",
     "solutions",
     "solve",

@@ -91,29 +91,28 @@ class Answer:
 
 
 class AnswerBuffer:
-    """Answers as they come in, one row a sample of the whole batch."""
+    """The answers of a whole batch, filled in as samples stop."""
 
     def __init__(self, count: int, device: torch.device) -> None:
-        """Nothing yet for so many samples."""
-        self.prediction: Tensor | None = None
+        """Room for ``count`` samples."""
+        self.prediction = torch.empty(0, dtype=torch.int64, device=device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
         self.answered_at = torch.zeros_like(self.steps)
         self.met = torch.zeros(count, dtype=torch.bool, device=device)
 
     def put(self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, met: Tensor) -> None:
-        """The answers of some samples that stop after ``step`` iterations; ``met``: by the rule."""
+        """The answers of samples that stop after ``step`` iterations; ``met``: by the rule."""
         prediction, answered_at = answer
-        if self.prediction is None:
-            shape = (len(self.steps), *prediction.shape[1:])
-            self.prediction = prediction.new_zeros(shape)
+        if not len(self.prediction):
+            self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
         self.prediction[rows] = prediction
         self.answered_at[rows] = answered_at
         self.steps[rows] = step
         self.met[rows] = met
 
     def answer(self, net: Net, rule: Rule) -> Answer:
-        """All of them, with why each stopped."""
-        if self.prediction is None:
+        """All answers, with the reason why each sample stopped."""
+        if not len(self.prediction):
             raise NetError("nothing was answered: the network took no iteration")
         depth, reason = depth_of(net), reason_of(rule)
         stopped_by = tuple(

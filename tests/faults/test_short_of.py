@@ -74,15 +74,12 @@ class TestMemory:
         batch = registry.task("prefix-sums").sample(10, size=8)
         seen: list[int] = []
 
-        def think(first: int, part: Any) -> None:
-            seen.extend(range(first, first + len(part)))
+        def run(first: int, part: Any) -> None:
             if len(part) > fits:
                 raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+            seen.extend(range(first, first + len(part)))
 
-        def restore(before: int) -> None:
-            del seen[before:]
-
-        shrunk = within_memory(batch, None, think, lambda: len(seen), restore)
+        shrunk = within_memory(batch, None, run)
         assert seen == list(range(10))
         assert shrunk == {1: 1, 3: 2, 10: None}[fits]
 
@@ -94,7 +91,7 @@ class TestMemory:
                 raise error
 
             with pytest.raises(type(error)):
-                within_memory(batch, None, think, lambda: None, lambda _: None)
+                within_memory(batch, None, think)
         assert out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
         assert not out_of_memory(ValueError("of something else"))
 

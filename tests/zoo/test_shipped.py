@@ -15,10 +15,10 @@ from iterant.errors import DataError
 from iterant.evaluation import evaluate_batch
 from iterant.evaluation.cost import operations
 from iterant.evaluation.curve import wilson
-from iterant.evaluation.evaluator import like
 from iterant.formatting import size_text
 from iterant.io import read_result, save_weights
 from iterant.nets import LocalRule, Net, build, parameter_count
+from iterant.nets.protocol import like
 from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
 from iterant.tasks.chess.task import SAMPLE
 from iterant.tasks.protocol import Batch, Size, Task

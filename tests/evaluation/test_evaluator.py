@@ -1,9 +1,12 @@
-"""Accuracy by iteration: known exactly for networks built by hand, and the laws for real ones."""
+"""Accuracy by iteration: known exactly for networks built by hand; laws for trained ones."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
+from asking import Questions
 from exact import ByHand, exact_prefix_sums, first_right, forgetting, known_answer, poisoned
 from exact import two_cycle as two_cycle_net
 from hypothesis import given, settings
@@ -13,7 +16,8 @@ from torch import Tensor
 
 import iterant
 from iterant.errors import TaskError, UsageError
-from iterant.evaluation import evaluate, evaluate_batch, is_finite, split_batch
+from iterant.evaluation import evaluate, evaluate_batch, evaluator, is_finite, split_batch
+from iterant.evaluation.evaluator import Timer
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
 from iterant.solving import solve
@@ -27,12 +31,12 @@ BY_HAND = [exact_prefix_sums, two_cycle_net, forgetting]
 
 
 def known_curve(targets: Tensor, steps: int) -> list[int]:
-    """How many are right after each iteration: those whose moment has come."""
-    moments = first_right(targets).tolist()
-    return [sum(moment <= step for moment in moments) for step in range(1, steps + 1)]
+    """How many are right after each iteration: those solved by then."""
+    solved_at = first_right(targets).tolist()
+    return [sum(first <= step for first in solved_at) for step in range(1, steps + 1)]
 
 
-def stable_moment(target: Tensor, patience: int, budget: int) -> int:
+def stable_step(target: Tensor, patience: int, budget: int) -> int:
     """When the answer of `exact_prefix_sums` has not changed for so long, found by looking."""
     shown = [known_answer(target[None], step) for step in range(1, budget + 1)]
     for step in range(patience + 1, budget + 1):
@@ -43,7 +47,7 @@ def stable_moment(target: Tensor, patience: int, budget: int) -> int:
 
 
 @pytest.mark.parametrize("make", BY_HAND)
-def test_the_whole_curve_is_known(make: type[ByHand]) -> None:
+def test_the_curve_of_known_networks(make: type[ByHand]) -> None:
     curve = evaluate(make(), TASK, size=BITS, count=COUNT, seed=1, max_steps=STEPS)
     assert curve.steps == tuple(range(1, STEPS + 1))
     assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
@@ -54,20 +58,20 @@ def test_the_whole_curve_is_known(make: type[ByHand]) -> None:
     assert curve.stopped is None
 
 
-def test_features_that_rest_change_by_nothing() -> None:
+def test_features_at_rest_do_not_change() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
     assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
 
 
-def test_a_change_is_measured_by_the_features_that_it_leads_to() -> None:
+def test_change_is_relative_to_the_new_features() -> None:
     """Features that count iterations: the fifth takes 4 to 5, a fifth of where it leads."""
     counting = Ticking()
     batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
     assert evaluate_batch(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
 
 
-def test_features_at_rest_stop_the_exact_network_and_the_cycle() -> None:
+def test_rest_stops_a_fixed_point_and_a_cycle() -> None:
     rule = Resting(1e-6)
     rests = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=60, rule=rule)
     assert rests.taken is not None
@@ -85,20 +89,20 @@ def test_features_at_rest_stop_the_exact_network_and_the_cycle() -> None:
 
 @pytest.mark.parametrize("patience", [1, 3, 8])
 @pytest.mark.parametrize("make", BY_HAND)
-def test_a_stable_answer_stops_both_at_a_known_moment(make: type[ByHand], patience: int) -> None:
+def test_a_stable_answer_stops_at_a_known_iteration(make: type[ByHand], patience: int) -> None:
     curve = evaluate_batch(make(), TASK, BATCH, steps=STEPS, rule=StableAnswer(patience))
-    moments = [stable_moment(target, patience, STEPS) for target in BATCH.targets]
+    steps = [stable_step(target, patience, STEPS) for target in BATCH.targets]
     assert curve.taken is not None
-    assert curve.taken.tolist() == moments
-    kept = [known_answer(t[None], m)[0] for t, m in zip(BATCH.targets, moments, strict=True)]
+    assert curve.taken.tolist() == steps
+    kept = [known_answer(t[None], m)[0] for t, m in zip(BATCH.targets, steps, strict=True)]
     right = [torch.equal(a, t) for a, t in zip(kept, BATCH.targets, strict=True)]
     assert curve.right is not None
     assert curve.right.tolist() == right
     assert curve.end == sum(right) / COUNT
-    assert float(curve.iterations[-1]) == pytest.approx(sum(moments) / COUNT)
+    assert float(curve.iterations[-1]) == pytest.approx(sum(steps) / COUNT)
 
 
-def test_a_hasty_rule_loses_what_a_patient_one_keeps() -> None:
+def test_patience_raises_accuracy() -> None:
     hasty = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(1))
     patient = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(BITS))
     assert hasty.end < patient.end == 1.0
@@ -162,7 +166,7 @@ def test_fewer_problems_are_the_first_of_more(rule: Rule | None) -> None:
 
 @settings(max_examples=25)
 @given(st.integers(1, COUNT + 3), st.sampled_from([None, StableAnswer(1), Resting(0.1)]))
-def test_portions_do_not_change_the_figures(portion: int, rule: Rule | None) -> None:
+def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | None) -> None:
     whole = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule)
     parts = evaluate_batch(
         exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=rule, portion=portion
@@ -174,7 +178,7 @@ def test_portions_do_not_change_the_figures(portion: int, rule: Rule | None) -> 
     assert parts.change == pytest.approx(whole.change)
 
 
-def test_answers_are_decoded_where_they_are_wanted_only() -> None:
+def test_answers_are_decoded_at_the_marks_only() -> None:
     class Counting(ByHand):
         decoded = 0
 
@@ -194,15 +198,13 @@ def test_answers_are_decoded_where_they_are_wanted_only() -> None:
     assert halted.solved.tolist() == [known[2], known[4]]
 
 
-def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
+def test_features_that_are_not_finite_are_counted_and_never_solved() -> None:
     zeros = torch.zeros_like(BATCH.targets)
     bad = BATCH.targets[:, 0] == 1
     curve = evaluate_batch(poisoned(3), TASK, BATCH, steps=STEPS)
     assert curve.broken == int(bad.sum()) > 0
-    moments = first_right(BATCH.targets)
-    healthy = [
-        int(((moments <= step) & (~bad | (step <= 3))).sum()) for step in range(1, STEPS + 1)
-    ]
+    steps = first_right(BATCH.targets)
+    healthy = [int(((steps <= step) & (~bad | (step <= 3))).sum()) for step in range(1, STEPS + 1)]
     assert curve.solved.tolist() == healthy
     assert curve.change != curve.change, "an average over what is no number is no number"
     # NaN reads out as class 0: even where that is the wanted answer, it does not count.
@@ -217,7 +219,7 @@ def test_features_that_are_no_numbers_are_counted_and_never_right() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-def test_large_features_are_still_numbers(dtype: torch.dtype) -> None:
+def test_large_features_are_finite(dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max
     features = torch.full((4, 2, 3), largest, dtype=dtype)
     features[1, 0, 0] = float("nan")
@@ -237,7 +239,7 @@ def test_progress_ends_at_the_whole() -> None:
     assert seen[-1] == (COUNT * STEPS, COUNT * STEPS)
 
 
-def test_time_and_operations_are_axes() -> None:
+def test_seconds_and_operations_by_iteration() -> None:
     curve = evaluate(exact_prefix_sums(), TASK, size=BITS, count=COUNT, max_steps=STEPS)
     assert curve.seconds is not None
     assert curve.work is not None
@@ -248,7 +250,7 @@ def test_time_and_operations_are_axes() -> None:
     assert curve.work.tolist() == [each * step for step in curve.steps]
 
 
-def test_a_feed_forward_network_is_asked_for_what_it_has() -> None:
+def test_the_depth_of_a_feed_forward_network() -> None:
     net, batch, task = small_net("mazes", "ff"), small_batch("mazes"), iterant.task("mazes")
     with pytest.raises(UsageError, match="has 12 iterations, asked for 13; ask for at most 12"):
         evaluate_batch(net, task, batch, steps=13)
@@ -262,20 +264,72 @@ def test_a_feed_forward_network_is_asked_for_what_it_has() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1, True, 2.5])
-def test_iterations_that_make_no_sense_are_refused(steps: int) -> None:
+def test_wrong_numbers_of_iterations(steps: int) -> None:
     with pytest.raises(UsageError, match="needs at least 1 iteration"):
         evaluate(exact_prefix_sums(), TASK, size=BITS, count=2, max_steps=steps)
 
 
 @pytest.mark.parametrize("at", [[], [0], [-3, 4], [STEPS + 1]])
-def test_marks_that_make_no_sense_are_refused(at: list[int]) -> None:
+def test_marks_outside_the_budget(at: list[int]) -> None:
     with pytest.raises(UsageError, match=f"at iterations 1 to {STEPS}, asked for"):
         evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=at)
 
 
-def test_what_the_task_cannot_make_is_refused() -> None:
+def test_wrong_sizes_and_counts() -> None:
     for size, count in ((0, 2), (BITS, 0)):
         with pytest.raises(TaskError):
             evaluate(exact_prefix_sums(), TASK, size=size, count=count, max_steps=3)
     with pytest.raises(UsageError, match="at least 1 problem, got 0"):
         list(split_batch(BATCH, 0))
+
+
+@pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
+def test_a_gpu_is_not_waited_for_at_every_iteration(
+    rule: Rule | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a CPU it is asked whether all is finite, where a GPU is not.
+    monkeypatch.setattr(evaluator, "is_finite", lambda f: f.flatten(1).isfinite().all(dim=1))
+    batch, asked = TASK.sample(40, size=10, seed=1), []
+    for steps in (51, 60, 200):
+        with Questions() as questions:
+            evaluate_batch(exact_prefix_sums(), TASK, batch, steps=steps, rule=rule)
+        asked.append(questions.count)
+    assert 0 < asked[0] < 30
+    assert asked[1] == asked[2] <= asked[0]
+
+
+class FakeEvent:
+    """A CUDA event; a quarter of a second passes between two."""
+
+    made = 0
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+        self.at: int | None = None
+        self.waited = False
+
+    def record(self, stream: object) -> None:
+        assert stream == "the stream"
+        self.at = FakeEvent.made
+        FakeEvent.made += 1
+
+    def synchronize(self) -> None:
+        self.waited = True
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        assert self.at is not None
+        assert other.at is not None
+        return 250.0 * (other.at - self.at)
+
+
+def test_a_timer_reads_cuda_events_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
+    timer = Timer(torch.device("cuda"), time.perf_counter() - 10)
+    assert timer.seconds() == []
+    for _ in range(3):
+        timer.mark()
+    seconds = timer.seconds()
+    assert seconds == pytest.approx([10.25, 10.5, 10.75], abs=0.2)
+    assert seconds[2] - seconds[0] == pytest.approx(0.5)
+    assert [event.waited for event in timer.marks] == [False, False, False, True], "only the last"

@@ -1,0 +1,132 @@
+"""Long runs and lost answers: known by hand, and equal to comparing every iteration."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from exact import exact_prefix_sums, first_right
+from thinkers import Ticking, small_batch, small_net
+
+from iterant import registry
+from iterant.engine import think
+from iterant.evaluation import Regression, evaluate_batch, evaluate_long, track_answers
+from iterant.nets import LocalRule
+from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch
+from iterant.zoo import load
+
+TASK = PrefixSums()
+BATCH = TASK.sample(40, size=10, seed=1)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 6, 30])
+def test_both_counts_of_the_exact_network_are_known(steps: int) -> None:
+    long = evaluate_long(exact_prefix_sums(), TASK, BATCH, steps)
+    moments = first_right(BATCH.targets)
+    assert long.solved == int((moments <= steps).sum())
+    assert long.solved_at_twice == int((moments <= 2 * steps).sum())
+    assert long.wrong == (moments > 2 * steps).nonzero().flatten().tolist()[:20]
+    figures = long.figures()
+    assert figures["problems"] == 40
+    assert "lost" not in figures  # counts alone do not say which
+    low, high = figures["interval"]
+    assert low <= long.solved / 40 <= high
+
+
+def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
+    mazes = registry.task("mazes")
+    net = load("mazes")
+    assert isinstance(net, LocalRule)
+    batch = mazes.sample(60, size=9, seed=2)
+    long = evaluate_long(net, mazes, batch, 9)
+    plain = evaluate_batch(net, mazes, batch, steps=18, at=[9, 18])
+    assert 0 < long.solved < long.solved_at_twice < 60, "otherwise this tests nothing"
+    assert [long.solved, long.solved_at_twice] == plain.solved.tolist()
+    assert plain.right is not None
+    assert long.wrong == (~plain.right).nonzero().flatten().tolist()[:20]
+    assert long.lost is not None
+    assert long.solved - long.lost <= long.solved_at_twice
+    assert long.prediction is not None
+    assert torch.equal(mazes.solved(long.prediction, batch), plain.right)
+    figures = evaluate_long(net, mazes, batch, 200).figures()
+    assert figures["solved"] == figures["solved at twice"] == 60
+    assert figures["problems in portions that rest"] == 60
+    assert figures["last iteration in which anything changed"] < 100
+    assert figures["computations a square"] < 10
+
+
+def ticking(*ticks: list[int]) -> Batch:
+    """Strings that are right when every position has ticked an odd number of times."""
+    inputs = torch.tensor(ticks).float()[:, None]
+    return Batch(inputs, torch.ones(len(ticks), len(ticks[0]), dtype=torch.int64))
+
+
+def test_regressions_of_a_known_network() -> None:
+    # Ticks up to the numbers given; right where all are odd: after 1, 3, 5 … until they stop.
+    batch = ticking([1, 1, 1], [5, 5, 4], [3, 3, 7], [2, 1, 1], [0, 1, 1])
+    history = track_answers(Ticking(), TASK, batch, 8)
+    assert history.right.T.int().tolist() == [
+        [1, 1, 1, 1, 1, 1, 1, 1],
+        [1, 0, 1, 0, 0, 0, 0, 0],
+        [1, 0, 1, 0, 1, 0, 1, 1],
+        [1, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert history.regressions == [
+        Regression(1, since=1, first=2, until=8, iterations=6, worst=2, positions=3),
+        Regression(2, since=1, first=2, until=6, iterations=3, worst=2, positions=3),
+        Regression(3, since=1, first=2, until=8, iterations=7, worst=2, positions=1),
+    ]
+    # The worst of those that were lost; of the others the last.
+    assert history.worst.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]]
+    assert [history.solved(step) for step in (1, 3, 8)] == [4, 3, 2]
+
+
+def test_an_answer_that_was_never_right_is_no_regression() -> None:
+    net, batch = exact_prefix_sums(), TASK.sample(30, size=10, seed=1)
+    history = track_answers(net, TASK, batch, 6)
+    assert 0 < history.solved(6) < 30
+    assert history.regressions == []
+
+
+@pytest.mark.parametrize("portion", [None, 1, 3])
+@pytest.mark.parametrize("problem", ["mazes", "prefix-sums"])
+def test_answers_are_tracked_as_by_comparing_every_iteration(
+    problem: str, portion: int | None
+) -> None:
+    net, batch, task = small_net(problem, "dt-recall"), small_batch(problem), registry.task(problem)
+    with torch.no_grad():
+        answers = [thought.prediction for thought in think(net, batch.inputs, steps=8)]
+    # What it says after three iterations is declared the truth, so that answers come and go.
+    batch = Batch(batch.inputs, answers[2].clone(), batch.extras)
+    seen: list[tuple[int, int]] = []
+    history = track_answers(
+        net, task, batch, 8, portion=portion, progress=lambda *done: seen.append(done)
+    )
+    expected = torch.stack([(answer == batch.targets).flatten(1).all(1) for answer in answers])
+    assert torch.equal(history.right, expected)
+    assert expected[2].all()
+    assert len(history.regressions) == 2, "else this tests nothing"
+    for regression in history.regressions:
+        row = regression.problem
+        wrong = [int((answer[row] != batch.targets[row]).sum()) for answer in answers]
+        assert wrong[regression.since - 1] == 0 == min(wrong)
+        assert regression.positions == max(wrong[regression.since :]) == wrong[regression.worst - 1]
+        assert torch.equal(history.worst[row], answers[regression.worst - 1][row])
+    assert seen[-1] == (len(batch), len(batch))
+    assert len(seen) == -(-len(batch) // (portion or len(batch)))
+
+
+def test_every_iteration_gives_the_counts_of_a_long_run() -> None:
+    batch = ticking([1, 1, 1], [5, 5, 4], [3, 3, 7], [2, 1, 1], [0, 1, 1])
+    plain = evaluate_long(Ticking(), TASK, batch, 3)
+    every = evaluate_long(Ticking(), TASK, batch, 3, every=True)
+    assert (plain.solved, plain.solved_at_twice) == (every.solved, every.solved_at_twice) == (3, 1)
+    assert plain.wrong == every.wrong == [1, 2, 3, 4]
+    assert every.lost == 2
+    figures = every.figures()
+    assert figures["lost on the way"] == 3, "one of them is right at neither look"
+    assert figures["ever solved"] == 4
+    assert figures["lapses"][0]["problem"] == 1
+    assert every.prediction is not None
+    assert every.prediction[1].tolist() == [0, 0, 0]
