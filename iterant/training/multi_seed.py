@@ -1,12 +1,12 @@
-"""Several seeds of one recipe: side by side on a GPU, one after the other on a CPU.
+"""Train several seeds of one recipe: side by side on a GPU, one after the other on a CPU.
 
     >>> runs = train_seeds("prefix-sums", recipe="paper", seeds=[0, 1, 2], out="runs/sums")
     >>> [run.path.name for run in runs]
     ['sums-s0', 'sums-s1', 'sums-s2']
 
-A small network does not fill a large card. So each seed has a CUDA stream of its own, and the runs
-take turns, an update each: while one is being launched, the others compute. Nothing else is
-shared but the problems, so a seed trained among others is the seed trained alone.
+One small network does not fill a large GPU. Each run gets a CUDA stream and the runs take turns,
+one optimizer step each: while the CPU launches one, the GPU computes the others. The runs share
+only the training set, so a seed's result is the same as when trained alone.
 """
 
 from __future__ import annotations
@@ -35,23 +35,21 @@ from iterant.training.recipe import Recipe
 from iterant.training.run import (
     RunContext,
     RunIterator,
+    find_task,
     recipe_for,
     resume_run,
     start_run,
-    task_named,
-    task_of_run,
+    task_and_recipe,
     use_device,
 )
 
-SIDE_BY_SIDE = 8
-"""Runs that share a GPU unless somebody says otherwise."""
-
-_MOST = 1000
+_RUNS_PER_GPU = 8
+_MAX_SEEDS = 1000
 
 
 def parse_seeds(text: str) -> list[int]:
     """Seeds as people write them: ``0-7``, ``0,2,5``, ``0-3,8``."""
-    found: list[int] = []
+    seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
         ends = [first, last] if dash else [first]
@@ -60,14 +58,14 @@ def parse_seeds(text: str) -> list[int]:
         low, high = int(ends[0]), int(ends[-1])
         if low > high:
             raise UsageError(f"seeds {low}-{high} run backwards; write {high}-{low}")
-        if high - low >= _MOST:
-            raise UsageError(f"{low}-{high} are more than {_MOST} seeds; give fewer")
-        found += range(low, high + 1)
-    return check_seeds(found)
+        if high - low >= _MAX_SEEDS:
+            raise UsageError(f"{low}-{high} are more than {_MAX_SEEDS} seeds; give fewer")
+        seeds += range(low, high + 1)
+    return check_seeds(seeds)
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """The seeds themselves if they are some, different and none is negative."""
+    """The seeds, if there is at least one, none is negative and all differ."""
     if not seeds:
         raise UsageError("no seeds were given; write them like 0-7 or 0,2,5")
     for place, seed in enumerate(seeds):
@@ -78,7 +76,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
 
 
 def seed_folder(out: str | Path, seed: int) -> Path:
-    """Where a seed's run lies: ``runs/m0-s3``."""
+    """The run folder of a seed: ``runs/m0-s3``."""
     out = Path(out)
     return out.with_name(f"{out.name}-s{seed}")
 
@@ -100,11 +98,12 @@ def train_seeds(
     reporter: Callable[[int], Reporter] | None = None,
     **changes: Any,
 ) -> list[RunFolder]:
-    """Train every seed into its own folder ``OUT-s0``, ``OUT-s1`` … and return those begun.
+    """Train every seed into its own folder ``OUT-s0``, ``OUT-s1`` … and return those started.
 
-    A seed that fails does not stop the others: its folder's state says so. ``resume`` goes on
-    with the runs ``RESUME-s0`` …, and begins those that were not started. ``at_once`` is how many
-    share the device: 1 on a CPU, 8 on a GPU.
+    A seed that fails does not stop the others: its folder's state says so. ``resume`` continues
+    the runs ``RESUME-s0`` … and starts those that are missing. ``at_once`` is the number of runs
+    that share the device, by default 1 on a CPU and 8 on a GPU. The other arguments are those of
+    `iterant.training.run.train`; ``reporter`` returns the reporter of a seed.
     """
     seeds = check_seeds(seeds)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -112,75 +111,83 @@ def train_seeds(
     base = out if resume is None else resume
     if base is None or (out is not None and resume is not None):
         raise UsageError("give either out= (new runs) or resume= (runs to go on with)")
-    folders = {seed: seed_folder(base, seed) for seed in seeds}
+    folders, given_task = {seed: seed_folder(base, seed) for seed in seeds}, task
     checkpoints = CheckpointOptions(shard_mb, pool=not drop_pool)
-    where = use_device(device)
-    together = min(len(seeds), at_once or (SIDE_BY_SIDE if where.type == "cuda" else 1))
-    clock = Clock(None if time_limit is None else seconds(time_limit), runs=together)
-    listeners = reporter or (lambda _: SilentReporter())
+    torch_device = use_device(device)
+    at_once = at_once or (_RUNS_PER_GPU if torch_device.type == "cuda" else 1)
+    limit = None if time_limit is None else seconds(time_limit)
+    clock = Clock(limit, runs=min(len(seeds), at_once))
     with Signals() as signals:
-
-        def context(seed: int) -> RunContext:
-            return RunContext(where, ProcessGroup(), checkpoints, listeners(seed), clock, signals)
-
         if resume is None:
-            _refuse_taken(folders)
-            word, made = task_named(task, data)
-            chosen = recipe_for(made, recipe, net, changes)
+            _check_new(folders)
+            name, task = find_task(task, data)
+            chosen = recipe_for(task, recipe, net, changes)
         else:
             if changes or net:
                 raise UsageError("resumed runs keep their recipe; its fields cannot change")
-            word, made, chosen = _as_begun(task, folders, data)
-        # Before any run has a stream of its own, for all of them will read it.
+            existing = [folder for folder in folders.values() if folder.exists()]
+            if not existing:
+                raise RunError(
+                    f"there is no run {folders[seeds[0]]} to go on with; see: iterant runs"
+                )
+            # Seeds that are missing get the task and recipe of those that exist.
+            config = RunFolder.open(existing[0]).config
+            name = config["task"]
+            task, chosen = task_and_recipe(config, task, data)
+        # Built on the main stream, because all runs read it.
         new = resume is None or not all(folder.exists() for folder in folders.values())
-        shared = TrainingSet.of(made, chosen, where) if new else None
+        problems = TrainingSet.of(task, chosen, torch_device) if new else None
 
-        def going(seed: int) -> RunIterator:
+        def run(seed: int) -> RunIterator:
+            own_reporter = SilentReporter() if reporter is None else reporter(seed)
+            context = RunContext(
+                torch_device, ProcessGroup(), checkpoints, own_reporter, clock, signals
+            )
             if resume is not None and folders[seed].exists():
-                return (yield from resume_run(task, folders[seed], context(seed), data))
+                return (yield from resume_run(given_task, folders[seed], context, data))
             return (
-                yield from start_run(word, made, chosen, seed, folders[seed], context(seed), shared)
+                yield from start_run(name, task, chosen, seed, folders[seed], context, problems)
             )
 
-        def enough() -> bool:
+        def stopping() -> bool:
             return signals.raised is not None or clock.over
 
-        ended = set(_in_turns(seeds, going, together, where, enough))
-    return [RunFolder.open(folders[seed]) for seed in seeds if seed in ended]
+        done = set(_take_turns(seeds, run, at_once, torch_device, stopping))
+    return [RunFolder.open(folders[seed]) for seed in seeds if seed in done]
 
 
-def _in_turns(
+def _take_turns(
     seeds: Sequence[int],
-    going: Callable[[int], RunIterator],
+    run: Callable[[int], RunIterator],
     at_once: int,
     device: torch.device,
-    enough: Callable[[], bool],
+    stopping: Callable[[], bool],
 ) -> Iterator[int]:
-    """An update of each run in turn, at most so many side by side; gives the seeds as they end."""
-    waiting, turns = deque(seeds), deque[tuple[int, RunIterator, Any]]()
+    """Step ``at_once`` runs in turn until all have ended; yields seeds as they end."""
+    waiting, active = deque(seeds), deque[tuple[int, RunIterator, Any]]()
     try:
-        while waiting or turns:
-            while waiting and len(turns) < at_once and not enough():
+        while waiting or active:
+            while waiting and len(active) < at_once and not stopping():
                 seed = waiting.popleft()
-                turns.append((seed, going(seed), own_stream(device)))
-            if not turns:
+                active.append((seed, run(seed), own_stream(device)))
+            if not active:
                 return
-            seed, run, stream = turns.popleft()
+            seed, steps, stream = active.popleft()
             with on_stream(stream):
                 try:
-                    next(run)
+                    next(steps)
                 except (StopIteration, TrainingStopped):
                     yield seed
                     continue
-            turns.append((seed, run, stream))
+            active.append((seed, steps, stream))
     finally:
-        for _, run, stream in turns:
+        for _, steps, stream in active:
             with on_stream(stream):
-                run.close()
+                steps.close()
 
 
 def own_stream(device: torch.device) -> Any:
-    """A stream for a run of its own, which begins when all that was asked for so far is there."""
+    """A new CUDA stream that waits for all work queued so far; None on a CPU."""
     if device.type != "cuda":
         return None
     make: Any = torch.cuda.Stream
@@ -190,30 +197,16 @@ def own_stream(device: torch.device) -> Any:
 
 
 def on_stream(stream: Any) -> AbstractContextManager[object]:
-    """Everything within is launched on that stream, or as usual where there is none."""
+    """Launch everything within on that stream; None: as usual."""
     return contextlib.nullcontext() if stream is None else torch.cuda.stream(stream)
 
 
-def _refuse_taken(folders: Mapping[int, Path]) -> None:
-    """All folders or none: a run that is there already is refused before the first begins."""
+def _check_new(folders: Mapping[int, Path]) -> None:
+    """Refuse all folders if one exists, before the first run starts."""
     for seed, folder in folders.items():
         if check_writable_folder(folder).exists() and any(folder.iterdir()):
-            first, last = min(folders), max(folders)
             raise RunError(
                 f"{folder} for seed {seed} is there already; choose another --out, or go on with "
                 f"all of them: --resume {str(folder).removesuffix(f'-s{seed}')} "
-                f"--seeds {first}-{last}"
+                f"--seeds {min(folders)}-{max(folders)}"
             )
-
-
-def _as_begun(
-    task: Task | str | None, folders: Mapping[int, Path], data: str | Path | None
-) -> tuple[str, Task, Recipe]:
-    """Task and recipe of the runs that exist, for those that do not yet."""
-    there = [folder for folder in folders.values() if folder.exists()]
-    if not there:
-        wanted = next(iter(folders.values()))
-        raise RunError(f"there is no run {wanted} to go on with; see: iterant runs")
-    config = RunFolder.open(there[0]).config
-    made = task_of_run(config, data) if task is None or isinstance(task, str) else task
-    return config["task"], made, Recipe().changed(**config["recipe"])

@@ -192,7 +192,7 @@ def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     return Recipe(**{**fields, **chosen})
 
 
-def honest(recipe: Recipe, problem: str) -> Recipe:
+def label_changes(recipe: Recipe, problem: str) -> Recipe:
     """The recipe under its own name, or called "paper, changed" where fields of it differ."""
     if recipe.name not in _BOOK:
         return recipe

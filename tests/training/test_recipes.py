@@ -14,7 +14,7 @@ from iterant.errors import TaskError
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.build import build_network
-from iterant.training.recipes import honest
+from iterant.training.recipes import label_changes
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
     ("prefix-sums", "dt-recall"): {
@@ -182,8 +182,8 @@ def test_a_seed_is_refused_before_anything_is_made(tmp_path: Path) -> None:
 
 def test_a_changed_recipe_does_not_go_by_its_name() -> None:
     paper = recipe("paper", "mazes", "ff")
-    assert honest(paper, "mazes") == paper
+    assert label_changes(paper, "mazes") == paper
     other = paper.changed(rate=0.5)
-    assert honest(other, "mazes") == other.changed(name="paper, changed")
-    assert honest(honest(other, "mazes"), "mazes").name == "paper, changed"
-    assert honest(Recipe(), "mazes") == Recipe()
+    assert label_changes(other, "mazes") == other.changed(name="paper, changed")
+    assert label_changes(label_changes(other, "mazes"), "mazes").name == "paper, changed"
+    assert label_changes(Recipe(), "mazes") == Recipe()
