@@ -19,7 +19,7 @@ stay on disk, and only the rows asked for are read.
 
 from __future__ import annotations
 
-import os
+import io
 import re
 import warnings
 import zipfile
@@ -36,6 +36,7 @@ from torch.utils.data import Dataset
 
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
+from iterant.io.files import make_folder, write_atomic
 from iterant.tasks.protocol import Batch, Size, Task, check_count
 from iterant.tasks.rng import Stream, check_seed, problem_numbers
 
@@ -185,8 +186,7 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
 
     >>> save_easy_to_hard(task.sample(100, size=13, seed=1), "data/maze_data_test_13")
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    place = make_folder(folder)
     inputs, targets = batch.inputs.cpu(), batch.targets.cpu()
     files: dict[str, Tensor | NDArray[Any]]
     if inputs.dim() == 3:
@@ -197,17 +197,12 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
     else:  # in our orientation, which the reader recognises: the mover's back rank in row 7
         files = {"data.pth": inputs, "segment_targets.pth": targets}
     for name, values in files.items():
-        # Written beside and renamed, so that a reader never sees half a file.
-        part = place / f".{name}.{os.getpid()}.part"
-        try:
-            with part.open("wb") as file:
-                if isinstance(values, Tensor):
-                    torch.save(values.contiguous(), file)
-                else:
-                    np.save(file, values, allow_pickle=False)
-            part.replace(place / name)
-        finally:
-            part.unlink(missing_ok=True)
+        buffer = io.BytesIO()
+        if isinstance(values, Tensor):
+            torch.save(values.contiguous(), buffer)
+        else:
+            np.save(buffer, values, allow_pickle=False)
+        write_atomic(place / name, buffer.getvalue())
 
 
 def _folders(root: Path) -> Iterator[Path]:

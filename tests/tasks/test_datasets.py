@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 import iterant
 import iterant.registry
-from iterant.errors import DataError, TaskError
+from iterant.errors import DataError, IterantError, TaskError
 from iterant.tasks import dataset
 from iterant.tasks.datasets import Stored, read_easy_to_hard, save_easy_to_hard
 from iterant.tasks.mazes.task import Mazes
@@ -307,8 +307,8 @@ def test_a_failed_write_leaves_the_old_file(
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="no space"):
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(IterantError, match="no space"):
         save_easy_to_hard(Mazes().sample(3, size=5, seed=1), tmp_path)
     monkeypatch.undo()
     assert equal(read_easy_to_hard(tmp_path), batch)

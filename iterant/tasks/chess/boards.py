@@ -42,12 +42,12 @@ def origin_codes(packed: Bytes, moves: NDArray[np.uint16]) -> Bytes:
     return codes
 
 
-def planes(packed: Tensor, black: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """(N, 12, 8, 8) planes of (N, 32) packed boards, given (N,) whether black is to move."""
+def planes(packed: Tensor, black: Tensor) -> Tensor:
+    """(N, 12, 8, 8) float32 planes of (N, 32) packed boards; (N,) whether black is to move."""
     codes = torch.stack([packed & 15, packed >> 4], dim=2).view(-1, 8, 8)
     codes = _to_move_first(codes, black)
     each = torch.arange(1, 13, dtype=torch.uint8, device=packed.device).view(1, 12, 1, 1)
-    return (codes.unsqueeze(1) == each).to(dtype)
+    return (codes.unsqueeze(1) == each).to(torch.float32)
 
 
 def boards_from_planes(inputs: Tensor, black: Bytes | NDArray[np.bool_]) -> Bytes:

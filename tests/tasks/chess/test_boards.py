@@ -73,7 +73,6 @@ def test_planes_equal_the_definition() -> None:
     found = planes(packed, black)
     assert found.dtype == torch.float32
     assert (found.numpy() == expected).all()
-    assert (planes(packed, black, torch.bfloat16).float().numpy() == expected).all()
 
 
 def test_boards_from_planes() -> None:
