@@ -1,4 +1,4 @@
-"""``iterant evaluate``: tables, pictures and results of networks whose curves are known."""
+"""``iterant evaluate`` on networks whose curves are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from thinkers import small_net
 import iterant
 from iterant.analysis.studies import Subject
 from iterant.cli.evaluate import _RULES, titles
-from iterant.cli.main import run
 from iterant.cli.options import rule_of
 from iterant.halting import MostConfident, Resting, StableAnswer
 from iterant.io import read_result, save_weights
@@ -23,16 +22,8 @@ from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
 TASK = PrefixSums()
-Captured = pytest.CaptureFixture[str]
 SMALL = ("--size", "8", "--count", "20", "--max-steps", "12", "--device", "cpu")
 LONGER = ("--size", "8", "--count", "20", "--max-steps", "30", "--device", "cpu")
-
-
-def command(capsys: Captured, *words: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as leaving:
-        run(["evaluate", *words])
-    output, errors = capsys.readouterr()
-    return leaving.value.code, output, errors
 
 
 @pytest.fixture
@@ -55,9 +46,11 @@ def cells(output: str, title: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_a_table_a_picture_and_a_result(capsys: Captured) -> None:
+def test_table_picture_and_result(command: Any) -> None:
     words = ("exact", "--size", "8", "12", "--count", "20", "--seed", "3", "--max-steps", "15")
-    code, output, errors = command(capsys, *words, "--save", "c.png", "--json", "out/figures.json")
+    code, output, errors = command(
+        "evaluate", *words, "--save", "c.png", "--json", "out/figures.json"
+    )
     assert (code, errors) == (0, "")
     figures = read_result("out/figures.json")["figures"]
     assert figures["rule"] == "plain"
@@ -75,17 +68,17 @@ def test_a_table_a_picture_and_a_result(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_nothing_is_written_unasked(capsys: Captured) -> None:
-    code, output, _ = command(capsys, "exact", *SMALL)
+def test_nothing_else_is_written(command: Any) -> None:
+    code, output, _ = command("evaluate", "exact", *SMALL)
     assert code == 0
     assert "size 8" in output
     assert list(Path.cwd().iterdir()) == []
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_rules_and_what_compaction_changes(capsys: Captured) -> None:
+def test_rules_and_compaction(command: Any) -> None:
     words = ("exact", *LONGER, "--rule", "rest", "--check", "--result", "f.json")
-    code, output, _ = command(capsys, *words)
+    code, output, _ = command("evaluate", *words)
     assert code == 0
     assert "0 of 20 answers and 0 stops differ" in output
     (found,) = read_result("f.json")["figures"]["evaluations"]
@@ -96,8 +89,8 @@ def test_rules_and_what_compaction_changes(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_the_trade_of_every_rule(capsys: Captured) -> None:
-    code, output, _ = command(capsys, "exact", *LONGER, "--trade", "--json", "trade.json")
+def test_tradeoffs(command: Any) -> None:
+    code, output, _ = command("evaluate", "exact", *LONGER, "--trade", "--json", "trade.json")
     assert code == 0
     (found,) = read_result("trade.json")["figures"]["evaluations"]
     rules = {one["rule"]: one for one in found["trade"]}
@@ -107,8 +100,8 @@ def test_the_trade_of_every_rule(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_broken_features_are_said(capsys: Captured) -> None:
-    code, output, _ = command(capsys, "exact", "poisoned", *SMALL)
+def test_networks_that_diverge(command: Any) -> None:
+    code, output, _ = command("evaluate", "exact", "poisoned", *SMALL)
     bad = int((TASK.sample(20, size=8, seed=1).targets[:, 0] == 1).sum())
     assert code == 0
     assert f"poisoned, size 8: features of {bad} of 20 problems became NaN" in output
@@ -124,59 +117,30 @@ def weights(path: Path) -> str:
     return str(save_weights(path, described, net.state_dict()))
 
 
-def test_a_folder_of_weights_is_evaluated_as_from_python(tmp_path: Path, capsys: Captured) -> None:
+def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> None:
     folder = weights(tmp_path / "ff")
     where = str(tmp_path / "f.json")
     words = (folder, "--size", "6", "--count", "9", "--device", "cpu", "--json", where)
-    code, output, errors = command(capsys, *words)
+    code, output, errors = command("evaluate", *words)
     assert (code, errors) == (0, "")
     (found,) = read_result(where)["figures"]["evaluations"]
     curve = iterant.evaluate(iterant.load(folder), TASK, size=6, count=9, seed=1)
     assert found["solved"] == curve.solved.tolist()
     assert len(found["solved"]) == 5, "all that a feed-forward network has"
     assert "size 6" in output
-    code, output, errors = command(capsys, *words, "--precision", "bf16")
+    code, output, errors = command("evaluate", *words, "--precision", "bf16")
     assert (code, errors) == (0, "")
     assert "size 6" in output
 
 
-def test_wrong_words_are_one_line(tmp_path: Path, capsys: Captured) -> None:
-    folder = weights(tmp_path / "ff")
-    for words, said in (
-        ((), "which runs?"),
-        ((str(tmp_path / "nothing"),), "does not exist"),
-        ((folder, "--max-steps", "6"), "has 5 iterations, asked for 6; ask for at most 5"),
-        ((folder, "--max-steps", "0"), "needs at least 1 iteration, got 0"),
-        ((folder, "--max-steps", "-3"), "needs at least 1 iteration, got -3"),
-        ((folder, "--max-steps", "6", "--trade"), "ask for at most 5"),
-        ((folder, "--count", "0"), "at least 1"),
-        ((folder, "--size", "0"), "at least 1"),
-        ((folder, "--portion", "0"), "at least 1 problem"),
-        ((folder, "--rule", "stabel"), "did you mean 'stable'?"),
-        ((folder, "--rule", "stable", "--patience", "0"), "patience must be 1 or more"),
-        ((folder, "--precision", "fp8"), "unknown precision 'fp8'"),
-        ((folder, "--save", "c.pdf"), "written as .png"),
-        ((folder, "--json", "f.txt"), "try f.json"),
-        ((folder, "--trade", "--save", "c.png"), "leave out --check, --save"),
-        ((folder, "--trade", "--rule", "stable"), "compares all rules"),
-        ((folder, "--patience", "5"), "--patience is for the rule stable, not for plain"),
-        (("prefix-sums", "--max-steps", "9" * 20), "ask for at most 10,000,000"),
-        ((folder, "--task", "maze"), "did you mean 'mazes'?"),
-    ):
-        code, output, errors = command(capsys, *words, "--device", "cpu")
-        assert (code in (1, 2), output) == (True, ""), words
-        assert said in errors
-        assert errors.count("\n") == 1
-
-
-def test_words_for_rules() -> None:
+def test_names_of_rules() -> None:
     assert rule_of(_RULES, "plain", None, None) is None
     assert rule_of(_RULES, "max-confidence", None, None) == MostConfident()
     assert rule_of(_RULES, "stable", 5, None) == StableAnswer(5)
     assert rule_of(_RULES, "rest", None, 0.1) == Resting(0.1)
 
 
-def test_runs_of_one_name_are_told_apart() -> None:
+def test_runs_of_one_name_get_numbers() -> None:
     one, other = (Subject(exact_prefix_sums(), TASK, label="m0") for _ in range(2))
     assert titles([(one, 8), (one, 12)]) == ["size 8", "size 12"]
     assert titles([(one, (0, 5))]) == ["size 0:5"]
@@ -184,8 +148,8 @@ def test_runs_of_one_name_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--trade",)])
-def test_a_result_says_which_set_its_problems_came_from(
-    words: tuple[str, ...], capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_results_name_the_set_of_problems(
+    words: tuple[str, ...], command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     net: Any = small_net("chess", "dt-recall")
     made = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
@@ -193,10 +157,10 @@ def test_a_result_says_which_set_its_problems_came_from(
     monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: made[run])
     monkeypatch.chdir(tmp_path)
     few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "found.json", *words)
-    _, output, _ = command(capsys, "chess", "--size", "0:9", "9:20", *few)
+    _, output, _ = command("evaluate", "chess", "--size", "0:9", "9:20", *few)
     said = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
     assert output.count(f"Chess puzzles: {said}\n") == 1
     found = read_result("found.json")["figures"]["evaluations"]
     assert [one["set"] for one in found] == [said, said]
-    command(capsys, "sums", "--size", "8", *few)
+    command("evaluate", "sums", "--size", "8", *few)
     assert "set" not in read_result("found.json")["figures"]["evaluations"][0], "made, not taken"

@@ -1,16 +1,19 @@
-"""`iterant reproduce` as a person uses it."""
+"""``iterant reproduce``."""
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_up import figures, keep, keep_count
+from rich.console import Console
 
 from iterant.cli import options as screen
 from iterant.cli.main import run
+from iterant.cli.reproduce_report import show_grouped
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.models import MODELS, Model, TestSpec
 from iterant.experiments.records import keep_record, read_records
@@ -27,7 +30,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
     return out.out if code == 0 else out.err
 
 
-def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     text = said(capsys, "--list", "--results", tmp_path)
     lines = text.partition("compare-n-zero  ")[2].splitlines()
@@ -48,7 +51,7 @@ def test_the_list_says_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_the_list_fits_a_terminal(
+def test_the_list_fits_any_terminal(
     columns: int,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -66,9 +69,7 @@ def test_the_list_fits_a_terminal(
         )
 
 
-def test_results_without_curves_are_in_the_list_and_in_their_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_without_curves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(2):
         keep_count(tmp_path / "runs", "mazes-ours", seed, "201", {2000: 9, 4000: 8}, problems=10)
     for words in (["--list"], ["mazes-201"]):
@@ -84,16 +85,14 @@ def test_results_without_curves_are_in_the_list_and_in_their_table(
     assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
 
-def test_a_table_and_its_figure_from_results(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     text = said(capsys, "fig-arch-loss-ablation", "--results", tmp_path)
     assert "98.00 % at 2" in text
     assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
 
 
-def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
+def test_narrow_terminals_get_fewer_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
@@ -105,14 +104,14 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
         assert word in text
 
 
-def test_all_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_tables_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
     assert "98.00 % at 2" in (tmp_path / "R.md").read_text(encoding="utf-8")
     assert (tmp_path / "figures" / "fig-width.png").exists()
 
 
-def test_a_stranger_without_a_gpu_trains_something_smaller(
+def test_without_a_gpu_runs_are_made_smaller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -142,7 +141,7 @@ def test_a_stranger_without_a_gpu_trains_something_smaller(
     assert "every run is there already" in said(capsys, *words)
 
 
-def test_runs_that_their_time_cuts_off_are_named_and_go_on(
+def test_runs_cut_off_by_their_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = figures("sums-n0", 0, [0, 3], finished=False)
@@ -170,7 +169,7 @@ def test_runs_that_their_time_cuts_off_are_named_and_go_on(
     assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
 
-def test_what_cannot_be_tested_is_not_trained(
+def test_tests_are_checked_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
@@ -182,7 +181,7 @@ def test_what_cannot_be_tested_is_not_trained(
     assert text.count("\n") == 1
 
 
-def test_what_cannot_be_kept_is_not_trained(
+def test_folders_are_checked_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -194,7 +193,7 @@ def test_what_cannot_be_kept_is_not_trained(
     assert text.count("\n") == 1
 
 
-def test_tables_are_shown_though_nothing_can_be_drawn(
+def test_tables_without_a_folder_for_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
@@ -207,7 +206,7 @@ def test_tables_are_shown_though_nothing_can_be_drawn(
     assert told.err.count("\n") == 1
 
 
-def test_whoever_interrupts_is_told_that_nothing_is_lost(
+def test_interrupted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
@@ -221,7 +220,7 @@ def test_whoever_interrupts_is_told_that_nothing_is_lost(
     assert capsys.readouterr().out.endswith("the same command goes on from there\n")
 
 
-def test_a_page_that_cannot_be_written_leaves_the_pictures_alone(
+def test_a_failed_write_leaves_the_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
@@ -232,9 +231,7 @@ def test_a_page_that_cannot_be_written_leaves_the_pictures_alone(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
 
-def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_folders_and_torn_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no" in said(capsys, "fig-width", "--results", tmp_path / "x").splitlines()[0]
     (tmp_path / "file").touch()
     text = said(capsys, "fig-width", "--results", tmp_path / "file", code=2)
@@ -252,9 +249,7 @@ def test_a_folder_that_is_not_there_and_a_torn_file_are_told(
     assert "middle of a record" not in said(capsys, "compare-n-zero", "--results", tmp_path)
 
 
-def test_records_that_count_nowhere_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_that_count_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path / "runs", "sums-no", 0, [50])
     keep(tmp_path / "runs", "sums-n0", 0, [50], reduced={"width": 4})
     first, second, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
@@ -263,28 +258,37 @@ def test_records_that_count_nowhere_are_told(
     assert second.endswith(f"nowhere: sums-n0-s0; they belong into {tmp_path / 'reduced'}")
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        ((), "give the name of a table or figure"),
-        (("fig-width", "--list"), "--list, or --all, not fig-width and --list"),
-        (("fig-with",), "did you mean 'fig-width'"),
-        (("fig-width", "--write", "x.md"), "--write goes with --all"),
-        (("fig-width", "--seeds", "0"), "at least one seed"),
-        (("fig-width", "--seeds", "1001", "--train"), "at most 1,000 seeds, got 1,001; give fewer"),
-        (("--all", "--train"), "one table or figure at a time"),
-        (("fig-width", "--budget", "soon"), "a time is written like"),
-        (("fig-width", "--budget", ""), "a time is written like"),
-        (("fig-width", "--seeds", "1"), "give --train or --budget with it"),
-        (("mazes-201", "--train", "--device", "cpu"), "of a GPU, and there is none here; test a"),
-    ],
-)
-def test_what_is_refused(
-    words: tuple[str, ...], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run(["reproduce", *words, "--results", str(tmp_path)])
-    told = capsys.readouterr()
-    assert (caught.value.code, told.out) == (2, "")
-    assert hint in told.err
-    assert told.err.count("\n") == 1
+HEAD = ("", "ours", "nothing", "the paper")
+ROWS = [
+    (("DT α = 0, most confident", "99.52 ± 0.43 % at 48", "", "94.61 ± 1.19 % at 42"), "size 48"),
+    (("DT α = 0", "1.30 ± 1.30 % at 407", "", "–"), "size 512"),
+    (("DT α = 1", "99.92 ± 0.08 % at 30", "", "97.73 ± 1.80 % at 27"), "size 48"),
+]
+
+
+def shown(columns: int) -> list[str]:
+    file = io.StringIO()
+    show_grouped(HEAD, ROWS, Console(file=file, width=columns, highlight=False))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_rows_are_grouped_without_empty_columns() -> None:
+    assert shown(100) == [
+        "                             ours                  the paper",
+        " size 48:",
+        "   DT α = 0, most confident  99.52 ± 0.43 % at 48  94.61 ± 1.19 % at 42",
+        "   DT α = 1                  99.92 ± 0.08 % at 30  97.73 ± 1.80 % at 27",
+        " size 512:",
+        "   DT α = 0                  1.30 ± 1.30 % at 407  –",
+    ]
+
+
+@pytest.mark.parametrize("columns", [24, 40, 60])
+def test_long_rows_break_after_the_number(columns: int) -> None:
+    lines = shown(columns)
+    assert max(map(len, lines)) <= columns
+    if columns > 50:
+        assert lines[2:4] == [
+            "   DT α = 0,       99.52 ± 0.43 %  94.61 ± 1.19 %",
+            "   most confident  at 48           at 42",
+        ]

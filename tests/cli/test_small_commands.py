@@ -1,26 +1,22 @@
-"""``iterant info``, ``iterant runs`` and ``iterant data``."""
+"""``iterant info``, ``runs``, ``data`` and ``export``."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch import nn
 
-from iterant.cli.main import run
-from iterant.io import RunSummary
+import iterant
+from iterant.io import RunSummary, save_weights
+from iterant.nets import LocalRuleConfig, build
 from iterant.nets.factory import catalogue
 from iterant.zoo import card
 
 
-def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as leaving:
-        run(words)
-    output, errors = capsys.readouterr()
-    return leaving.value.code, output, errors
-
-
-def test_info_names_versions_devices_and_networks(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = command(capsys, "info")
+def test_info(command: Any) -> None:
+    code, output, errors = command("info")
     assert (code, errors) == (0, "")
     words = [line.split() for line in output.splitlines()]
     first = {line[0] for line in words if line}
@@ -32,18 +28,14 @@ def test_info_names_versions_devices_and_networks(capsys: pytest.CaptureFixture[
     assert sum(line[-1].replace(",", "").isdigit() for line in words if line) >= len(catalogue())
 
 
-def test_a_missing_package_is_said_to_be_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_info_without_a_package(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     monkeypatch.setattr("iterant.cli.info.OPTIONAL", ("no-such-package",))
-    _, output, _ = command(capsys, "info")
+    _, output, _ = command("info")
     assert "no-such-package" in output
     assert "not installed" in output
 
 
-def test_runs_lists_runs_with_state_and_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     found = [
         RunSummary(
             Path("runs/m0"), "finished", None, "mazes", "best", 7, 2400, 2400, {"accuracy": 0.99812}
@@ -51,7 +43,7 @@ def test_runs_lists_runs_with_state_and_figures(
         RunSummary(Path("runs/broken"), "unreadable", "it is damaged", age_seconds=7300.0),
     ]
     monkeypatch.setattr("iterant.io.list_runs", lambda folder: found)
-    code, output, errors = command(capsys, "runs", str(tmp_path))
+    code, output, errors = command("runs", str(tmp_path))
     assert (code, errors) == (0, "")
     good, broken = (
         next(line for line in output.splitlines() if str(run.path) in line) for run in found
@@ -63,14 +55,8 @@ def test_runs_lists_runs_with_state_and_figures(
     assert "runs/broken: it is damaged" in output
 
 
-def test_an_empty_folder_has_no_runs_and_a_missing_one_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(capsys, "runs", str(tmp_path)) == (0, f"no runs under {tmp_path}\n", "")
-    code, _, errors = command(capsys, "runs", str(tmp_path / "nowhere"))
-    assert code == 1
-    assert errors.startswith("iterant: error: there is no folder")
-    assert errors.count("\n") == 1
+def test_runs_of_an_empty_folder(tmp_path: Path, command: Any) -> None:
+    assert command("runs", str(tmp_path)) == (0, f"no runs under {tmp_path}\n", "")
 
 
 ROWS = """PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
@@ -79,26 +65,41 @@ wrong,not a board,a1a2 a2a3,900,80,90,100,short,url,
 """
 
 
-def test_data_chess_packs_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_chess(tmp_path: Path, command: Any) -> None:
     source, out = tmp_path / "puzzles.csv", tmp_path / "packed"
     source.write_text(ROWS)
-    code, output, errors = command(capsys, "data", "chess", str(source), "--out", str(out))
+    code, output, errors = command("data", "chess", str(source), "--out", str(out))
     assert (code, errors) == (0, "")
     assert f"1 puzzle written to {out}" in output
     assert "2 rows read, 1 broken" in output
     assert "  line 3: " in output
     assert out.is_dir()
-    code, output, errors = command(capsys, "data", "chess", str(source), "--out", str(out))
+    code, output, errors = command("data", "chess", str(source), "--out", str(out))
     assert code == 2
     assert errors.count("\n") == 1
 
 
-def test_data_chess_of_a_missing_file_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    config = LocalRuleConfig(dims=1, channels=1)
+    net = build(config.kind, config.described(), seed=1)
+    assert isinstance(net, nn.Module)
+    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
+    return save_weights(tmp_path / "w", described, net.state_dict())
+
+
+def test_export(
+    tmp_path: Path,
+    weights: Path,
+    command: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ("data", "chess", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out"))
-    code, output, errors = command(capsys, *words)
-    assert code == 1
-    assert output == ""
-    assert errors.startswith("iterant: error: ")
-    assert errors.count("\n") == 1
+    code, output, errors = command("export", "w", "--to", "onnx")
+    assert (code, errors) == (0, "")
+    assert "w-onnx: read.onnx, step.onnx, answer.onnx, network.json" in output
+    assert "over 10 iterations at 7, 33, 150" in output
+    assert (tmp_path / "w-onnx" / "step.onnx").is_file()
+    code, output, errors = command("export", str(weights), "--to", "hub", "--out", "h")
+    assert (code, errors) == (0, "")
+    assert 'iterant.load("h")' in output
+    assert iterant.load("h") is not None

@@ -1,0 +1,304 @@
+"""Wrong input of every command: one line and the exit code, nothing printed or written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from thinkers import small_net
+
+from iterant import registry
+from iterant.io import RunFolder, save_weights
+from iterant.nets import DeepThinking, FeedForward, FeedForwardConfig, PaperConfig
+from iterant.training.data import TrainingSet
+from iterant.zoo import loading
+
+FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
+OUT = ("--out", "new")
+
+# Files in the folder where the commands run: ff (weights of five layers for prefix sums), m0 (a run
+# on mazes), m.pth (a checkpoint of the paper's authors), text.
+WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
+    "": [
+        ("smaple", 'Did you mean "sample"? (see iterant --help)'),
+        ("nonsense", 'unknown command "nonsense" (see iterant --help)'),
+        ("data ches", 'Did you mean "chess"?'),
+        ("data chess FILE", "--out"),
+        ("data chess none.csv --out new", "none.csv"),
+        ("runs nowhere", "there is no folder"),
+        ("solve m0", "a run is given as --net m0"),
+        ("sweep x.toml --nodes 2", "--nodes is for Slurm; give --on slurm too"),
+        ("sweep x.toml --memory 2 --detach", "--memory, --detach are for Slurm"),
+        ("sweep x.toml --processes 0", "processes must be a whole number from 1 on"),
+        ("sweep x.toml --at-once 2.5", "--at-once takes a whole number, got 2.5"),
+        ("bench train --rounds=.5", "--rounds takes a whole number, got .5 (see iterant bench"),
+    ],
+    "sample": [
+        ("maze", "did you mean 'mazes'?"),
+        (("",), "unknown task ''"),
+        ("", "TASK requires an argument (see iterant sample --help)"),
+        ("mazes --sise 9", "Did you mean --size?"),
+        ("mazes --size", "--size requires at least 1"),
+        ("mazes and more", "unexpected words: 'and', 'more'"),
+        ("mazes --count few", '--count: unable to convert "few" into int'),
+        ("json:JSONDecoder", "is no task: it lacks spec"),
+        ("os:path", "task 'os:path' cannot be made"),
+        ("nowhere:Task", "cannot be imported"),
+        ("own/nowhere.py:Task", "wanted own.nowhere:Task"),
+        ("iterant.tasks:PlianTask", "did you mean 'PlainTask'?"),
+        ("mazes --size 8", "odd"),
+        ("mazes --size -3", "got -3"),
+        ("mazes --size 99999999", "99999999"),
+        ("mazes --size large", "'large'"),
+        ("mazes --count -1", "at least 1, got -1"),
+        ("mazes --count 0", "at least 1, got 0"),
+        ("mazes --seed -1", "seed"),
+        ("prefix-sums --size 0", "got 0"),
+        ("mazes --save m.gif", "pictures are written as .png or .svg, got"),
+        (("mazes", "--save", ""), "written as .png"),
+    ],
+    "solve": [
+        ("mazes --sise 9", "Did you mean --size? (see iterant solve --help)"),
+        ("mazes --quick", "unknown option: --quick (see iterant solve --help)"),
+        ("prefix-sums --seed 1.5", "--seed takes a whole number, got 1.5 (see iterant solve"),
+        (("mazes", "S..\n#G"), "line 2 has 2"),
+        (("mazes", "S.S\n#.G"), "a second at"),
+        ("mazes nowhere.png", "there is no file"),
+        ("mazes --size 8", "odd"),
+        ("mazes S.G --size 9", "not both"),
+        ("mazes S.G --seed 0", "--seed is for generated problems"),
+        ("mazes S.G --count 2", "--count is for generated problems"),
+        ("mazes --patience 5", "for the rule stable, not for rest"),
+        ("mazes --tolerance 1 --halt plain", "for the rule rest, not for plain"),
+        ("mazes --save m.bmp", "written as .png, .svg, .gif, .mp4 or .json"),
+        ("mazes --halt never", "unknown rule 'never'"),
+        ("mazes --max-steps 0", "1 or more, got 0"),
+        ("mazes --pace 0", "above 0"),
+        ("mazes --patience 0 --halt stable", "1 or more, got 0"),
+        ("mazes --legal S.G", "do not restrict"),
+        ("mazes --pgn S.G", "the problem is of the kind games"),
+        ("mazes --pgn", "give the file too"),
+        ("prefix-sums 10a", "'a' at position 3"),
+        (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "exactly one king"),
+        (("chess", f"{FEN} x y"), "at most 6 fields"),
+        ("chess w", "a board and the side to move"),
+    ],
+    "train": [
+        ("", "which task?"),
+        ("maze", "did you mean 'mazes'?"),
+        ("mazes --widht 3", "Did you mean --width?"),
+        ("mazes --recipe papr", "did you mean 'paper'?"),
+        (("mazes", "--recipe", "", "--show"), "unknown recipe ''"),
+        ("mazes --device meta --show", "unknown device 'meta'; use auto, cpu"),
+        ("mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0 (see iterant"),
+        ("mazes --milestones 1 1.5 --show", "--milestones takes a whole number, got 1.5"),
+        ("mazes --alpha 2", "alpha must lie between 0 and 1"),
+        ("mazes --iterations 0", "iterations (m; the paper has 30)"),
+        ("mazes --milestones", "--milestones requires at least 1"),
+        ("mazes --size 8", "8"),
+        ("mazes --recipe-file none.toml", "cannot read the recipe file none.toml"),
+        ("prefix-sums --recipe paper --batch 9000", "does not fit the 8000"),
+        ("mazes --seeds 3-1", "write 1-3"),
+        ("mazes --seeds 0 --seed 0", "not both"),
+        ("mazes --seed -1", "from 0 to 2**64 - 1"),
+        ("mazes --device cuda:77", "use --device cpu"),
+        ("mazes --time-limit soon", "9m, 90s or 1h30m"),
+        ("mazes --shard-mb 0", "shard size"),
+        ("mazes --json", "give both"),
+        ("--resume nowhere", "does not exist"),
+        ("--resume nowhere --width 3 --seed 1", "leave out --seed, --width"),
+        ("--resume nowhere --start elsewhere", "leave out --start"),
+        ("--resume nowhere --seeds 0", "no run nowhere-s0"),
+        ("prefix-sums --start nowhere --seeds 0-1", "--start is for one run"),
+        ("prefix-sums --start nowhere", "run folder 'nowhere' does not exist"),
+        ("chess --data nowhere", "nowhere"),
+    ],
+    "evaluate": [
+        ("", "which runs?"),
+        ("./nothing", "does not exist"),
+        ("ff --max-steps 6", "has 5 iterations, asked for 6; ask for at most 5"),
+        ("ff --max-steps 0", "needs at least 1 iteration, got 0"),
+        ("ff --max-steps -3", "needs at least 1 iteration, got -3"),
+        ("ff --max-steps 6 --trade", "ask for at most 5"),
+        ("ff --count 0", "at least 1"),
+        ("ff --size 0", "at least 1"),
+        ("ff --portion 0", "at least 1 problem"),
+        ("ff --rule stabel", "did you mean 'stable'?"),
+        ("ff --rule stable --patience 0", "patience must be 1 or more"),
+        ("ff --precision fp8", "unknown precision 'fp8'"),
+        ("ff --save c.pdf", "written as .png"),
+        ("ff --json f.txt", "try f.json"),
+        ("ff --trade --save c.png", "leave out --check, --save"),
+        ("ff --trade --rule stable", "compares all rules"),
+        ("ff --patience 5", "--patience is for the rule stable, not for plain"),
+        ("ff --task maze", "did you mean 'mazes'?"),
+        ("prefix-sums --max-steps 99999999999999999999", "ask for at most 10,000,000"),
+    ],
+    "analyze": [
+        ("", "which runs?"),
+        ("./nothing", "does not exist"),
+        ("m0 --what nosie", "did you mean 'noise'"),
+        ("m0 --what swap --max-steps 50", "leaves nothing to see"),
+        ("m0 --what swap --after 2 --count 1", "batch of 1"),
+        ("m0 --what noise --max-steps 0", "1 or more, got 0"),
+        ("m0 --what noise --size 8", "try 9"),
+        ("m0 --what noise --count -3", "got -3"),
+        ("m0 --what bit-flip", "offers no flip()"),
+        ("m0 --what noise --tolerance -1", "above 0, got -1"),
+        ("m0 --task maze", "did you mean 'mazes'"),
+        ("m0 --device abacus", "unknown device"),
+    ],
+    "reproduce": [
+        ("", "give the name of a table or figure"),
+        ("fig-width --list", "--list, or --all, not fig-width and --list"),
+        ("fig-with", "did you mean 'fig-width'"),
+        ("fig-width --write x.md", "--write goes with --all"),
+        ("fig-width --seeds 0", "at least one seed"),
+        ("fig-width --seeds 1001 --train", "at most 1,000 seeds, got 1,001; give fewer"),
+        ("--all --train", "one table or figure at a time"),
+        ("fig-width --budget soon", "a time is written like"),
+        (("fig-width", "--budget", ""), "a time is written like"),
+        ("fig-width --seeds 1", "give --train or --budget with it"),
+        ("fig-width --results text", "is a file"),
+        ("mazes-201 --train --device cpu", "of a GPU, and there is none here; test a"),
+    ],
+    "export": [
+        ("ff --to keras", "keras"),
+        ("ff", "--to"),
+        ("./none --to onnx", "does not exist"),
+        ("ff --to hub --out ff", "is there already"),
+    ],
+    "import": [
+        (("m.pth", "--task", "chess", *OUT), "holds a network for images of 3 channels"),
+        (("m.pth", "--task", "maze", *OUT), "did you mean 'mazes'?"),
+        (("m.pth", *OUT), "--task"),
+        ("m.pth --task mazes", "--out"),
+        (("text", "--task", "mazes", *OUT), "(it is of another kind); nothing"),
+        (("none.pth", "--task", "mazes", *OUT), "does not exist"),
+    ],
+}
+CASES = [
+    ((*name.split(), *(words.split() if isinstance(words, str) else words)), message)
+    for name, cases in WRONG.items()
+    for words, message in cases
+]
+UNREADABLE = ("does not exist", "there is no f", "no run nowhere", "nowhere",
+                             "none.csv", "holds a network", "another kind")  # fmt: skip
+
+
+def authors_checkpoint(path: Path) -> Path:
+    """A maze network without recall, as the paper's authors save it."""
+    with torch.device("meta"):  # only the shapes are needed
+        net = DeepThinking(PaperConfig(dims=2, channels=3, width=4, recall=False))
+    tensors = {}
+    for name, weight in net.state_dict().items():
+        theirs = name.replace("projection", "projection.0").replace("block", "recur_block.0")
+        tensors[f"module.{theirs}"] = torch.ones(weight.shape)
+    torch.save({"net": tensors, "epoch": 7}, path)
+    return path
+
+
+def make_files(folder: Path) -> None:
+    config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
+    with torch.random.fork_rng():
+        ff: Any = FeedForward(config)
+    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
+    save_weights(folder / "ff", described, ff.state_dict())
+    net: Any = small_net("mazes", "dt-recall")
+    recipe = {"net": "dt-recall", "alpha": 0.5, "iterations": 30}
+    run_folder = RunFolder.create(
+        folder / "m0", {"task": "mazes", "net": net.described(), "recipe": recipe}
+    )
+    run_folder.save("best", {f"net.{n}": t.float() for n, t in net.state_dict().items()}, {})
+    authors_checkpoint(folder / "m.pth")
+    (folder / "text").write_text("hello\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    CASES,
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else "",
+)
+def test_wrong_input(words: tuple[str, ...], message: str, command: Any, tmp_path: Path) -> None:
+    make_files(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    code, output, errors = command(*words)
+    assert errors.startswith("iterant: error: ")
+    assert errors.count("\n") == 1
+    assert message in errors
+    assert output == ""
+    assert code in ((1, 2) if any(part in message for part in UNREADABLE) else (2,))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+BELOW = "file/below"
+UNWRITABLE = [
+    ["evaluate", "mazes", "--json", f"{BELOW}/a.json"],
+    ["evaluate", "mazes", "--json", "no name.json"],
+    ["evaluate", "mazes", "--save", f"{BELOW}/a.png"],
+    ["analyze", "mazes", "--out", BELOW],
+    ["analyze", "mazes", "--save-failures", BELOW],
+    ["bench", "train", "--out", BELOW],
+    ["bench", "evaluate", "--out", BELOW],
+    ["bench", "scale", "--out", BELOW],
+    ["bench", "solve", "--out", BELOW],
+    ["reproduce", "--all", "--write", f"{BELOW}/R.md"],
+    ["reproduce", "--all", "--write", "."],
+    ["sample", "mazes", "--save", f"{BELOW}/a.png"],
+    ["solve", "mazes", "--save", f"{BELOW}/a.gif"],
+    ["sweep", "study.toml", "--results", BELOW],
+    ["train", "prefix-sums", "--out", BELOW],
+    ["train", "prefix-sums", "--seeds", "0-1", "--out", BELOW],
+    ["export", "prefix-sums", "--to", "hub", "--out", BELOW],
+    ["import", "model.pth", "--task", "mazes", "--out", BELOW],
+    ["data", "chess", "puzzles.csv", "--out", BELOW],
+]
+
+
+@pytest.mark.parametrize("words", UNWRITABLE, ids=" ".join)
+def test_targets_are_checked_before_work_begins(
+    words: list[str], command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("file").write_text("")
+    Path("model.pth").write_bytes(b"nothing")
+    Path("puzzles.csv").write_text("nothing")
+    Path("study.toml").write_text('task = "prefix-sums"\nseeds = "0-1"\n[fields]\nepochs = 1\n')
+    before = sorted(Path().iterdir())
+
+    def work(*_: Any, **__: Any) -> None:
+        raise AssertionError("work began")
+
+    monkeypatch.setattr(TrainingSet, "of", work)
+    if words[0] not in ("train", "sweep", "export", "import"):  # these need the task for the target
+        monkeypatch.setattr(registry, "task", work)
+        monkeypatch.setattr(loading, "load", work)
+    code, _, errors = command(*words)
+    assert code == 2
+    assert errors.startswith("iterant: error: ")
+    assert errors.count("\n") == 1
+    assert re.search("is no folder|there is no folder|no name|it is a folder", errors)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_missing_file_or_run_has_exit_code_1(command: Any) -> None:
+    """A failure of the machine, not of the command line."""
+    for words in ("evaluate ./nothing", "train --resume nowhere", "data chess x.csv --out y"):
+        assert command(*words.split())[0] == 1
+
+
+def test_authors_checkpoints_are_converted(command: Any, tmp_path: Path) -> None:
+    import iterant
+
+    authors_checkpoint(tmp_path / "m")
+    words = ("import", "m", "--task", "mazes", "--out", "out")
+    code, output, errors = command(*words)
+    assert (code, errors) == (0, "")
+    assert "deep-thinking, 2D, width 4, without recall, 4,284 parameters, after epoch 7" in output
+    assert 'iterant.load("out")' in output
+    assert isinstance(iterant.load("out"), DeepThinking)
+    code, output, errors = command(*words)
+    assert (code, output) == (2, "")
+    assert "is there already" in errors
