@@ -1,4 +1,4 @@
-"""``iterant solve``: from what people have to what they want to know."""
+"""``iterant solve``: one problem, in all the forms that it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from thinkers import small_net
 
 import iterant
 from iterant import draw, registry
-from iterant.cli.main import run
 from iterant.tasks.protocol import Task
 from iterant.zoo import shipped
 
@@ -25,7 +24,7 @@ FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
 
 @pytest.fixture(autouse=True)
 def networks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No weights are needed: networks that are right by construction, and one that guesses."""
+    """Networks that are right by construction, and one with random weights for chess."""
 
     def made(task: Task, word: str | None, device: str) -> Any:
         chess: Any = small_net("chess", "dt-recall")
@@ -35,22 +34,14 @@ def networks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iterant.cli.solve.network", made)
 
 
-def solve(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
-    """Exit code, output and errors of ``iterant solve …``."""
-    with pytest.raises(SystemExit) as leaving:
-        run(["solve", *words])
-    output, errors = capsys.readouterr()
-    return leaving.value.code, output, errors
-
-
 def facts(output: str) -> dict[str, str]:
     """The lines below the picture by their first words."""
     pairs = [line.partition(" ") for line in output.splitlines()]
     return {name: words.strip() for name, _, words in pairs}
 
 
-def test_a_string_from_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = solve(capsys, "prefix-sums", "1011001")
+def test_text(command: Any) -> None:
+    code, output, errors = command("solve", "prefix-sums", "1011001")
     assert (code, errors) == (0, "")
     said = facts(output)
     assert said["answer"] == "1101110"
@@ -60,21 +51,19 @@ def test_a_string_from_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
     assert "%" in said["sure"]
 
 
-def test_an_answer_that_changed_at_the_last_iteration_is_not_said_to_stand(
-    capsys: pytest.CaptureFixture[str],
+def test_an_answer_that_still_changes(
+    command: Any,
 ) -> None:
-    _, output, _ = solve(capsys, "prefix-sums", "1011001", "--max-steps", "4")
+    _, output, _ = command("solve", "prefix-sums", "1011001", "--max-steps", "4")
     assert facts(output)["stopped"] == (
         "after 4 iterations, all that were allowed, and not settled; the answer was still "
         "changing; allow more iterations with --max-steps 16"
     )
 
 
-def test_an_answer_that_stayed_the_same_is_not_called_settled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stable_answer_is_not_settled(tmp_path: Path, command: Any) -> None:
     words = ("prefix-sums", "1011001", "--halt", "stable", "--patience", "2")
-    code, output, _ = solve(capsys, *words, "--save", str(tmp_path / "a.json"))
+    code, output, _ = command("solve", *words, "--save", str(tmp_path / "a.json"))
     assert code == 0
     stopped = "after 8 iterations by the rule: stable answer; not known to be settled"
     assert facts(output)["stopped"].startswith(stopped)
@@ -82,31 +71,27 @@ def test_an_answer_that_stayed_the_same_is_not_called_settled(
     assert (saved["settled"], saved["stopped_by"]) == (False, "stable answer")
 
 
-def test_an_answer_that_came_to_rest_between_two_looks_is_not_said_to_change_still(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_an_answer_that_settled_between_two_frames(
+    command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.solving.film._MOST", 16)  # so that most looks are dropped
-    _, output, _ = solve(capsys, "prefix-sums", "1" * 300, "--max-steps", "400")
+    _, output, _ = command("solve", "prefix-sums", "1" * 300, "--max-steps", "400")
     said = facts(output)["settled"]
     assert said == "after 316 iterations; the answer last changed in the last 32 iterations"
 
 
-def test_a_string_from_a_stream(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"111\n")))
-    code, output, _ = solve(capsys, "prefix-sums", "-")
+    code, output, _ = command("solve", "prefix-sums", "-")
     assert code == 0
     assert facts(output)["answer"] == "101"
 
 
-def test_a_generated_maze_is_solved_drawn_and_filmed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_generated_maze_and_its_animation(tmp_path: Path, command: Any) -> None:
     target = tmp_path / "maze.gif"
     maze = iterant.task("mazes").sample(1, size=7, seed=3)
     words = ("mazes", "--size", "7", "--seed", "3", "--save", str(target))
-    code, output, errors = solve(capsys, *words)
+    code, output, errors = command("solve", *words)
     assert (code, errors) == (0, "")
     assert iterant.task("mazes").describe(maze).text in output
     squares = int(maze.extras["path_length"][0]) + 1
@@ -116,13 +101,11 @@ def test_a_generated_maze_is_solved_drawn_and_filmed(
     assert target.stat().st_size < 120_000
 
 
-def test_a_maze_in_a_picture_and_the_grid_that_was_seen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_maze_in_a_picture(tmp_path: Path, command: Any) -> None:
     task = iterant.task("mazes")
     batch = task.sample(1, size=9, seed=4)
     picture = draw.save_png(task.describe(batch), tmp_path / "photo.png")
-    code, output, _ = solve(capsys, "mazes", str(picture), "--save", str(tmp_path / "m.png"))
+    code, output, _ = command("solve", "mazes", str(picture), "--save", str(tmp_path / "m.png"))
     assert code == 0
     assert output.startswith("photo.png: 9 by 9 squares of 50 pixels, start at row")
     assert task.describe(batch).text in output
@@ -130,28 +113,26 @@ def test_a_maze_in_a_picture_and_the_grid_that_was_seen(
     assert (tmp_path / "m.png").exists()
 
 
-def test_a_maze_without_a_way(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = solve(capsys, "mazes", "S.#\n###\n#.G")
+def test_a_maze_without_a_solution(command: Any) -> None:
+    code, output, _ = command("solve", "mazes", "S.#\n###\n#.G")
     assert code == 0
     assert facts(output)["answer"] == "none: no way leads from start to end"
     assert "*" not in output
     assert "thinking" not in facts(output)
 
 
-def test_many_without_names_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = solve(capsys, "prefix-sums", "101", "0000")
+def test_several_problems_are_numbered(command: Any) -> None:
+    code, output, _ = command("solve", "prefix-sums", "101", "0000")
     assert code == 0
     rows = [line.split()[:3] for line in output.splitlines() if line.startswith(" problem ")]
     assert rows[-2:] == [["problem", "1", "110"], ["problem", "2", "0000"]]
 
 
-def test_many_from_a_file_and_one_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_with_a_line_that_cannot_be_read(tmp_path: Path, command: Any) -> None:
     (tmp_path / "bits.txt").write_text("101\n2\n0000\n")
     target = tmp_path / "answers.json"
-    code, output, errors = solve(
-        capsys, "prefix-sums", str(tmp_path / "bits.txt"), "--save", str(target)
+    code, output, errors = command(
+        "solve", "prefix-sums", str(tmp_path / "bits.txt"), "--save", str(target)
     )
     assert code == 2
     assert "2 problems, 2 settled, 2 right of 2" in output
@@ -166,34 +147,26 @@ def test_many_from_a_file_and_one_that_cannot_be_read(
     assert [solution["answer"] for solution in told["solutions"]] == ["110", "0000"]
 
 
-def test_a_position_with_and_without_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_legal(command: Any) -> None:
     pytest.importorskip("chess")
-    code, output, _ = solve(capsys, "chess", FEN, "--legal", "--max-steps", "4")
+    code, output, _ = command("solve", "chess", FEN, "--legal", "--max-steps", "4")
     assert code == 0
     said = facts(output)
     assert said["allowed"].endswith("the best that the rules allow")
     assert said["plain"].endswith("whatever the rules")
     assert said["right"].startswith("not known")
     assert said["changes"].startswith("1: ")
-    _, plain, _ = solve(capsys, "chess", FEN, "--max-steps", "4")
+    _, plain, _ = command("solve", "chess", FEN, "--max-steps", "4")
     assert facts(plain)["answer"] in said["plain"]
 
 
-def test_without_the_extra_legality_is_not_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_legal_without_python_chess(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "chess", None)
-    _, output, _ = solve(capsys, "chess", "--count", "8", "--max-steps", "2", "--save", "x.json")
-    code, _, errors = solve(capsys, "chess", FEN, "--legal")
+    _, output, _ = command("solve", "chess", "--count", "8", "--max-steps", "2", "--save", "x.json")
+    code, _, errors = command("solve", "chess", FEN, "--legal")
     assert code == 2
     assert "pip install 'iterant[chess]'" in errors
     assert output
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files without a folder go where nobody minds."""
-    monkeypatch.chdir(tmp_path)
 
 
 GAMES = f"""[Event "a puzzle"]
@@ -212,13 +185,11 @@ GAMES = f"""[Event "a puzzle"]
 """
 
 
-def test_games_ask_for_the_move_that_was_played(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_games(tmp_path: Path, command: Any) -> None:
     pytest.importorskip("chess")
     (tmp_path / "games.txt").write_text(GAMES)
     words = ("chess", "games.txt", "--pgn", "--max-steps", "2", "--save", "g.json")
-    code, output, _ = solve(capsys, *words)
+    code, output, _ = command("solve", *words)
     assert code == 0
     assert "games.txt game 1: the answer is the move of the game, Rd8#" in output
     assert "games.txt game 2: the answer is the move of the game, Qxf7#" in output
@@ -228,55 +199,14 @@ def test_games_ask_for_the_move_that_was_played(
     assert told[2]["truth"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("mazes", "S..\n#G"), "line 2 has 2"),
-        (("mazes", "S.S\n#.G"), "a second at"),
-        (("mazes", "nowhere.png"), "there is no file"),
-        (("mazes", "--size", "8"), "odd"),
-        (("mazes", "S.G", "--size", "9"), "not both"),
-        (("mazes", "S.G", "--seed", "0"), "--seed is for generated problems"),
-        (("mazes", "S.G", "--count", "2"), "--count is for generated problems"),
-        (("mazes", "--patience", "5"), "for the rule stable, not for rest"),
-        (("mazes", "--tolerance", "1", "--halt", "plain"), "for the rule rest, not for plain"),
-        (("mazes", "--save", "m.bmp"), "written as .png, .svg, .gif, .mp4 or .json"),
-        (("mazes", "--save", "no/such/m.json"), "there is no folder"),
-        (("mazes", "--sise", "9"), "unknown option: --sise"),
-        (("mazes", "--halt", "never"), "unknown rule 'never'"),
-        (("mazes", "--max-steps", "0"), "1 or more, got 0"),
-        (("mazes", "--pace", "0"), "above 0"),
-        (("mazes", "--patience", "0", "--halt", "stable"), "1 or more, got 0"),
-        (("mazes", "--legal", "S.G"), "do not restrict"),
-        (("mazes", "--pgn", "S.G"), "the problem is of the kind games"),
-        (("mazes", "--pgn"), "give the file too"),
-        (("prefix-sums", "10a"), "'a' at position 3"),
-        (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "exactly one king"),
-        (("chess", FEN + " x y"), "at most 6 fields"),
-        (("chess", "w"), "a board and the side to move"),
-    ],
-)
-def test_bad_input_is_one_line_and_code_2(
-    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, output, errors = solve(capsys, *words)
-    assert code == 2 or "no file" in said
-    assert output == ""
-    assert errors.startswith("iterant: error: ")
-    assert errors.count("\n") == 1
-    assert said in errors
-
-
-def test_an_empty_stream(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_standard_input(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    code, _, errors = solve(capsys, "mazes", "-")
+    code, _, errors = command("solve", "mazes", "-")
     assert code == 2
     assert errors == "iterant: error: standard input is empty; give a problem\n"
 
 
-def test_where_nothing_ships_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_without_a_shipped_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr("iterant.zoo.loading.shipped", lambda: ())
     from iterant.cli.solve import network

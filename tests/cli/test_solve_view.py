@@ -1,9 +1,8 @@
-"""What a person sees while a network thinks, on terminals of any size and on none."""
+"""What ``iterant solve`` shows while a network works."""
 
 from __future__ import annotations
 
 import io
-import sys
 from itertools import pairwise
 from typing import Any
 
@@ -14,42 +13,27 @@ from rich.console import Console
 from rich.live import Live
 
 import iterant
-from iterant.cli.main import run
 from iterant.cli.solve_report import LineViewer, PictureViewer, status
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
 
 
-class Screen(io.StringIO):
-    """A terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("columns", "rows"), [("100", "50"), ("60", "20"), ("30", "5")])
-def test_a_terminal_of_any_size_shows_thinking_and_then_the_answer(
-    columns: str, rows: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("columns", "rows"), [(100, 50), (60, 20), (30, 5)])
+def test_terminals_of_any_size(
+    columns: int, rows: int, monkeypatch: pytest.MonkeyPatch, terminal_command: Any
 ) -> None:
-    screen = Screen()
     monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
-    monkeypatch.setattr(sys, "stdout", screen)
-    for name, value in (("TERM", "xterm-256color"), ("COLUMNS", columns), ("LINES", rows)):
-        monkeypatch.setenv(name, value)
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(SystemExit):
-        run(["solve", "mazes", "--size", "33", "--seed", "1"])
-    shown = screen.getvalue()
+    words = ("solve", "mazes", "--size", "33", "--seed", "1")
+    shown = terminal_command(*words, columns=columns, lines=rows)
     assert "thinking: iteration 1, the a" in shown
     # Half blocks, or dots where those do not fit; dots are never made smaller for the height.
-    assert ("▀" in shown) == (int(rows) == 50)
-    assert ("⣿" in shown) == (int(rows) < 50)
-    assert "times smaller" not in shown or int(rows) < 20
+    assert ("▀" in shown) == (rows == 50)
+    assert ("⣿" in shown) == (rows < 50)
+    assert "times smaller" not in shown or rows < 20
     assert "one way from start to end" in shown
 
 
-def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
+def test_pictures_are_drawn_eight_times_a_second() -> None:
     task = iterant.task("mazes")
     (problem,) = generated(task, size=5).problems
     console = Console(file=io.StringIO(), force_terminal=True, width=60, height=30)
@@ -73,7 +57,7 @@ def test_pictures_are_drawn_no_more_often_than_the_eye_wants() -> None:
     assert min(gaps) >= 12, "an eighth of a second is 12 iterations of a hundredth"
 
 
-def test_without_a_terminal_a_line_now_and_then() -> None:
+def test_lines_without_a_terminal() -> None:
     file = io.StringIO()
     now = [0.0]
     plain = LineViewer(Console(file=file), clock=lambda: now[0])
