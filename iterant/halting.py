@@ -42,11 +42,11 @@ class Watch(Protocol):
 
 
 @runtime_checkable
-class Foreseen(Protocol):
-    """A watch that knows, without looking at numbers, when nobody can be done."""
+class Predictable(Protocol):
+    """A watch that knows from the step alone that no sample can be done."""
 
     def none_done(self, step: int) -> bool:
-        """Whether no sample is done after this iteration: a GPU need not be asked."""
+        """Whether no sample can be done after this iteration: saves waiting for a GPU."""
 
 
 class Rule(Protocol):

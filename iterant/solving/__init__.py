@@ -1,11 +1,11 @@
-"""Think until each problem is done, and say what came out.
+"""Iterate until each problem is done, and decode the answers.
 
     >>> answer = solve(net, batch.inputs, max_steps=1000)
     >>> for solution in solutions(net, task, gather(task, "mazes/").problems):
     ...     solution.answer, solution.steps, solution.right
 
-`solve` takes tensors; `solutions` takes problems as people have them, keeps a film of the thinking
-and judges the answer.
+`solve` takes tensors; `solutions` takes problems as users have them, keeps a film of the answers
+and checks the last one.
 """
 
 from iterant.solving.film import Film, Frame

@@ -1,13 +1,13 @@
-"""The answers of one problem as they came and went, in bounded memory.
+"""The answers to one problem by iteration, in bounded memory.
 
     >>> film = Film(positions=2)
     >>> film.put(Frame(step=1, prediction=np.array([0, 1], dtype=np.uint8), sure=0.4))
     >>> [frame.step for frame in film.changes()]
     [1]
 
-A film holds looks that are spread evenly over the iterations, however many there were: when it is
-full, every other look is dropped and looks come half as often from then on. Films of small problems
-hold every iteration.
+The frames of a film are spread evenly over the iterations: when it is full, every other frame is
+dropped and frames are taken half as often from then on. Films of small problems hold every
+iteration.
 
 Shapes: B batch, K classes, *S space.
 """
@@ -37,14 +37,14 @@ class Frame:
     prediction: NDArray[np.uint8]
     """(*S)"""
     sure: float
-    """The probability of the class answered, at the position that is least sure"""
+    """The probability of the predicted class at the least confident position"""
 
 
 class Film:
-    """Frames of one problem; a reel that never grows beyond its room."""
+    """Frames of one problem, at most ``most``."""
 
     def __init__(self, positions: int, most: int | None = None) -> None:
-        """For a problem of so many positions; ``most``: frames, as many as fit 16 MiB for None."""
+        """Film a problem of so many positions; ``most=None``: as many frames as fit in 16 MiB."""
         room = _BYTES // max(1, positions) if most is None else most
         self.most = min(max(room, _FEWEST), _MOST) if most is None else room
         if self.most < 2:
@@ -58,16 +58,16 @@ class Film:
         return tuple(self._frames)
 
     def due(self, step: int) -> bool:
-        """Whether a look at this iteration is wanted; the first always is."""
+        """Whether this iteration gets a frame; the first always does."""
         return (step - 1) % self.every == 0
 
     def put(self, frame: Frame, *, last: bool = False) -> None:
-        """Keep a frame that is due; the last one of a film is kept whether due or not."""
+        """Add a frame if it is due; ``last``: in any case."""
         if self._frames and frame.step <= self._frames[-1].step:
             return
         if len(self._frames) >= self.most:
             self.every *= 2
-            self._frames = [kept for kept in self._frames if self.due(kept.step)]
+            self._frames = [old for old in self._frames if self.due(old.step)]
         if last or self.due(frame.step):
             self._frames.append(frame)
 
@@ -89,21 +89,17 @@ class Film:
 
 
 def least_confidence(thought: Thought) -> Tensor:
-    """(B,): the probability of the class answered, at the least sure of the positions that count.
-
-    For a move, that of the less sure of its two squares or of a square that it might have been
-    instead; for a path or bits, that of the most doubtful position.
-    """
-    answered = thought.prediction.unsqueeze(1)
-    chances = thought.logits.float().softmax(dim=1).gather(1, answered).squeeze(1)
+    """(B,): the least probability of the predicted class over the positions that count."""
+    classes = thought.prediction.unsqueeze(1)
+    probability = thought.logits.float().softmax(dim=1).gather(1, classes).squeeze(1)
     counted = readout_of(thought.net).counted(thought.inputs)
     if counted is not None:
-        chances = torch.where(counted, chances, 1.0)
-    return chances.flatten(1).amin(dim=1)
+        probability = torch.where(counted, probability, 1.0)
+    return probability.flatten(1).amin(dim=1)
 
 
 def frames_of(thought: Thought) -> list[Frame]:
-    """A frame a sample of the batch."""
+    """The frame of every sample of the batch."""
     predictions = thought.prediction.to(torch.uint8).cpu().numpy()
     return [
         Frame(thought.step, prediction, sure)

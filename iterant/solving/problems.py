@@ -1,13 +1,10 @@
-"""Problems as people have them, thought about and judged.
+"""Solve problems as users have them: texts, files, generated ones.
 
-    >>> found = gather(task, "1011001").problems
-    >>> [solution] = solutions(net, task, found)
+    >>> [solution] = solutions(net, task, gather(task, "1011001").problems)
     >>> solution.answer, solution.settled, solution.steps, solution.right
     ('1101110', True, 37, True)
 
-Nothing here asks which task it is: what a task can say of its answers is found by type.
-
-What came out for one problem: the answer, how it was reached, and what is to be said of it.
+Nothing here depends on the task: optional abilities of a task are found by its methods.
 """
 
 from __future__ import annotations
@@ -25,13 +22,12 @@ from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Rule
 from iterant.nets.fast import has_sparse_form
-from iterant.nets.protocol import Net
+from iterant.nets.protocol import Net, like
 from iterant.solving.film import Film, Frame, frames_of
 from iterant.solving.solver import Answer, Iteration, check_fits, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
     NO_VERDICT,
-    Batch,
     Restricts,
     Task,
     Verdict,
@@ -41,45 +37,56 @@ from iterant.tasks.protocol import (
     verdict_of,
 )
 
+LEAST = 1000
+"""Default iterations of any problem; one more is allowed for each of its cells."""
+_TOGETHER = 64
+_POSITIONS, _POSITIONS_SPARSE = 1 << 16, 1 << 18
+"""Problems and positions of a batch: a dense network on a CPU gains nothing from more positions,
+a sparse one does"""
+_POSITIONS_IN_WORDS = 1 << 17
+"""Positions of all answers of a film: up to this many, each answer is put in words"""
+
+Viewer = Callable[[Problem, Frame, Film], None]
+"""Called with every iteration of the problem being solved."""
+
 
 @dataclass(frozen=True)
 class Solution:
-    """What came out for one problem.
+    """The answer to one problem, and how it was found.
 
-    >>> [found] = solutions(net, task, gather(task, "maze.txt").problems)
-    >>> found.answer, found.right, found.steps, found.settled
+    >>> [solution] = solutions(net, task, gather(task, "maze.txt").problems)
+    >>> solution.answer, solution.right, solution.steps, solution.settled
     """
 
     problem: Problem
     film: Film
     prediction: Tensor | None = None
-    """(1, *S) int64; None where there was nothing to find"""
+    """(1, *S) int64; None where the problem has no solution"""
     steps: int = 0
     """Iterations taken"""
     stopped_by: str = ""
     """Why it stopped, as in `Answer.stopped_by`: "settled", "stable answer", "budget" …"""
     answered_at: int = 0
-    """The iteration whose answer it is"""
+    """The iteration that the answer is from"""
     seconds: float = 0.0
-    """Of thinking, without reading, drawing or judging; of problems thought about together, each
-    has an equal part"""
+    """Time of the iterations; problems of one batch have equal parts"""
     right: bool | None = None
     """Whether it equals the true answer, or is one of several; None where that is not known"""
     sure: float = 0.0
-    """The probability of its least sure position"""
+    """The probability of its least confident position"""
     answer: str = ""
     """In words, where the task has some"""
     wanted: str = ""
-    """What the maker of the problem calls right, in words, where it came with them"""
+    """The expected answer in words, where the problem came with one"""
     verdict: Verdict = NO_VERDICT
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
-    """(1, *S): the best answer among those that the rules allow, where it was asked for"""
+    """(1, *S): the best answer that the rules allow, with ``restrict``"""
     allowed_answer: str = ""
     allowed_right: bool | None = None
-    """Whether that one equals the true answer: never counted as the network's own"""
+    """Whether that one equals the true answer; not counted as the network's"""
     history: tuple[tuple[Frame, str], ...] = ()
-    """Every change of the answer that the film holds, in words where they are few and small"""
+    """Every change of the answer in the film, in words where they are few and small"""
 
     @property
     def settled(self) -> bool:
@@ -87,30 +94,30 @@ class Solution:
         return self.stopped_by == SETTLED
 
     def __repr__(self) -> str:
-        """What came out, in one line."""
+        """The outcome in one line."""
         return f"Solution({self.problem.name or 'problem'}: {self._outcome()})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The outcome, for notebooks."""
         return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(self._outcome())}"
 
     def _outcome(self) -> str:
         if self.prediction is None:
             return f"{self.problem.unsolvable}; not tried"
         ended = "settled" if self.settled else f"not settled, stopped by {self.stopped_by}"
-        judged_as = {True: "right", False: "wrong", None: "not judged"}[self.right]
-        said = self.answer or "no answer"
-        return f"{said}; {ended} after {counted(self.steps, 'iteration')}; {judged_as}"
+        right = {True: "right", False: "wrong", None: "not judged"}[self.right]
+        answer = self.answer or "no answer"
+        return f"{answer}; {ended} after {counted(self.steps, 'iteration')}; {right}"
 
     def described(self) -> dict[str, Any]:
-        """Everything that JSON can hold; positions of an answer are rows of digits.
-
-        Where there are classes above 9, spaces stand between them.
-        """
+        """As JSON can hold it; a grid is rows of digits, with spaces where classes exceed 9."""
         batch = self.problem.batch
-        told_of = {
+        extras = {
+            name: values[0].item() for name, values in batch.extras.items() if values.ndim == 1
+        }
+        result = {
             "problem": self.problem.name,
-            "about": _about(batch),
+            "about": {k: v for k, v in extras.items() if isinstance(v, str | int | float)},
             "notes": list(self.problem.notes),
             "unsolvable": self.problem.unsolvable or None,
             "answer": self.answer or None,
@@ -131,16 +138,10 @@ class Solution:
             ],
         }
         if self.allowed is not None:
-            told_of["allowed"] = _digits(self.allowed)
-            told_of["allowed_answer"] = self.allowed_answer
-            told_of["allowed_right"] = self.allowed_right
-        return told_of
-
-
-def _about(batch: Batch) -> dict[str, Any]:
-    """What the task says of the problem besides what is asked: a FEN, a rating, a length."""
-    held = {name: column[0].item() for name, column in batch.extras.items() if column.ndim == 1}
-    return {name: value for name, value in held.items() if isinstance(value, str | int | float)}
+            result["allowed"] = _digits(self.allowed)
+            result["allowed_answer"] = self.allowed_answer
+            result["allowed_right"] = self.allowed_right
+        return result
 
 
 def _digits(grid: Tensor | None) -> list[str] | None:
@@ -149,19 +150,6 @@ def _digits(grid: Tensor | None) -> list[str] | None:
         return None
     rows, between = grid[0] if grid.dim() == 3 else grid, " " if int(grid.max()) > 9 else ""
     return [between.join(map(str, row)) for row in rows.tolist()]
-
-
-LEAST = 1000
-"""Iterations that any problem may take, besides one for each of its squares."""
-_TOGETHER = 64
-_POSITIONS, _POSITIONS_SPARSE = 1 << 16, 1 << 18
-"""Of problems in one batch: a dense network on a CPU gains nothing from more, a sparse one does"""
-
-_WORTH_WORDS = 1 << 17
-"""Positions of all answers on the way: up to so many, each is put in words"""
-
-Viewer = Callable[[Problem, Frame, Film], None]
-"""Somebody who is shown the frames of the problem that is being thought about."""
 
 
 def solutions(
@@ -174,14 +162,14 @@ def solutions(
     restrict: bool = False,
     viewer: Viewer | None = None,
 ) -> Iterator[Solution]:
-    """Think about every problem and give the solutions in their order.
+    """Solve every problem; yields the solutions in order.
 
-        >>> found = gather(task, "maze.txt").problems
-        >>> [solution.answer for solution in solutions(net, task, found)]
+        >>> problems = gather(task, "maze.txt").problems
+        >>> [solution.answer for solution in solutions(net, task, problems)]
 
-    Small problems of one shape are thought about together, unless somebody watches.
-    ``max_steps=None`` allows 1,000 iterations and one for each square of the problem; the default
-    rule stops when the state is at rest (`Resting`). ``restrict`` also chooses the best answer that
+    Small problems of one shape are solved in one batch, unless there is a viewer.
+    ``max_steps=None`` allows 1,000 iterations and one for each cell of the problem; the default
+    rule stops when the state is at rest (`Resting`). ``restrict`` also finds the best answer that
     the rules of the task allow.
     """
     check_fits(net, task)
@@ -195,18 +183,24 @@ def solutions(
             yield Solution(group[0], Film(1))
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
-        yield from _Group(net, task, group, restrict, viewer).solved(budget, rule)
+        inputs = like(net, torch.cat([problem.batch.inputs for problem in group]))
+        films, start = _Films(group, restrict, viewer), time.perf_counter()
+        answer = solve(net, inputs, max_steps=budget, rule=rule, callback=films)
+        seconds = (time.perf_counter() - start - films.seconds) / len(group)
+        for row, problem in enumerate(group):
+            solution = _solution(task, problem, answer, row, films.films[row], seconds)
+            yield _restricted(task, solution, films.logits[row]) if restrict else solution
 
 
 def budget_for(task: Task, problem: Problem) -> int:
-    """Iterations that a problem may take: information moves one square an iteration or faster."""
+    """Default iterations: information moves at least one cell an iteration."""
     positions = problem.batch.targets[0].numel()
-    squares: int = positions // task.spec.square**task.spec.dims
-    return LEAST + squares
+    cells: int = positions // task.spec.square**task.spec.dims
+    return LEAST + cells
 
 
 def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
-    """Neighbours of one shape with up to ``most`` positions; what has no answer stands alone."""
+    """Neighbours of one shape, up to ``most`` positions; unsolvable problems stand alone."""
     group: list[Problem] = []
     for problem in problems:
         positions = problem.batch.targets[0].numel()
@@ -226,38 +220,19 @@ def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
         yield group
 
 
-class _Group:
-    """Problems of one shape that are thought about together; an onlooker of their thinking."""
+class _Films:
+    """A callback of `solve` that films every problem of a batch."""
 
-    def __init__(
-        self,
-        net: Net,
-        task: Task,
-        problems: list[Problem],
-        restrict: bool,
-        viewer: Viewer | None,
-    ) -> None:
-        self.net, self.task, self.problems = net, task, problems
-        self.restrict, self.viewer = restrict, viewer
+    def __init__(self, problems: list[Problem], restrict: bool, viewer: Viewer | None) -> None:
+        self.problems, self.restrict, self.viewer = problems, restrict, viewer
         self.films = [Film(problem.batch.targets[0].numel()) for problem in problems]
         self.logits: dict[int, Tensor] = {}
-        self.aside = 0.0
-        """Seconds spent on looking, which are not thinking"""
-
-    def solved(self, max_steps: int, rule: Rule | None) -> Iterator[Solution]:
-        inputs = torch.cat([problem.batch.inputs for problem in self.problems])
-        parameters: Any = getattr(self.net, "parameters", None)
-        if callable(parameters) and (first := next(iter(parameters()), None)) is not None:
-            inputs = inputs.to(first)
-        began = time.perf_counter()
-        answer = solve(self.net, inputs, max_steps=max_steps, rule=rule, callback=self)
-        seconds = (time.perf_counter() - began - self.aside) / len(self.problems)
-        for row, problem in enumerate(self.problems):
-            yield self._solution(row, problem, answer, seconds)
+        """(K, *S): the last logits of each problem, with ``restrict``"""
+        self.seconds = 0.0
+        """Time spent here, which is not the network's"""
 
     def __call__(self, iteration: Iteration) -> None:
-        """Keep what is due of every film, and all of those that leave now."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         step, rows = iteration.thought.step, iteration.rows.tolist()
         leaving = iteration.leaving.tolist()
         if any(leaving) or any(self.films[row].due(step) for row in rows):
@@ -270,52 +245,48 @@ class _Group:
         if self.viewer is not None:
             film = self.films[rows[0]]
             self.viewer(self.problems[rows[0]], film.at(step), film)
-        self.aside += time.perf_counter() - began
+        self.seconds += time.perf_counter() - start
 
-    def _solution(self, row: int, problem: Problem, answer: Answer, seconds: float) -> Solution:
-        """Judge one answer."""
-        task, batch, film = self.task, problem.batch, self.films[row]
-        prediction = answer.prediction[row : row + 1].cpu()
-        answered_at = int(answer.answered_at[row])
-        found = Solution(
-            problem=problem,
-            film=film,
-            prediction=prediction,
-            steps=int(answer.steps[row]),
-            stopped_by=answer.stopped_by[row],
-            answered_at=answered_at,
-            seconds=seconds,
-            right=is_accepted(task, batch, prediction),
-            sure=film.at(answered_at).sure,
-            answer=answer_text(task, batch, 0, prediction),
-            wanted=expected_answer(task, batch),
-            verdict=verdict_of(task, batch, 0, prediction),
-            history=self._history(problem, film),
-        )
-        if not (self.restrict and isinstance(task, Restricts)):
-            return found
-        grid, assumed = task.restrict(batch, 0, self.logits[row])
-        noted = problem.notes if assumed in ("", *problem.notes) else (*problem.notes, assumed)
-        return replace(
-            found,
-            problem=replace(problem, notes=noted),
-            allowed=grid[None],
-            allowed_answer=answer_text(task, batch, 0, grid[None]),
-            allowed_right=is_accepted(task, batch, grid[None]),
-        )
 
-    def _history(self, problem: Problem, film: Film) -> tuple[tuple[Frame, str], ...]:
-        """The changes of the answer; words for each where nobody has to wait for them."""
-        changes = film.changes()
-        brief = len(changes) * problem.batch.targets[0].numel() <= _WORTH_WORDS
-        return tuple(
-            (
-                frame,
-                answer_text(
-                    self.task, problem.batch, 0, torch.from_numpy(frame.prediction)[None].long()
-                )
-                if brief
-                else "",
-            )
-            for frame in changes
-        )
+def _solution(
+    task: Task, problem: Problem, answer: Answer, row: int, film: Film, seconds: float
+) -> Solution:
+    batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
+    answered_at, changes = int(answer.answered_at[row]), film.changes()
+    in_words = len(changes) * batch.targets[0].numel() <= _POSITIONS_IN_WORDS
+
+    def words(frame: Frame) -> str:
+        grid = torch.from_numpy(frame.prediction)[None].long()
+        return answer_text(task, batch, 0, grid) if in_words else ""
+
+    return Solution(
+        problem=problem,
+        film=film,
+        prediction=prediction,
+        steps=int(answer.steps[row]),
+        stopped_by=answer.stopped_by[row],
+        answered_at=answered_at,
+        seconds=seconds,
+        right=is_accepted(task, batch, prediction),
+        sure=film.at(answered_at).sure,
+        answer=answer_text(task, batch, 0, prediction),
+        wanted=expected_answer(task, batch),
+        verdict=verdict_of(task, batch, 0, prediction),
+        history=tuple((frame, words(frame)) for frame in changes),
+    )
+
+
+def _restricted(task: Task, solution: Solution, logits: Tensor) -> Solution:
+    """The solution with the best answer that the rules allow, and what that assumes."""
+    if not isinstance(task, Restricts):
+        return solution
+    problem = solution.problem
+    grid, assumed = task.restrict(problem.batch, 0, logits)
+    notes = problem.notes if assumed in ("", *problem.notes) else (*problem.notes, assumed)
+    return replace(
+        solution,
+        problem=replace(problem, notes=notes),
+        allowed=grid[None],
+        allowed_answer=answer_text(task, problem.batch, 0, grid[None]),
+        allowed_right=is_accepted(task, problem.batch, grid[None]),
+    )

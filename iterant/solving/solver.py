@@ -1,12 +1,11 @@
-"""Think until each sample is done, and read out the answers.
+"""Iterate until each sample is done, and decode the answers.
 
->>> answer = solve(net, batch.inputs, max_steps=1000)
->>> task.solved(answer.prediction, batch)
+    >>> answer = solve(net, batch.inputs, max_steps=1000)
+    >>> task.solved(answer.prediction, batch)
 
-`solve` is what people want; `iterate` underneath it shows every iteration of the batch that
-grows smaller, for whoever keeps accounts.
+`iterate` is the loop underneath, for evaluation: samples that are done leave the batch.
 
-Whether a network is one for the problems of a task, said in one line before any thinking.
+Shapes: B batch, b samples still in the batch, W width, *S space.
 """
 
 from __future__ import annotations
@@ -21,35 +20,18 @@ from torch import Tensor
 from iterant.engine import Thought, begin, check_inputs, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
-from iterant.halting import SETTLED, Fixed, Foreseen, Resting, Rule, Watch, reason_of
+from iterant.halting import SETTLED, Fixed, Predictable, Resting, Rule, Watch, reason_of
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Needs, Net, check_net, depth_of, keep_samples, needs_of
 from iterant.tasks.protocol import Task
 
-
-def check_fits(net: Net, task: Task) -> None:
-    """Raise NetError where a network reads or answers something else than the task's problems."""
-    check_net(net)
-    if isinstance(task, str | type):
-        word = task if isinstance(task, str) else task.__name__
-        made = f"iterant.task({word!r})" if isinstance(task, str) else f"{word}()"
-        raise UsageError(f"wanted a task, got {word!r} in its place; give {made}")
-    spec, needs = task.spec, needs_of(net)
-    offered = Needs(spec.dims, spec.channels, spec.classes)
-    if needs is not None and needs != offered:
-        raise NetError(
-            f"this network is for {needs.beside(offered)}, and {spec.name} has "
-            f"{offered.beside(needs)}; take a network that was trained on {spec.name}"
-        )
-
-
 BUDGET, LAST_LAYER = "budget", "last layer"
-"""Reasons to stop that are not a rule's: no iterations left, no layers left."""
+"""Reasons to stop other than a rule's: no iterations left, no layers left."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a network answered, a row a sample.
+    """The answers of a batch, a row a sample.
 
     >>> answer = iterant.solve(net, x)
     >>> answer.settled, answer.prediction.shape == batch.targets.shape
@@ -61,7 +43,7 @@ class Answer:
     steps: Tensor
     """(B,) int64: iterations each sample took before it stopped"""
     answered_at: Tensor
-    """(B,) int64: the iteration whose answer it is (before ``steps`` for the most confident)"""
+    """(B,) int64: the iteration the answer is from (before ``steps`` for `MostConfident`)"""
     stopped_by: tuple[str, ...]
     """Why each sample stopped: "settled", "stable answer", "fixed iterations" or another rule's
     reason where the rule was met; else "budget", or "last layer" for networks of fixed depth"""
@@ -76,11 +58,11 @@ class Answer:
         return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
 
     def __repr__(self) -> str:
-        """How long the problems took, and how many came to an end, in one line."""
+        """The number settled and their iterations, in one line."""
         return f"Answer({counted(len(self.steps), 'answer')} of {self._outcome()})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the same."""
+        """The same, for notebooks."""
         return f"<b>{counted(len(self.steps), 'answer')}</b> of {self._outcome()}"
 
     def _outcome(self) -> str:
@@ -131,7 +113,7 @@ def solve(
     rule: Rule | None = None,
     callback: Callback | None = None,
 ) -> Answer:
-    """Think about every problem until the rule is met or ``max_steps`` iterations are done.
+    """Iterate on every problem until the rule is met or ``max_steps`` iterations are done.
 
         >>> answer = solve(net, batch.inputs)
         >>> task.solved(answer.prediction, batch)
@@ -143,19 +125,18 @@ def solve(
     default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
     or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
     Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
-    An onlooker is shown every iteration.
+    ``callback`` is called with every `Iteration`.
     """
     check_inputs(net, inputs)
     if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
         raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
     depth = depth_of(net)
     budget = int(max_steps) if depth is None else min(int(max_steps), depth)
-    default = rule is None
+    # The default rule copies the features that it keeps; another rule might not.
+    fast = accelerate(net, inputs, reuse=rule is None)
     if rule is None:
         rule = Resting() if depth is None else Fixed()
-    gathered = AnswerBuffer(len(inputs), inputs.device)
-    # The default rule copies the features that it keeps; of others that is not known.
-    fast = accelerate(net, inputs, reuse=default)
+    answers = AnswerBuffer(len(inputs), inputs.device)
     with threads(fast):
         for iteration in iterate(fast, inputs, rule, budget):
             if callback is not None:
@@ -163,59 +144,60 @@ def solve(
             if iteration.any_leaving:
                 leaving = iteration.leaving.nonzero().flatten()
                 prediction, answered_at = iteration.answer()
-                gathered.put(
+                answers.put(
                     iteration.rows[leaving],
                     (prediction[leaving], answered_at[leaving]),
                     iteration.thought.step,
                     iteration.done[leaving],
                 )
-    return gathered.answer(net, rule)
+    return answers.answer(net, rule)
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of the samples that still think."""
+    """One iteration of the samples still in the batch."""
 
     thought: Thought
     before: Tensor
-    """(b, W, *S): the features that the iteration began with"""
+    """(b, W, *S): the features before the iteration"""
     rows: Tensor
-    """(b,) int64: which samples of the whole batch these are"""
+    """(b,) int64: the samples' indices in the whole batch"""
     done: Tensor
-    """(b,) bool: for which the rule is met now"""
+    """(b,) bool: whether the rule is met"""
     leaving: Tensor
-    """(b,) bool: those, or all when the budget is spent"""
+    """(b,) bool: ``done``, or all when the budget is spent"""
     any_leaving: bool
-    """Whether there are any: asked once, because a GPU has to be waited for"""
+    """Whether any is leaving: asked once, because it waits for a GPU"""
     watch: Watch
 
     def answer(self) -> tuple[Tensor, Tensor]:
-        """Prediction (b, *S) and the step (b,) that it comes from, were all to stop now."""
+        """Prediction (b, *S) and the step (b,) it is from, if all stopped now."""
         return self.watch.answer(self.thought)
 
 
 Callback = Callable[[Iteration], None]
-"""Somebody who is shown every iteration of the samples that still think."""
+"""Called with every iteration."""
 
 
 def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Iteration]:
-    """Every iteration up to the budget; samples for which the rule is met leave the batch.
+    """Yield every iteration up to the budget; samples for which the rule is met leave the batch.
 
     >>> cost = sum(len(iteration.rows) for iteration in iterate(net, x, StableAnswer(), 1000))
     """
     if not callable(getattr(rule, "watch", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
-    watch, state, here = rule.watch(), begin(net, inputs), inputs
-    foreseen = watch if isinstance(watch, Foreseen) else None
+    watch, state = rule.watch(), begin(net, inputs)
+    predictable = watch if isinstance(watch, Predictable) else None
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
         before = state.features
-        for thought in think(net, here, steps=budget - state.step, state=state):
+        for thought in think(net, inputs, steps=budget - state.step, state=state):
             done = watch.see(thought)
             over = thought.step >= budget
             leaving = torch.ones_like(done) if over else done
             any_leaving = over or (
-                (foreseen is None or not foreseen.none_done(thought.step)) and bool(done.any())
+                (predictable is None or not predictable.none_done(thought.step))
+                and bool(done.any())
             )
             if any_leaving:  # a rule may decide on the CPU
                 done, leaving = done.to(rows.device), leaving.to(rows.device)
@@ -229,5 +211,21 @@ def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Itera
             raise NetError("the network took no iteration")
         staying = (~done).nonzero().flatten()
         watch.keep(staying)
-        rows, here, state = rows[staying], here[staying], thought.state.rows(staying)
-        keep_samples(net, staying, here, state.features)
+        rows, inputs, state = rows[staying], inputs[staying], thought.state.rows(staying)
+        keep_samples(net, staying, inputs, state.features)
+
+
+def check_fits(net: Net, task: Task) -> None:
+    """Raise NetError where the inputs or classes of a network are not those of the task."""
+    check_net(net)
+    if isinstance(task, str | type):
+        name = task if isinstance(task, str) else task.__name__
+        remedy = f"iterant.task({name!r})" if isinstance(task, str) else f"{name}()"
+        raise UsageError(f"wanted a task, got {name!r} in its place; give {remedy}")
+    spec, needs = task.spec, needs_of(net)
+    offered = Needs(spec.dims, spec.channels, spec.classes)
+    if needs is not None and needs != offered:
+        raise NetError(
+            f"this network is for {needs.beside(offered)}, and {spec.name} has "
+            f"{offered.beside(needs)}; take a network that was trained on {spec.name}"
+        )

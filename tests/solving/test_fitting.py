@@ -1,4 +1,4 @@
-"""A network for other problems than the task's is refused in one line, wherever it comes in."""
+"""Wrong networks, tasks, rules and inputs give one-line errors at every entry point."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.errors import NetError, UsageError
-from iterant.evaluation import evaluate_long, tradeoff
-from iterant.evaluation.evaluator import evaluate_batch
+from iterant.evaluation import evaluate_batch, evaluate_long, tradeoff
 from iterant.nets import Net, build
-from iterant.solving import solutions
-from iterant.solving.solver import check_fits
+from iterant.solving import check_fits, solutions
 from iterant.tasks.inputs import generated
 from iterant.tasks.protocol import Task
 
 SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
-WAYS_IN: dict[str, Callable[[Net, Task], object]] = {
+ENTRIES: dict[str, Callable[[Net, Task], object]] = {
     "evaluate": lambda net, task: iterant.evaluate(net, task, count=2, max_steps=2),
-    "judge": lambda net, task: evaluate_batch(net, task, task.sample(2), steps=2),
-    "trade": lambda net, task: tradeoff(net, task, task.sample(2), steps=2),
-    "judge_far": lambda net, task: evaluate_long(net, task, task.sample(2), steps=2),
+    "evaluate_batch": lambda net, task: evaluate_batch(net, task, task.sample(2), steps=2),
+    "tradeoff": lambda net, task: tradeoff(net, task, task.sample(2), steps=2),
+    "evaluate_long": lambda net, task: evaluate_long(net, task, task.sample(2), steps=2),
     "solutions": lambda net, task: list(solutions(net, task, generated(task).problems)),
     "analyze": lambda net, task: iterant.analyze(Subject(net, task, "mine"), "zeros", count=2),
 }
 
 
-@pytest.mark.parametrize("way", WAYS_IN)
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", ["dt-recall", "local-rule"])
-def test_every_way_in_refuses_what_does_not_fit(way: str, kind: str) -> None:
+def test_every_entry_refuses_a_network_for_other_inputs(entry: str, kind: str) -> None:
     with pytest.raises(NetError, match="is for images of 3 channels, and prefix-sums has strings"):
-        WAYS_IN[way](small_net("mazes", kind), SUMS)
+        ENTRIES[entry](small_net("mazes", kind), SUMS)
 
 
-def test_classes_count_too_and_are_named_only_then() -> None:
+def test_classes_are_compared_and_named_where_they_differ() -> None:
     net: Any = small_net("prefix-sums", "dt-recall")
     check_fits(net, SUMS)
     three: Any = small_net("prefix-sums", "dt-recall", classes=3)
@@ -52,14 +50,14 @@ def test_classes_count_too_and_are_named_only_then() -> None:
         check_fits(three, SUMS)
 
 
-def test_a_network_that_says_nothing_of_itself_is_let_through() -> None:
+def test_a_network_without_a_configuration_is_accepted() -> None:
     silent: Any = small_net("mazes", "dt")
     for said in ({"dims": "two", "channels": 3}, {"width": 4}, None):
         silent.config = said
         check_fits(silent, SUMS)
 
 
-def test_a_network_of_ones_own_is_known_by_what_it_was_built_with(
+def test_a_user_network_is_checked_by_its_build_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     examples = Path(__file__).resolve().parents[2] / "examples"
@@ -84,7 +82,7 @@ def test_a_network_of_ones_own_is_known_by_what_it_was_built_with(
     ],
     ids=" ".join,
 )
-def test_commands_say_so_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_print_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run_command(words)
     said = capsys.readouterr().err
@@ -94,14 +92,14 @@ def test_commands_say_so_in_one_line(words: list[str], capsys: pytest.CaptureFix
     assert "take a network that was trained on prefix-sums" in said
 
 
-@pytest.mark.parametrize("way", WAYS_IN)
-def test_a_name_in_the_place_of_a_network_is_told_how_it_is_loaded(way: str) -> None:
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_name_instead_of_a_network(entry: str) -> None:
     word: Any = "mazes"
     with pytest.raises(NetError, match=r"got 'mazes'; load it: iterant\.load\('mazes'\)"):
-        WAYS_IN[way](word, MAZES)
+        ENTRIES[entry](word, MAZES)
 
 
-def test_a_name_or_a_class_in_the_place_of_a_task_is_told_what_to_give() -> None:
+def test_a_name_or_a_class_instead_of_a_task() -> None:
     net = small_net("mazes", "dt")
     for given, said in (("mazes", r"iterant\.task\('mazes'\)"), (type(MAZES), r"Mazes\(\)")):
         wrong: Any = given
@@ -115,7 +113,7 @@ def test_a_name_or_a_class_in_the_place_of_a_task_is_told_what_to_give() -> None
         iterant.train(MAZES, net=built, out="nowhere")
 
 
-def test_what_lacks_a_method_is_no_network() -> None:
+def test_a_module_without_the_methods() -> None:
     wrong: Any = torch.nn.ReLU()
     with pytest.raises(NetError, match="got ReLU, which has no read, start, step, answer; a net"):
         iterant.solve(wrong, torch.ones(1, 1, 4))
@@ -123,7 +121,7 @@ def test_what_lacks_a_method_is_no_network() -> None:
 
 @pytest.mark.parametrize("think", [iterant.solve, lambda net, given: list(iterant.think(
     net, given, steps=1))], ids=["solve", "think"])  # fmt: skip
-def test_a_batch_and_a_problem_alone_are_told_what_to_give(think: Callable[..., Any]) -> None:
+def test_a_batch_or_one_problem_instead_of_inputs(think: Callable[..., Any]) -> None:
     net = small_net("prefix-sums", "dt-recall")
     batch = SUMS.sample(2, size=8)
     with pytest.raises(NetError, match=r"got Batch; of a batch: batch\.inputs"):
@@ -132,7 +130,7 @@ def test_a_batch_and_a_problem_alone_are_told_what_to_give(think: Callable[..., 
         think(net, batch.inputs[0].double())
 
 
-def test_a_class_or_the_name_of_a_rule_is_told_apart_from_the_object() -> None:
+def test_a_class_instead_of_a_network_and_a_name_instead_of_a_rule() -> None:
     net: Any = small_net("prefix-sums", "dt")
     made: Any = type(net)
     with pytest.raises(NetError, match=r"got the class DeepThinking; build one"):
@@ -146,7 +144,7 @@ def test_a_class_or_the_name_of_a_rule_is_told_apart_from_the_object() -> None:
             think()
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+def test_numpy_integers_are_accepted() -> None:
     net, inputs = small_net("prefix-sums", "dt"), SUMS.sample(2).inputs.double()
     two: Any = np.int64(2)
     assert iterant.last(iterant.think(net, inputs, steps=two)).step == 2

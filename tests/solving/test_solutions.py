@@ -1,4 +1,4 @@
-"""What is said of solutions is what is true of networks whose every answer is known."""
+"""Solutions of networks whose every answer is known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iterant.tasks.inputs import Problem, gather, generated
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
 
-def test_a_string_is_answered_judged_and_filmed() -> None:
+def test_the_solution_of_a_string() -> None:
     (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
     assert found.answer == "1101110"
     assert found.right is True
@@ -38,7 +38,7 @@ def test_a_string_is_answered_judged_and_filmed() -> None:
     assert found.seconds > 0
 
 
-def test_together_and_alone_come_to_the_same() -> None:
+def test_a_batch_gives_the_solutions_of_single_problems() -> None:
     problems = generated(SUMS, count=5, size=12, seed=4).problems
     alone = [next(iter(solutions(exact_prefix_sums(), SUMS, [one]))) for one in problems]
     together = list(solutions(exact_prefix_sums(), SUMS, problems))
@@ -64,7 +64,7 @@ def test_a_network_that_cycles_with_one_answer_is_settled() -> None:
     assert found.steps == 16 + 32
 
 
-def test_what_did_not_settle_says_so() -> None:
+def test_a_budget_too_small_does_not_settle() -> None:
     (found,) = solutions(
         exact_prefix_sums(), SUMS, gather(SUMS, "1" * 9).problems, max_steps=4, rule=StableAnswer()
     )
@@ -74,7 +74,7 @@ def test_what_did_not_settle_says_so() -> None:
 
 
 @pytest.mark.parametrize("rule", [Fixed(), MostConfident()])
-def test_any_rule_can_be_given(rule: Fixed | MostConfident) -> None:
+def test_other_rules(rule: Fixed | MostConfident) -> None:
     (found,) = solutions(
         exact_prefix_sums(), SUMS, gather(SUMS, "101").problems, max_steps=9, rule=rule
     )
@@ -82,7 +82,7 @@ def test_any_rule_can_be_given(rule: Fixed | MostConfident) -> None:
     assert found.right is True
 
 
-def test_a_maze_is_answered_in_words_and_with_loops_judged_all_the_same() -> None:
+def test_mazes_with_and_without_loops() -> None:
     (straight,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n#..\n#.G").problems[:1])
     assert straight.answer.endswith("beside a shortest way"), "a loop of four squares remains"
     assert straight.verdict.keeps is False
@@ -92,7 +92,7 @@ def test_a_maze_is_answered_in_words_and_with_loops_judged_all_the_same() -> Non
     assert maze.answer == "9 squares: one way from start to end"
 
 
-def test_a_maze_without_a_way_is_not_thought_about() -> None:
+def test_an_unsolvable_maze_is_not_tried() -> None:
     class Never(DeadEnds):
         def start(self, inputs: torch.Tensor) -> torch.Tensor:
             raise AssertionError("there is nothing to find")
@@ -102,7 +102,7 @@ def test_a_maze_without_a_way_is_not_thought_about() -> None:
     assert found.described()["unsolvable"] == "no way leads from start to end"
 
 
-def test_another_way_through_is_a_way_though_not_the_labelled_one() -> None:
+def test_every_shortest_path_keeps_the_rules() -> None:
     (problem,) = gather(MAZES, "S..\n.#.\n..G").problems
     other = MAZES.encode("S##\n.##\n..G").targets
     labelled = problem.batch.targets
@@ -115,13 +115,13 @@ def test_another_way_through_is_a_way_though_not_the_labelled_one() -> None:
         assert MAZES.verdict(problem.batch, 0, broken).keeps is False  # type: ignore[attr-defined]
 
 
-def test_the_budget_grows_with_the_squares() -> None:
+def test_the_budget_grows_with_the_cells() -> None:
     small, large = (generated(MAZES, size=size).problems[0] for size in (9, 59))
     assert budget_for(MAZES, small) == 1000 + 12 * 12
     assert budget_for(MAZES, large) == 1000 + 62 * 62
 
 
-def test_a_spectator_sees_every_iteration_of_one_problem_at_a_time() -> None:
+def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
     seen: list[tuple[str, int]] = []
 
     def look(problem: Problem, frame: Frame, film: Film) -> None:
@@ -162,7 +162,7 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
     assert found[0].problem.notes == (), "the FEN said everything"
 
 
-def test_everything_is_json() -> None:
+def test_a_solution_as_json() -> None:
     (found,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=5).problems)
     told = json.loads(json.dumps(found.described()))
     assert told["prediction"] == told["truth"]
@@ -171,7 +171,7 @@ def test_everything_is_json() -> None:
     assert isinstance(found, Solution)
 
 
-def test_a_file_of_solutions_says_which_problems_they_are_of() -> None:
+def test_extras_of_the_problem_in_json() -> None:
     fen = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
     (problem,) = gather(CHESS, fen).problems
     more = {"bytes": np.array([b"x"]), "grid": np.zeros((1, 8, 8)), "share": np.array([0.5])}
@@ -195,7 +195,7 @@ def test_classes_of_two_digits_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("word", "most", "sizes"), [("_POSITIONS", 24, [3, 2]), ("_TOGETHER", 2, [2, 2, 1])]
 )
-def test_no_more_are_thought_about_together_than_are_worth_it(
+def test_the_batch_size_is_limited(
     word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["iterant.solving.problems"], word, most)
