@@ -101,6 +101,7 @@ def rule_of(
     """
     from iterant import halting
 
+    word = "rest" if word == "settled" else word  # its name before version 0.2
     if word not in words:
         raise UsageError(registry.unknown_name("rule", word, words))
     rules: dict[str, tuple[type[Rule], str]] = {

@@ -138,6 +138,7 @@ def test_names_of_rules() -> None:
     assert rule_of(_RULES, "max-confidence", None, None) == MostConfident()
     assert rule_of(_RULES, "stable", 5, None) == StableAnswer(5)
     assert rule_of(_RULES, "rest", None, 0.1) == Resting(0.1)
+    assert rule_of(_RULES, "settled", None, 0.1) == Resting(0.1)
 
 
 def test_runs_of_one_name_get_numbers() -> None:
