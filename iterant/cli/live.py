@@ -22,7 +22,7 @@ from rich.live import Live
 from rich.text import Text
 
 from iterant.formatting import duration, percent
-from iterant.training.logging import Report, Reporter
+from iterant.training.logging import Progress, Reporter
 
 PAUSE = 5.0
 """Seconds between two plain lines."""
@@ -38,7 +38,7 @@ class RunReporter:
     display: PlainDisplay
     seed: int
     title: str = ""
-    report: Report | None = None
+    report: Progress | None = None
     reported_at: float = 0.0
     losses: list[float] = field(default_factory=list)
     accuracies: list[float] = field(default_factory=list)
@@ -46,12 +46,12 @@ class RunReporter:
     """Figures of the last plain line: they are printed again when they change"""
     ended: str = ""
 
-    def begin(self, title: str, folder: Path, report: Report) -> None:
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
         """The run starts or resumes."""
         self.title, self.report, self.reported_at = title, report, self.display.clock()
         self.display.begin(self, folder)
 
-    def show(self, report: Report) -> None:
+    def show(self, report: Progress) -> None:
         """The newest figures."""
         self.report, self.reported_at = report, self.display.clock()
         if "validation" in report.fresh:
@@ -150,7 +150,7 @@ class LiveDisplay(PlainDisplay):
                 yield line
 
 
-def _row(run: RunReporter, report: Report, left: float | None) -> Text:
+def _row(run: RunReporter, report: Progress, left: float | None) -> Text:
     """One run among several."""
     state = "" if run.ended in ("", "finished") else run.ended.partition(":")[0]
     parts = [
@@ -165,7 +165,7 @@ def _row(run: RunReporter, report: Report, left: float | None) -> Text:
 
 
 def _block(
-    run: RunReporter, report: Report, left: float | None, options: ConsoleOptions
+    run: RunReporter, report: Progress, left: float | None, options: ConsoleOptions
 ) -> Iterator[Text]:
     """One run alone."""
     sparks = options.max_width >= _ROOM_FOR_SPARKS and not options.ascii_only
@@ -190,13 +190,13 @@ def _block(
         yield Text.assemble((label, "dim"), text)
 
 
-def accuracy(report: Report) -> list[str]:
+def accuracy(report: Progress) -> list[str]:
     """Validation accuracy after m iterations, if it was measured."""
     value = report.figures.get("validation")
     return [] if value is None else [f"accuracy {percent(value)} at m"]
 
 
-def monitored(report: Report, separator: str | None = None) -> list[str]:
+def monitored(report: Progress, separator: str | None = None) -> list[str]:
     """Figures on larger problems, a text per size: "48: 97.0 % at 2m, 98.0 % at 4m".
 
     With a separator: one labelled text.
@@ -211,7 +211,7 @@ def monitored(report: Report, separator: str | None = None) -> list[str]:
     return [f"monitoring {separator.join(texts)}"] if separator and texts else texts
 
 
-def speed(report: Report, left: float | None) -> list[str]:
+def speed(report: Progress, left: float | None) -> list[str]:
     """Updates per second and the time left."""
     rate = report.updates_per_second
     if rate <= 0:

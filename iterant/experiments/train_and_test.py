@@ -42,7 +42,7 @@ from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Report, SilentReporter
+from iterant.training.logging import Progress, SilentReporter
 from iterant.training.loop import CheckpointOptions
 from iterant.training.recipe import Recipe
 from iterant.training.run import RunContext, resume_run, start_run, use_device
@@ -259,7 +259,7 @@ class StopWhenPerfect(SilentReporter):
         # Averaged weights are tested as they are at the end, whatever validation said before.
         self.stops = recipe.average is None
 
-    def show(self, report: Report) -> None:
+    def show(self, report: Progress) -> None:
         """Report a validation, and stop if it is perfect."""
         if "validation" not in report.fresh:
             return

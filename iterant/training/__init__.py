@@ -1,20 +1,16 @@
-"""How networks learn: recipes, objectives, the loop, checkpoints, processes.
+"""Training: recipes, objectives, the loop, checkpoints, several seeds and processes.
 
-moments.py     chance as a function of seed and update
-hands.py       advance and learn: the two verbs of every objective
-objectives.py  the paper's progressive loss, and what it is compared with
-pool.py        the replay pool
-captured.py    the verbs as CUDA graphs
-recipe.py      what decides a run; recipes.py: the paper's and the quick ones
-parts.py       from a recipe's words to networks, optimisers and rates
-learner.py     one update after another
-problems.py    the training set; watching.py: validation and monitoring
-loop.py        a run from start to end; start.py: starting and resuming one
-seeds.py       several seeds at once; plan.py: what a recipe comes to
-crew.py        several processes; stopping.py: clock, signals, NaN
-progress.py    what a run tells; events.py: to TensorBoard
+recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
+run.py          train(): start and resume a run; multi_seed.py: several seeds at once
+loop.py         a run from its first step to its last; validation.py, interrupts.py, logging.py
+trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
+objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion
+replay_pool.py  the loss on a pool of states from earlier steps
+unroll.py       iterate and back-propagate; cuda_graphs.py and sparse.py do so faster
+data.py         the training set; rng.py: random numbers as a function of seed and step
+build.py        networks and objectives of a recipe; device.py; distributed.py: torchrun
 
-Recipes are light; `train` loads torch when it is first asked for.
+The command line reads recipes without torch: `train` imports it on first use.
 """
 
 from __future__ import annotations
@@ -35,9 +31,9 @@ def __getattr__(name: str) -> object:
     """Load what needs torch on first use: the command line reads recipes without it."""
     import importlib
 
-    where = {"train": "run", "train_seeds": "multi_seed"}
-    if name not in where:
+    modules = {"train": "run", "train_seeds": "multi_seed"}
+    if name not in modules:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{where[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{modules[name]}"), name)
     globals()[name] = value
     return value

@@ -1,7 +1,7 @@
 """The training set: problems of the recipe's size, on the device, split by the data seed.
 
->>> problems = Problems.of(task, recipe, device)
->>> inputs, targets = problems.rows(order.take(0, 50), moment)
+>>> problems = TrainingSet.of(task, recipe, device)
+>>> inputs, targets = problems.rows(shuffle.take(0, 50), StepRng(seed=0, update=0))
 """
 
 from __future__ import annotations
@@ -34,10 +34,17 @@ class TrainingSet:
         """The set that a recipe asks for."""
         size = task.check_size(recipe.size)
         count = set_size(task, recipe, size)
-        held, _ = split_sizes(task, recipe, count)
+        validation, _ = split_sizes(task, recipe, count)
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
-        held_out, train = order[:held].sort().values, order[held:].sort().values
-        mirrored = _check_mirrors(task) if recipe.mirror else None
+        held_out, train = order[:validation].sort().values, order[validation:].sort().values
+        mirrored = None
+        if recipe.mirror:
+            if not isinstance(task, Mirrors):
+                raise RecipeError(
+                    f"mirror = true needs a task with mirror images, {task.spec.name} has none "
+                    "(no method `mirrored`); leave it out"
+                )
+            mirrored = task
         if recipe.places and task.spec.classes != 2:
             raise RecipeError(
                 f"places asks where class 1 is, and {task.spec.name} has {task.spec.classes} "
@@ -46,17 +53,20 @@ class TrainingSet:
         if isinstance(task, Packs) and task.packs:
             rows = task.packed(count, size=size, seed=recipe.data_seed)
             return cls(SubsetRows(rows, train).to(device), Batch(*rows[held_out]), mirrored)
-        integer = task.sample(count, size=size, seed=recipe.data_seed)
-        _check_classes(task, integer.targets)
-        made = TensorRows(_as_int8(integer.inputs[train]), integer.targets[train])
-        return cls(made.to(device), integer[held_out], mirrored)
+        batch = task.sample(count, size=size, seed=recipe.data_seed)
+        _check_classes(task, batch.targets)
+        inputs = batch.inputs[train]
+        small = inputs.to(torch.int8)  # a quarter of the memory, where that is exact
+        inputs = small if torch.equal(small.float(), inputs) else inputs
+        tensors = TensorRows(inputs, batch.targets[train])
+        return cls(tensors.to(device), batch[held_out], mirrored)
 
     def __len__(self) -> int:
-        """How many problems are trained on."""
+        """Number of training problems."""
         return len(self.train)
 
     def rows(self, which: Tensor, rng: StepRng) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of some problems at one optimizer step."""
+        """Inputs (B, C, *S) and targets (B, *S) of some problems, for one optimizer step."""
         inputs, targets = self.train[which]
         if self.mirrored is None:
             return inputs, targets
@@ -72,7 +82,7 @@ class TensorRows:
     targets: Tensor
 
     def __len__(self) -> int:
-        """How many problems."""
+        """Number of problems."""
         return len(self.inputs)
 
     def to(self, device: torch.device) -> TensorRows:
@@ -80,7 +90,7 @@ class TensorRows:
         return TensorRows(self.inputs.to(device), self.targets.to(device))
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """Some problems as a network reads them."""
+        """Inputs (B, C, *S) and targets (B, *S) of some problems."""
         index = to_device(which, self.inputs.device)
         return self.inputs[index].float(), self.targets[index]
 
@@ -93,7 +103,7 @@ class SubsetRows:
     which: Tensor
 
     def __len__(self) -> int:
-        """How many problems."""
+        """Number of problems."""
         return len(self.which)
 
     def to(self, device: torch.device) -> SubsetRows:
@@ -101,7 +111,7 @@ class SubsetRows:
         return SubsetRows(self.rows.to(device), self.which.to(device))
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """Some problems as a network reads them."""
+        """Inputs (B, C, *S) and targets (B, *S) of some problems."""
         return self.rows[self.which[to_device(which, self.which.device)]]
 
 
@@ -115,17 +125,8 @@ def _check_classes(task: Task, targets: Tensor) -> None:
         )
 
 
-def _check_mirrors(task: Task) -> Mirrors:
-    if not isinstance(task, Mirrors):
-        raise RecipeError(
-            f"mirror = true needs a task with mirror images, {task.spec.name} has none "
-            "(no method `mirrored`); leave it out"
-        )
-    return task
-
-
 def set_size(task: Task, recipe: Recipe, size: Size) -> int:
-    """The recipe's count, the task's own, or all that an index range holds."""
+    """Number of problems: the recipe's, else the task's, at most the length of an index range."""
     if recipe.count is not None:
         return recipe.count
     count = task.spec.train_count
@@ -134,16 +135,10 @@ def set_size(task: Task, recipe: Recipe, size: Size) -> int:
 
 def split_sizes(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
     """Numbers of validation and training problems, at least one batch of the latter."""
-    held = round(count * recipe.validation)
-    if count - held < recipe.batch:
+    validation = round(count * recipe.validation)
+    if count - validation < recipe.batch:
         raise RecipeError(
-            f"a batch of {recipe.batch} does not fit the {count - held} training problems of "
+            f"a batch of {recipe.batch} does not fit the {count - validation} training problems of "
             f"{task.spec.name}; choose a smaller batch or a larger count"
         )
-    return held, count - held
-
-
-def _as_int8(inputs: Tensor) -> Tensor:
-    """The same numbers as int8 where that is exact."""
-    small = inputs.to(torch.int8)
-    return small if torch.equal(small.float(), inputs) else inputs
+    return validation, count - validation

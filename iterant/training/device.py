@@ -34,7 +34,7 @@ def device_of(word: str = "auto") -> torch.device:
 
 
 def device_named(word: str) -> torch.device:
-    """The device of that name, without looking for a CUDA device; UsageError if unknown."""
+    """The device of that name, whether or not there is such a GPU; UsageError if unknown."""
     unknown = UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
     try:
         device = torch.device(word)

@@ -20,12 +20,12 @@ from iterant.errors import MissingExtra
 
 
 @dataclass(frozen=True)
-class Report:
-    """Where a run stands."""
+class Progress:
+    """The progress of a run."""
 
     update: int
     updates: int
-    """How many there will be"""
+    """In total"""
     epoch: int
     epochs: int
     loss: float
@@ -34,68 +34,65 @@ class Report:
     updates_per_second: float
     seconds_left: float
     figures: dict[str, float] = field(default_factory=dict)
-    """The newest validation and watch figures by name: "validation", "48 at 4m", "48 change" …"""
+    """Latest validation and monitoring figures by name: "validation", "48 at 4m", "48 change" …"""
     monitoring: tuple[str, ...] = ()
-    """The names of those that only monitor and choose nothing"""
+    """Names of the figures that do not choose the best weights"""
     fresh: tuple[str, ...] = ()
-    """The names of those that were measured just now"""
+    """Names of the figures measured just now"""
 
 
 class Reporter(Protocol):
-    """Somebody who listens to a run."""
+    """Receives the progress of a run."""
 
-    def begin(self, title: str, folder: Path, report: Report) -> None:
-        """The run starts, or goes on, here."""
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
+        """The run starts or resumes."""
 
-    def show(self, report: Report) -> None:
-        """The run stands here now."""
+    def show(self, report: Progress) -> None:
+        """There is new progress."""
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """A remark for the user, one line."""
 
     def end(self, text: str) -> None:
-        """The run has ended: how, in a line."""
+        """The run has ended; ``text`` says how."""
 
 
 class SilentReporter:
-    """A reporter that says nothing: the default in Python."""
+    """Ignores everything: the default in Python."""
 
-    def begin(self, title: str, folder: Path, report: Report) -> None:
-        """Say nothing."""
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
+        """Do nothing."""
 
-    def show(self, report: Report) -> None:
-        """Say nothing."""
+    def show(self, report: Progress) -> None:
+        """Do nothing."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def end(self, text: str) -> None:
-        """Say nothing."""
-
-
-FOLDER = "events"
+        """Do nothing."""
 
 
 class TensorBoardReporter:
-    """A reporter that writes every report down and passes it on."""
+    """Writes TensorBoard events and passes everything on to another reporter."""
 
     def __init__(self, then: Reporter) -> None:
-        """Pass everything on to ``then``; without tensorboard, refuse now, not in the run."""
+        """``then`` is the next reporter; raises MissingExtra without tensorboard."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise MissingExtra("tensorboard", "track", "writing TensorBoard events") from error
-        self._then, self._make = then, SummaryWriter
+        self._then, self._writer_class = then, SummaryWriter
         self._writer: Any = None
 
-    def begin(self, title: str, folder: Path, report: Report) -> None:
-        """Open the folder; what lies past the update to resume from will be written again."""
-        self._writer = self._make(str(folder / FOLDER), purge_step=report.update + 1)
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
+        """Open the event file; events after the step to resume from are discarded."""
+        self._writer = self._writer_class(str(folder / "events"), purge_step=report.update + 1)
         self._writer.add_text("run", title, report.update)
         self._then.begin(title, folder, report)
 
-    def show(self, report: Report) -> None:
-        """Write the losses of a look, or the figures that were measured just now."""
+    def show(self, report: Progress) -> None:
+        """Write the new figures, or else loss, rate and speed."""
         if report.fresh:
             for name in report.fresh:
                 kind = "monitoring" if name in report.monitoring else "validation"
@@ -111,13 +108,13 @@ class TensorBoardReporter:
         self._then.note(text)
 
     def end(self, text: str) -> None:
-        """Close the file."""
+        """Close the event file."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
         self._then.end(text)
 
     def _write(self, name: str, value: float, update: int) -> None:
-        """One point of a curve; names hold only what TensorBoard takes, and NaN has no place."""
+        """Write one finite value, under a name that TensorBoard accepts."""
         if self._writer is not None and math.isfinite(value):
             self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, update)

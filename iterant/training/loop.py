@@ -25,7 +25,7 @@ from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, LossGuard, Signals
-from iterant.training.logging import Report, Reporter
+from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
@@ -93,7 +93,7 @@ class Loop:
         self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
         self.losses: list[float] = []
-        self.last_report: Report | None = None
+        self.last_report: Progress | None = None
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
         self.saved = -1
         # Step and time from which steps per second are counted.
@@ -169,10 +169,10 @@ class Loop:
             self.guard.see(number, loss)
         self.losses += values
 
-    def report(self, loss: float, pace: float) -> Report:
+    def report(self, loss: float, pace: float) -> Progress:
         """The progress of the run, for its reporter."""
         factor = lr_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
-        return Report(
+        return Progress(
             update=self.update,
             updates=self.total,
             epoch=self.update // self.per_epoch,

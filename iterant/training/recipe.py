@@ -4,17 +4,15 @@
     0.01
     >>> recipe("paper", "prefix-sums").changed(width=64, epochs=20)
 
-The same fields are flags (``--width 64``), lines of a file (``--recipe-file my.toml``) and
-arguments in Python. What a field is called here is what it is called everywhere.
+The same names are flags (``--width 64``), lines of a file (``--recipe-file my.toml``) and keyword
+arguments in Python. The command line shows the strings below the fields as help.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,9 @@ from typing import Any
 from iterant import registry
 from iterant.errors import RecipeError
 
-_OF_OURS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages", "masked")
-"""Fields that a network of the user's own never hears of."""
+_NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
+               "masked")  # fmt: skip
+"""Fields that configure the networks of iterant; user-defined ones do not get them."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ class Recipe:
     """Everything that decides a run besides the task and the seed."""
 
     name: str = "custom"
-    """What lists of runs call this recipe"""
+    """Name shown in lists of runs"""
 
     # The network
     net: str = "dt-recall"
-    """dt, dt-recall, ff, ff-recall, local-rule, or a class of your own as module:Class"""
+    """dt, dt-recall, ff, ff-recall, local-rule, or your own class as module:Class"""
     width: int | None = None
     """Features; None: the paper's for this task"""
     head: tuple[int, ...] | None = None
@@ -45,63 +44,63 @@ class Recipe:
     bounded: bool = False
     """Divide each position's features by their root mean square after every iteration"""
     hidden: int = 64
-    """Of a local rule: numbers that a square computes with"""
+    """Of a local rule: hidden units of a cell"""
     isotropic: bool = True
-    """Of a local rule: all sides are alike, so that no direction is special"""
+    """Of a local rule: the same weights for all directions"""
     messages: bool = False
-    """Of a local rule: squares tell each neighbour something of its own, without echo"""
+    """Of a local rule: cells send each neighbour a message that does not depend on what it sent"""
     masked: bool = False
-    """Of a local rule: squares whose input is all zero hold nothing"""
+    """Of a local rule: cells whose input is all zero stay zero"""
 
     # The problems
     size: int | tuple[int, int] | None = None
-    """Size of the training problems; None: the task's own"""
+    """Size of the training problems; None: the task's"""
     count: int | None = None
-    """Problems, validation included; None: the task's own"""
+    """Number of problems, validation included; None: the task's"""
     validation: float = 0.2
     """Share held out for validation"""
     data_seed: int = 0
     """Which problems: the same set for every seed of the run"""
     mirror: bool = False
-    """Show half of the problems mirrored, where the task says that they stay good problems"""
+    """Mirror half of the problems; only for tasks that define mirror images"""
 
     # The objective
     objective: str = "progressive"
     """progressive, progressive-n0, run-time-weighted or pool"""
     iterations: int = 30
-    """m: the training regime"""
+    """m: iterations in training"""
     alpha: float = 1.0
-    """Share of the progressive loss; the rest is the full unroll's"""
+    """Weight of the progressive loss; the loss of the full unroll has the rest"""
     pool_slots: int = 4096
-    """Problems that the replay pool holds"""
+    """Size of the replay pool, in problems"""
     pool_fresh: float = 0.3
     """Share of a batch that is new problems"""
     pool_stay: float = 1.0
-    """Share of the new problems that stay in the pool, rather than be thought about once"""
+    """Share of the new problems that enter the pool; the others are used once"""
     pool_swap: float = 0.0
-    """Share of the new problems that begin with the state another problem left behind"""
+    """Share of the new problems that start from the final state of another problem"""
     pool_damage: float = 0.3
-    """Share of the states that are damaged"""
+    """Share of the states that are corrupted"""
     pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
-    """How: zeros, noise, another (slot's state), jitter (noise added), disc (zeros in a part)"""
+    """How: zeros, noise, another (slot's state), jitter (added noise), disc (zeros in a disc)"""
     pool_shake: float = 0.0
-    """Strength of the noise added to the features before every iteration of a stretch"""
+    """Standard deviation of the noise added to the features before every iteration"""
     pool_shake_varied: bool = False
-    """Draw that strength for every problem anew, evenly from nothing to pool_shake"""
+    """Draw that strength for each problem, uniformly from 0 to pool_shake"""
     pool_shortest: int = 10
-    """k is drawn from pool_shortest to pool_longest"""
+    """Fewest iterations of a segment"""
     pool_longest: int | None = None
-    """None: as many as iterations"""
+    """Most iterations of a segment; None: as many as iterations"""
     pool_every: bool = False
-    """A loss after every iteration of a stretch, not only after the last"""
+    """A loss after every iteration of a segment, not only after the last"""
     pool_settle: float = 0.0
-    """Weight of a penalty, the mean absolute change of the features an iteration"""
+    """Weight of a penalty: mean absolute change of the features per iteration"""
     pool_hard: bool = False
-    """A slot keeps its problem until that is solved"""
+    """A problem stays in its slot until it is solved"""
     smoothing: float = 0.0
     """Label smoothing"""
     places: float = 0.0
-    """Share of the loss that asks where class 1 is, rather than which class each position has"""
+    """Weight of a cross-entropy over positions (where is class 1?) against the usual one"""
 
     # The optimiser
     optimizer: str = "adam"
@@ -113,56 +112,56 @@ class Recipe:
     momentum: float = 0.9
     """Of sgd and muon"""
     beta2: float = 0.999
-    """Of adam, adamw and muon: how slowly they forget the size of gradients"""
+    """Of adam, adamw and muon: decay of the mean squared gradient"""
     weight_decay: float = 2e-4
-    """Added to the gradient by adam and sgd, decoupled in adamw and muon"""
+    """L2 penalty of adam and sgd; decoupled in adamw and muon"""
     clip: float | None = None
-    """Largest norm of all gradients together"""
+    """Largest norm of the whole gradient; None: no clipping"""
     average: float | None = None
-    """Decay of the weights' moving average, such as 0.999; None: no average"""
+    """Decay of the weights' moving average (EMA), such as 0.999; None: no EMA"""
 
     # The schedule
     batch: int = 100
-    """Problems an update, of all processes together"""
+    """Problems per optimizer step, over all processes"""
     epochs: int = 50
-    """How often as many problems are trained on as the set holds"""
+    """Each has as many optimizer steps as there are batches in the training set"""
     warmup: int = 10
     """Epochs of exponential warm-up"""
     warmup_updates: int = 0
-    """Updates of linear warm-up"""
+    """Optimizer steps of linear warm-up"""
     schedule: str = "steps"
     """steps (at milestones), cosine, constant or hold"""
     hold: float = 0.6
-    """Of the schedule hold: the share of the run before the rate falls"""
+    """Of the schedule hold: share of the run before the learning rate falls"""
     milestones: tuple[int, ...] = ()
-    """Epochs at which the rate is multiplied by decay"""
+    """Epochs at which the learning rate is multiplied by decay"""
     decay: float = 0.1
-    """What the rate is multiplied by at a milestone"""
+    """Factor of the learning rate at a milestone"""
 
-    # Watching
+    # Validation and checkpoints
     validate_every: int = 1
     """Epochs between validations, which also choose the best checkpoint"""
     again_below: float = 0.0
-    """A run of 1,000 updates or more that validates lower at its end trains again, twice at most"""
+    """Restart, twice at most, a run of 1,000 steps or more whose final validation is lower"""
     choose: str = "validation"
     """What chooses the best weights: validation, or watch (the accuracy on larger problems)"""
     watch_every: int = 5
-    """Epochs between looks at larger problems; 0: never"""
+    """Epochs between evaluations on larger problems; 0: never"""
     watch_count: int = 100
-    """How many of them"""
+    """Number of larger problems"""
     checkpoint_every: int = 1
     """Epochs between checkpoints"""
 
     # The arithmetic
     precision: str = "fp32"
-    """fp32, fp16 or bf16 (weights and their update stay fp32)"""
+    """fp32, fp16 or bf16 (weights and optimizer stay fp32)"""
 
     # Notes
     notes: tuple[str, ...] = ()
     """Where sources disagree: which one this recipe follows, and how to get the other"""
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself, naming the field."""
+        """Check all fields; JSON and TOML lists become tuples."""
         for name in ("head", "milestones", "notes", "size", "pool_damage_kinds"):
             value = getattr(self, name)
             if isinstance(value, list):
@@ -180,17 +179,17 @@ class Recipe:
         return replace(self, **changes)
 
     def asked(self, **changes: Any) -> Recipe:
-        """The same as `changed`, for what a person asks: what would have no effect is refused."""
+        """The same as `changed`, but also refuse fields that a user-defined network ignores."""
         net = str(changes.get("net") or self.net)
-        if ":" in net and (lost := [word for word in _OF_OURS if word in changes]):
+        if ":" in net and (ignored := [name for name in _NET_FIELDS if name in changes]):
             raise RecipeError(
-                f"{', '.join(lost)}: for networks that come with iterant; {net} is built from dims "
-                "and channels alone, so write its sizes as defaults of its own"
+                f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
+                "dims and channels alone, so write its sizes as defaults of its own"
             )
         return self.changed(**changes)
 
     def described(self) -> dict[str, Any]:
-        """All fields, as JSON holds them."""
+        """All fields by name, for JSON."""
         return asdict(self)
 
 
@@ -270,31 +269,17 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def fields_of(words: Iterable[str]) -> dict[str, Any]:
-    """Fields given as words: ``["rate=0.001", "net=dt", "clip=None"]``."""
-    made: dict[str, Any] = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not sign:
-            raise RecipeError(f"a field is given as FIELD=VALUE, got {word!r}")
-        try:
-            made[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            made[name] = text
-    return made
-
-
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
-    """A recipe with the fields that a TOML file changes."""
+    """``base`` with the fields that a TOML file changes."""
     try:
         with path.open("rb") as file:
-            told = file.read(2**20 + 1)
-        if len(told) > 2**20:
+            content = file.read(2**20 + 1)
+        if len(content) > 2**20:
             raise RecipeError(f"{path.name} is larger than 1 MiB, too large for a recipe file")
-        changes = tomllib.loads(told.decode())
+        changes = tomllib.loads(content.decode())
     except OSError as error:
-        named, why = path.name or path, error.strerror
-        raise RecipeError(f"cannot read the recipe file {named}: {why}") from error
+        name = path.name or path
+        raise RecipeError(f"cannot read the recipe file {name}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
     return base.changed(**changes)

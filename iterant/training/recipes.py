@@ -1,10 +1,10 @@
-"""The recipes by name, as data: what the paper did for each task and network, and quick ones.
+"""The named recipes, as data: ``paper``, ``paper-code``, ``quick`` and ``best``.
 
     >>> recipe("paper", "mazes", net="ff").epochs
     200
 
 ``paper`` follows the paper's text and tables, with what they leave out taken from the authors'
-public code; ``paper-code`` follows the code where the two disagree. Each recipe's notes say so.
+public code; ``paper-code`` follows the code where the two disagree; notes in the recipes say where.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _GENERIC: Fields = {
     "rate": 2e-3, "warmup": 0, "schedule": "cosine", "weight_decay": 0.0, "clip": 1.0,
     "average": 0.99, "watch_every": 1, "watch_count": 50,
 }  # fmt: skip
-"""What a task of one's own starts from."""
+"""``quick`` for user-defined tasks."""
 
 
 def _paper(problem: str, net: str) -> Fields:
@@ -169,33 +169,33 @@ def _best(problem: str, net: str) -> Fields:
     fields = _BEST.get(problem)
     if fields is None:
         return {**_quick(problem, net), "notes": (_NONE_BETTER,)}
-    # Sixteen numbers are enough for a local rule; another network keeps the paper's width.
+    # The width is that of the local rule; another network keeps the paper's.
     return fields if net == fields.get("net", "dt-recall") else {**fields, "width": None}
 
 
-_BOOK = {"paper": _paper, "paper-code": _paper_code, "quick": _quick, "best": _best}
+_BUILDERS = {"paper": _paper, "paper-code": _paper_code, "quick": _quick, "best": _best}
 
-RECIPES = tuple(_BOOK)
-"""The recipes that exist; each serves the paper's tasks, and any other with its defaults."""
+RECIPES = tuple(_BUILDERS)
+"""Names of the recipes; each works for every task."""
 
-_OWN_NETS = {("best", problem): fields.get("net", "dt-recall") for problem, fields in _BEST.items()}
-"""Networks of recipes that are not made for the paper's."""
+_DEFAULT_NETS = {
+    ("best", problem): fields.get("net", "dt-recall") for problem, fields in _BEST.items()
+}
+"""Networks of recipes that do not use the paper's."""
 
 
 def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
-    """The recipe of that name for a task; ``net``: for another network than its own."""
-    if word not in _BOOK:
+    """The recipe of that name for a task, and for another network if ``net`` is given."""
+    if word not in _BUILDERS:
         raise UnknownName(registry.unknown_name("recipe", word, RECIPES))
-    own = net or _OWN_NETS.get((word, problem), "dt-recall")
-    fields = _BOOK[word](problem, own)
-    chosen = {"name": word} if net is None else {"name": word, "net": net}
-    return Recipe(**{**fields, **chosen})
+    fields = _BUILDERS[word](problem, net or _DEFAULT_NETS.get((word, problem), "dt-recall"))
+    return Recipe(**{**fields, "name": word, **({} if net is None else {"net": net})})
 
 
 def label_changes(recipe: Recipe, problem: str) -> Recipe:
-    """The recipe under its own name, or called "paper, changed" where fields of it differ."""
-    if recipe.name not in _BOOK:
+    """The recipe, renamed to "paper, changed" where fields differ from the recipe of that name."""
+    if recipe.name not in _BUILDERS:
         return recipe
-    own = Recipe(**{**_BOOK[recipe.name](problem, recipe.net), "name": recipe.name,
+    original = Recipe(**{**_BUILDERS[recipe.name](problem, recipe.net), "name": recipe.name,
                     "net": recipe.net})  # fmt: skip
-    return recipe if recipe == own else recipe.changed(name=f"{recipe.name}, changed")
+    return recipe if recipe == original else recipe.changed(name=f"{recipe.name}, changed")

@@ -58,8 +58,8 @@ def to_device(drawn: Tensor, device: torch.device) -> Tensor:
 class Shuffle:
     """Which problems each step sees: epoch after epoch, each a fresh shuffle of all of them.
 
-    >>> order = Order(problems=40_000, seed=0)
-    >>> order.take(first=0, count=50)           # the problems of the first step
+    >>> shuffle = Shuffle(problems=40_000, seed=0)
+    >>> shuffle.take(first=0, count=50)         # the problems of the first step
     """
 
     def __init__(self, problems: int, seed: int) -> None:

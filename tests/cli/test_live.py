@@ -23,9 +23,9 @@ from iterant.cli.live import (
     monitored,
     sparkline,
 )
-from iterant.training.logging import Report
+from iterant.training.logging import Progress
 
-REPORT = Report(
+REPORT = Progress(
     update=40,
     updates=160,
     epoch=1,

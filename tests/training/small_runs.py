@@ -14,7 +14,7 @@ import torch
 from iterant.io import RunFolder
 from iterant.training import train
 from iterant.training.interrupts import Clock, Signals
-from iterant.training.logging import Report
+from iterant.training.logging import Progress
 from iterant.training.loop import Loop
 
 PROGRESSIVE: dict[str, Any] = {
@@ -44,15 +44,15 @@ class Listener:
 
     def __init__(self) -> None:
         self.titles: list[str] = []
-        self.reports: list[Report] = []
+        self.reports: list[Progress] = []
         self.notes: list[str] = []
         self.ends: list[str] = []
 
-    def begin(self, title: str, folder: Path, report: Report) -> None:
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
         self.titles.append(title)
         self.reports.append(report)
 
-    def show(self, report: Report) -> None:
+    def show(self, report: Progress) -> None:
         self.reports.append(report)
 
     def note(self, text: str) -> None:

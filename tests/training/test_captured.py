@@ -38,13 +38,13 @@ class Replayed:
 
     def __init__(self, work: Callable[[], tuple[Tensor, list[Tensor]]]) -> None:
         self.work = work
-        loss, trail = work()
-        self.loss, self.trail = loss.clone(), [features.clone() for features in trail]
+        loss, path = work()
+        self.loss, self.path = loss.clone(), [features.clone() for features in path]
 
     def replay(self) -> None:
-        loss, trail = self.work()
+        loss, path = self.work()
         self.loss.copy_(loss)
-        for kept, features in zip(self.trail, trail, strict=True):
+        for kept, features in zip(self.path, path, strict=True):
             kept.copy_(features)
 
 
@@ -55,7 +55,7 @@ class OnTheCpu(GraphUnroll):
 
     def _capture(self, kind: object, work: Any) -> Any:
         self.captures += 1
-        buffers = self._made
+        buffers = self._shared
         assert buffers is not None
         gradients = [weight.grad.clone() for weight in self._weights if weight.grad is not None]
         at = buffers.features.clone()
@@ -64,7 +64,7 @@ class OnTheCpu(GraphUnroll):
         for weight, gradient in zip(self._weights, gradients, strict=True):
             assert weight.grad is not None
             weight.grad.copy_(gradient)
-        return captured._Captured(graph, graph.loss, graph.trail)
+        return captured._Captured(graph, graph.loss, graph.path)
 
 
 @pytest.fixture(autouse=True)

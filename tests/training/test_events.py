@@ -11,14 +11,14 @@ from small_runs import Listener, begin, stopping_at
 from iterant.errors import MissingExtra
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.logging import FOLDER, TensorBoardReporter
+from iterant.training.logging import TensorBoardReporter
 
 
 def scalars(run: RunFolder) -> dict[str, list[tuple[int, float]]]:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    read = EventAccumulator(str(run.path / FOLDER))
+    read = EventAccumulator(str(run.path / "events"))
     read.Reload()
     return {
         name: [(event.step, event.value) for event in read.Scalars(name)]

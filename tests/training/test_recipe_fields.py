@@ -13,7 +13,7 @@ import iterant
 from iterant.errors import RecipeError, UnknownName
 from iterant.training import Recipe, recipe
 from iterant.training.build import build_network
-from iterant.training.recipe import fields_of, recipe_from_file
+from iterant.training.recipe import recipe_from_file
 
 OTHER: dict[str, Any] = {
     "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "bounded": True,
@@ -166,11 +166,3 @@ class TestFiles:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(RecipeError):
             recipe_from_file(path, Recipe())
-
-
-def test_fields_as_words() -> None:
-    given = fields_of(["rate=0.001", "net=dt", "clip=None", "milestones=(2, 3)", "mirror=True"])
-    assert given == {"rate": 0.001, "net": "dt", "clip": None, "milestones": (2, 3), "mirror": True}
-    assert Recipe().changed(**given).milestones == (2, 3)
-    with pytest.raises(RecipeError, match="FIELD=VALUE, got 'rate'"):
-        fields_of(["rate"])
