@@ -224,6 +224,16 @@ def test_games_of_a_file(text: str, moves: list[str], ends: str) -> None:
     assert answers(text.replace("\n", ends)) == moves
 
 
+def test_the_position_is_the_one_before_the_move() -> None:
+    fen, move, note = read_game(Material("g.pgn", MATE.encode(), GAMES))
+    board = chess.Board()
+    for san in ("f3", "e5", "g4"):
+        board.push_san(san)
+    assert fen == board.fen(en_passant="fen")
+    assert move == (chess.D8, chess.H4)
+    assert note == "the answer is the move of the game, Qh4#"
+
+
 @pytest.mark.parametrize(
     ("fen", "variant", "played", "squares"),
     [
