@@ -41,7 +41,7 @@ def byte_size(count: float) -> str:
         if count < 1000:
             return f"{count:.3g} {unit}"
         count /= 1024
-    return f"{count:,.3g} TiB"
+    return f"{count * 1024:,.0f} GiB"
 
 
 def quantity(value: float) -> str:

@@ -42,8 +42,8 @@ def test_numbers_and_sizes() -> None:
     assert [counted(n, "bit") for n in (1, 1000)] == ["1 bit", "1,000 bits"]
     assert counted(2, "loss", "losses") == "2 losses"
     assert [quantity(n) for n in (7, 3_932_160, 1.5e9)] == ["7", "3.93 M", "1.5 G"]
-    assert [byte_size(n) for n in (12, 1000, 3 << 20, 140 << 30)] == [
-        "12 B", "0.977 KiB", "3 MiB", "140 GiB"
+    assert [byte_size(n) for n in (12, 1000, 3 << 20, 140 << 30, 5 << 40)] == [
+        "12 B", "0.977 KiB", "3 MiB", "140 GiB", "5,120 GiB"
     ]  # fmt: skip
     assert [size_text(size) for size in (59, (0, 600))] == ["59", "0:600"]
 

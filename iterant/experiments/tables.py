@@ -24,6 +24,7 @@ from iterant.experiments.statistics import (
     summary,
     verdict,
 )
+from iterant.formatting import markdown_table
 
 HEAD = ["model", "α", "measured", "all seeds", "95 %", "seeds", "precision", "converged", "of them",
         "the paper", "all seeds beside it", "converged beside it"]  # fmt: skip
@@ -152,8 +153,8 @@ def markdown(rows: Sequence[Sequence[str]], *, drop_empty: bool = True) -> list[
     """A Markdown table, by default without columns that are empty below their head."""
     used = [place for place in range(len(rows[0]))
             if not drop_empty or any(row[place] for row in rows[1:])]  # fmt: skip
-    head, *rest = [[row[place].replace("|", "\\|") for place in used] for row in rows]
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rest)]
+    head, *rest = [[row[place] for place in used] for row in rows]
+    return markdown_table(head, rest)
 
 
 # Networks that were trained for a time. They do not reproduce the paper's recipe, so they have

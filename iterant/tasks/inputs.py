@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from iterant.errors import DataError, IterantError, TaskError
+from iterant.formatting import byte_size
 from iterant.tasks.protocol import Batch, Size, Task
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
@@ -198,7 +199,7 @@ def _recognised(name: str, content: bytes, kind: str | None) -> Material:
             kind = TEXT
     if len(content) > _LARGEST[kind]:
         raise DataError(
-            f"{name} has more than {_LARGEST[kind] >> 20} MiB, which is the most that is read of "
+            f"{name} has more than {byte_size(_LARGEST[kind])}, which is the most that is read of "
             f"a {kind}; give less at a time"
         )
     return Material(name, content, kind)

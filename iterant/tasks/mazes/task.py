@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.formatting import counted
+from iterant.formatting import byte_size, counted
 from iterant.tasks.datasets import Stored
 from iterant.tasks.inputs import PICTURE, TEXT, Material, Problem
 from iterant.tasks.mazes.generate import (
@@ -98,7 +98,7 @@ class Mazes:
         if size > _LARGEST:
             raise TaskError(
                 f"maze size must be at most {_LARGEST}, got {size}: a single larger maze takes "
-                f"{_bytes(1, _LARGEST) / 2**30:.1f} GiB as tensors and more; try {_LARGEST}"
+                f"{byte_size(_bytes(1, _LARGEST))} as tensors and more; try {_LARGEST}"
             )
         if size % 2 == 0:
             raise TaskError(f"maze size must be odd and at least 3, got {size}; try {size + 1}")
@@ -118,7 +118,7 @@ class Mazes:
         numbers = problem_numbers(count, first)
         if _bytes(count, side) > _MOST_BYTES:
             raise TaskError(
-                f"{count:,} mazes of size {side} take {_bytes(count, side) / 2**30:,.0f} GiB "
+                f"{count:,} mazes of size {side} take {byte_size(_bytes(count, side))} "
                 "as tensors; ask for fewer at a time (first= goes on where the last ended)"
             )
         pixels = 2 * side + 2 * BORDER
