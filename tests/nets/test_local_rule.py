@@ -31,7 +31,7 @@ def test_it_is_small() -> None:
 
 def test_the_stem_meets_the_squares_exactly() -> None:
     images = mazes()
-    squares = rule()._squares(images)
+    squares = rule()._cells(images)
     assert squares.shape == (3, 3, 13, 13)
     back = squares.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
     assert torch.equal(back[:, :, 1:-1, 1:-1], images)
@@ -70,7 +70,7 @@ def test_an_iteration_sees_one_square_around() -> None:
 
 def test_walls_hold_nothing_and_the_state_is_bounded() -> None:
     net, images = rule(), mazes()
-    closed = (net._squares(images) == 0).all(dim=1)
+    closed = (net._cells(images) == 0).all(dim=1)
     for thought in think(net, images, steps=20):
         assert thought.features.abs().max() <= 1
         assert thought.features.movedim(1, -1)[closed].abs().max() == 0
@@ -83,7 +83,7 @@ def test_what_is_done_to_walls_is_heard_only_where_they_are_not_masked(
 ) -> None:
     rules = rule(masked=masked, messages=True, width=12, hidden=20)
     net, images = Grouped(rules) if grouped else rules, mazes()
-    closed = (rules._squares(images) == 0).all(dim=1, keepdim=True)
+    closed = (rules._cells(images) == 0).all(dim=1, keepdim=True)
     memory, features = net.read(images), last(think(net, images, steps=4)).features
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(3)).double()
     calm, shaken = (net.step(x, memory, 4) for x in (features, features + noise * closed))

@@ -32,7 +32,7 @@ def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     """The rule told square by square and side by side, from its free numbers' meaning."""
     plain = net.dense_weights()
     config = net.config
-    squares = plain._squares(inputs)
+    squares = plain._cells(inputs)
     sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
     state = MessageLayout.of(config.width, 4, OWN_WIDTH)
     hidden = MessageLayout.of(config.hidden, 4, OWN_HIDDEN)
@@ -41,7 +41,7 @@ def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     keeps = sight[list(range(hidden.own))][:, [config.width * 2 + n for n in state.of_side(0)]]
     bias = plain.mix.bias
     assert bias is not None
-    recalled = plain.recall(plain._sights(squares))
+    recalled = plain.recall(plain._with_neighbours(squares))
     _, _, high, wide = squares.shape
     is_open = (squares > 0).any(dim=1)
     now = plain.start(inputs)

@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from iterant.nets.fast.grouped import can_group
 from iterant.nets.fast.packed import neighbours_of
-from iterant.nets.local_rule import Layers, LocalRule, sum_over_other_sides
+from iterant.nets.local_rule import LocalRule, MessageWeights, sum_over_other_sides
 
 
 class Path(Protocol):
@@ -276,12 +276,12 @@ class MessagePath:
         self.is_open = room[:, 0].bool()
         self.cells = self.is_open.flatten().nonzero().flatten()
         self._net, self._start = net, features
-        self._layers = layers = Layers.of(net)
+        self._layers = layers = MessageWeights.of(net)
         self._graph = graph = MessageGraph.between(neighbours_of(self.is_open))
         self._read(net, cell_rows(seen)[self.cells].view(len(self.cells), -1, inputs.shape[1]))
         added = None if noise is None else self._messages(noise)
         run: Any = _PassMessages
-        weights = (layers.tells, layers.told, layers.bias)
+        weights = (layers.message_in, layers.message_out, layers.message_bias)
         path = run.apply(
             self._messages(features), self._terms(graph.slot), *weights, graph, added, steps
         )
@@ -304,8 +304,8 @@ class MessagePath:
         layers, messages = self._layers, self._inputs[iteration - 1]
         received = self._graph.received(messages)
         sums = torch.stack(sum_over_other_sides(received.unbind(1)), dim=-1)
-        hidden = torch.relu(layers.tells @ sums.flatten(1) + self._terms())
-        sent = torch.tanh(layers.told @ hidden + layers.bias[:, None])
+        hidden = torch.relu(layers.message_in @ sums.flatten(1) + self._terms())
+        sent = torch.tanh(layers.message_out @ hidden + layers.message_bias[:, None])
         sent = sent.view(len(sent), -1, received.shape[1]).movedim(0, -1).flatten(1)
         rows = torch.cat([self._own(messages).T, sent], dim=1)
         return _unpack(rows, self.cells, self.is_open)
@@ -339,8 +339,8 @@ class MessagePath:
         """(…, E, M) to (…, O, N): the own numbers of cells that receive these messages."""
         receive: Any = _Receive
         layers = self._layers
-        hidden = torch.relu(layers.keeps @ receive.apply(messages, self._graph) + self._own_term)
-        return torch.tanh(layers.kept @ hidden + layers.own_bias[:, None])
+        hidden = torch.relu(layers.own_in @ receive.apply(messages, self._graph) + self._own_term)
+        return torch.tanh(layers.own_out @ hidden + layers.own_bias[:, None])
 
 
 def _bias(layer: nn.Module) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import Layers, LocalRule, sum_over_other_sides
+from iterant.nets.local_rule import LocalRule, MessageWeights, sum_over_other_sides
 from iterant.nets.protocol import Net
 
 
@@ -34,16 +34,16 @@ class Grouped(nn.Module):
         config = net.config
         self.config, self.readout, self.plain = config, net.readout, net.dense_weights()
         self.sides = 2 * config.dims
-        layers = Layers.of(net)
+        layers = MessageWeights.of(net)
         self.state, self.hidden = layers.state, layers.hidden
 
         def kernel(weights: Tensor, sides: int = 1) -> Tensor:
             return weights.repeat(sides, 1).view(-1, weights.shape[1], *[1] * config.dims)
 
         keep = {
-            "tells": kernel(layers.tells, self.sides), "keeps": kernel(layers.keeps),
-            "told": kernel(layers.told, self.sides), "kept": kernel(layers.kept),
-            "bias": torch.cat([layers.own_bias, layers.bias.repeat(self.sides)]),
+            "tells": kernel(layers.message_in, self.sides), "keeps": kernel(layers.own_in),
+            "told": kernel(layers.message_out, self.sides), "kept": kernel(layers.own_out),
+            "bias": torch.cat([layers.own_bias, layers.message_bias.repeat(self.sides)]),
         }  # fmt: skip
         for name, weights in keep.items():
             self.register_buffer(name, weights.detach().clone())
