@@ -185,7 +185,8 @@ def _pack_row(
                 packed[square >> 1] |= code << 4 * (square & 1)
     black = board.turn == chess.BLACK
     move = answer.from_square | answer.to_square << 6 | (answer.promotion or 0) << 12 | black << 15
-    flags = sum(1 << bit for bit, theme in enumerate(FLAGS) if theme in themes.split())
+    names = themes.split()
+    flags = sum(1 << bit for bit, theme in enumerate(FLAGS) if theme in names)
     board_bytes = np.frombuffer(packed, np.uint8)
     return board_bytes, move, int(rating), int(deviation), flags, name.encode()
 
