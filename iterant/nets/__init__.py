@@ -1,4 +1,4 @@
-"""What thinks: projection, recurrent step, head. Networks know no task."""
+"""Networks: DT, DT-Recall, feed-forward, local rules. Networks know no task."""
 
 from iterant.nets.deep_thinking import (
     DeepThinking,

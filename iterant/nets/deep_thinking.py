@@ -1,8 +1,11 @@
-"""What the paper's networks share: the projection, the recall term, the head, their checks.
+"""The paper's networks: Deep Thinking (DT), DT-Recall, and feed-forward networks of equal depth.
 
-Deep Thinking networks: one block, repeated; with recall, the problem is read at every turn.
+    >>> net = DeepThinking(PaperConfig(dims=2, channels=3, width=128))
 
-Feed-forward networks as deep as an unrolled recurrent one: the same parts, nothing shared.
+A projection of the problem into features, a block of residual convolutions that is repeated (with
+recall, after a convolution of features and problem together), and a head.
+
+Shapes: B batch, C channels, W width, *S space.
 """
 
 from __future__ import annotations
@@ -19,15 +22,15 @@ from iterant.nets.protocol import Needs, check_kind, check_shape
 from iterant.nets.readout import readout
 
 _LEAST = 1e-6
-"""Added to a mean square, so that features that are all zero stay zero."""
+"""Added to a mean square before dividing: features that are all zero stay zero."""
 
 
 @dataclass(frozen=True)
 class PaperConfig:
-    """What the paper's networks are described by; saved as JSON beside the weights."""
+    """The configuration of the paper's networks; saved as JSON beside the weights."""
 
     kind: ClassVar[str] = "deep-thinking"
-    """The word of `iterant.registry` for the network that this describes."""
+    """The name of the network in `iterant.registry`."""
 
     dims: int
     channels: int
@@ -39,14 +42,14 @@ class PaperConfig:
     """Widths between the features and the classes."""
     classes: int = 2
     blocks: int = 2
-    """Residual blocks an iteration, two convolutions each."""
+    """Residual blocks per iteration, two convolutions each."""
     group_norm: bool = False
     bounded: bool = False
     """After every iteration each position's features are divided by their root mean square."""
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        """Refuse what no network can be built from."""
+        """Check the numbers."""
         object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
         if self.dims not in (1, 2):
             raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
@@ -63,10 +66,10 @@ class PaperNet(nn.Module):
     """The parts that recurrent and feed-forward networks share."""
 
     depth: int | None = None
-    """How many iterations there are; None: no end."""
+    """Number of iterations; None: unlimited."""
 
     def __init__(self, config: PaperConfig) -> None:
-        """Build projection, recall and head; the blocks between them are the subclass's."""
+        """Build projection, recall and head; subclasses add the blocks."""
         super().__init__()
         self.config = config
         self.readout = readout(config.readout)
@@ -82,24 +85,24 @@ class PaperNet(nn.Module):
         check_kind(inputs, self.projection.weight)
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The recall term, computed once a problem; None without recall."""
+        """The recall term (B, W, *S), the same at every iteration; None without recall."""
         return None if self.recall is None else self.recall.recalled(inputs)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """The projection of the problem into features."""
+        """The projection of the problem, (B, C, *S) to (B, W, *S)."""
         return torch.relu(self.projection(inputs))
 
     def recalling(self, features: Tensor, memory: Tensor | None) -> Tensor:
-        """The features with the problem recalled into them, before the blocks."""
+        """The recall convolution of features and problem, before the blocks."""
         if self.recall is None or memory is None:
             return features
         mixed: Tensor = self.recall(features, memory)
         return torch.relu(mixed) if self.config.recall_relu else mixed
 
     def bounding(self, features: Tensor) -> Tensor:
-        """The features after an iteration: as they are, or of unit mean square everywhere.
+        """The features, with ``bounded`` divided by their root mean square at each position.
 
-        What cannot grow cannot explode, however many iterations follow; the direction is kept.
+        So they cannot explode, however many iterations follow.
         """
         if not self.config.bounded:
             return features
@@ -114,7 +117,7 @@ class PaperNet(nn.Module):
 
     @property
     def recurrent(self) -> list[nn.Parameter]:
-        """The parameters that every iteration shares, whose rate some recipes throttle."""
+        """The parameters that iterations share; some recipes reduce their learning rate."""
         return [] if self.recall is None else list(self.recall.parameters())
 
     def described(self) -> dict[str, Any]:
@@ -128,7 +131,7 @@ class DeepThinking(PaperNet):
     Config = PaperConfig
 
     def __init__(self, config: PaperConfig) -> None:
-        """Build the network that the configuration describes."""
+        """Build the network from its configuration."""
         super().__init__(config)
         self.block = residual_blocks(
             config.dims, config.width, config.blocks, group_norm=config.group_norm
@@ -147,27 +150,27 @@ class DeepThinking(PaperNet):
 
 @dataclass(frozen=True)
 class FeedForwardConfig(PaperConfig):
-    """A feed-forward network's description: that of the paper's networks, and its depth."""
+    """The configuration of a feed-forward network."""
 
     kind: ClassVar[str] = "feed-forward"
 
     depth: int = 30
-    """Iterations, each with blocks of its own; one recall convolution serves them all."""
+    """Iterations, each with its own blocks; they share one recall convolution."""
 
     def __post_init__(self) -> None:
-        """Refuse what no network can be built from."""
+        """Check the numbers."""
         super().__post_init__()
         if self.depth < 1:
             raise NetError(f"depth must be at least 1, got {self.depth}")
 
 
 class FeedForward(PaperNet):
-    """Feed-forward, and feed-forward with recall; iteration i has its own weights."""
+    """Feed-forward networks, with or without recall; iteration i has its own weights."""
 
     Config = FeedForwardConfig
 
     def __init__(self, config: FeedForwardConfig) -> None:
-        """Build the network that the configuration describes."""
+        """Build the network from its configuration."""
         super().__init__(config)
         self.depth = config.depth
         self.blocks = nn.ModuleList(
@@ -182,10 +185,10 @@ class FeedForward(PaperNet):
 
     @property
     def recurrent(self) -> list[nn.Parameter]:
-        """Nothing is repeated, so nothing is throttled."""
+        """None: nothing is repeated."""
         return []
 
     @property
     def between(self) -> list[nn.Parameter]:
-        """The kernels from features to features, which Muon moves as matrices."""
+        """The weights from features to features, which Muon treats as matrices."""
         return super().recurrent + list(self.blocks.parameters())

@@ -1,4 +1,4 @@
-"""The paper's networks by the set they were trained on, and building any network from words.
+"""The configurations of the paper's networks, and `build` for any network.
 
 >>> paper_net("mazes", "dt-recall").width
 128
@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -57,18 +56,18 @@ def variant_config(
     bounded: bool = False,
     depth: int = 30,
 ) -> PaperConfig:
-    """One of the paper's architectures for any problem; what is None is the paper's choice.
+    """One of the paper's architectures for any problem; None: the paper's choice.
 
         >>> config = variant_config("dt-recall", "mine", dims=2, channels=4, classes=3)
         >>> build(config.kind, config).answer(torch.zeros(1, config.width, 5, 5)).shape
         torch.Size([1, 3, 5, 5])
 
-    The paper's head is (width, width / 2) in 1D and (32, 8) in 2D; a problem that the paper has
-    not gets 64 features.
+    The paper's head is (width, width / 2) in 1D and (32, 8) in 2D; problems that are not in
+    the paper get 64 features.
     """
     if variant not in VARIANTS:
         raise UnknownName(registry.unknown_name("network", variant, VARIANTS))
-    made, recall = _VARIANTS[variant]
+    config, recall = _VARIANTS[variant]
     features = width or _SHARED.get(problem, {}).get("width", 64)
     shared: dict[str, Any] = {
         "dims": dims,
@@ -81,9 +80,9 @@ def variant_config(
         "group_norm": group_norm,
         "bounded": bounded,
     }
-    # The authors put a ReLU after the recall convolution of recurrent networks in 1D alone.
-    own = {"depth": depth} if made is FeedForwardConfig else {"recall_relu": recall and dims == 1}
-    return made(**shared, **own)
+    # The authors have a ReLU after the recall convolution of recurrent networks, in 1D only.
+    own = {"depth": depth} if config is FeedForwardConfig else {"recall_relu": recall and dims == 1}
+    return config(**shared, **own)
 
 
 def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = None) -> Net:
@@ -92,46 +91,45 @@ def build(kind: str, config: dict[str, Any] | PaperConfig, seed: int | None = No
         >>> config = paper_net("mazes", "dt")
         >>> net = build(config.kind, config, seed=0)
 
-    Weights are drawn from ``seed`` without touching the global generator; None leaves them to be
-    loaded, still drawn, from seed 0.
+    Weights are drawn from ``seed`` without touching the global generator; None: from seed 0, for
+    weights that are loaded afterwards.
     """
-    made = registry.find("net", kind)
-    # A configuration may come from a stranger: it can name a network and nothing else.
-    is_module = isinstance(made, type) and issubclass(made, nn.Module)
-    if not is_module or not all(callable(getattr(made, name, None)) for name in METHODS):
+    net_class = registry.find("net", kind)
+    # A configuration may come from an untrusted file: it can name nothing but a network.
+    is_module = isinstance(net_class, type) and issubclass(net_class, nn.Module)
+    if not is_module or not all(callable(getattr(net_class, name, None)) for name in METHODS):
         raise NetError(
             f"{kind!r} is no network: wanted an nn.Module with the methods {', '.join(METHODS)}"
         )
-    try:
-        if not hasattr(made, "Config"):  # a user's own class, built from keywords
-            given = config if isinstance(config, dict) else {}
-            own: Any = _drawn(seed, lambda: made(**given))
-            if not hasattr(own, "config"):  # what it is for, where it does not say so itself
-                own.config = dict(given)
-            mine: Net = own
-            return mine
-        ready = made.Config(**config) if isinstance(config, dict) else config
-    except TypeError as error:
-        if not hasattr(made, "Config"):
-            wanted = tuple(config) if isinstance(config, dict) else ()
-            raise NetError(
-                f"{kind!r} cannot be built with {', '.join(f'{word}=' for word in wanted)} "
-                f"({error}); wanted __init__(self, {', '.join(wanted)}), and defaults for what "
-                "else it takes"
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed or 0)
+        if not hasattr(net_class, "Config"):
+            return _user_net(net_class, kind, config if isinstance(config, dict) else {})
+        try:
+            described = net_class.Config(**config) if isinstance(config, dict) else config
+        except TypeError as error:
+            raise DataError(
+                f"the configuration of a {kind!r} network does not fit ({error}); "
+                "it was written by another version or edited by hand"
             ) from error
-        raise DataError(
-            f"the configuration of a {kind!r} network does not fit ({error}); "
-            "it was written by another version or edited by hand"
-        ) from error
-    net: Net = _drawn(seed, lambda: made(ready))
+        net: Net = net_class(described)
     return net
 
 
-def _drawn(seed: int | None, make: Callable[[], Any]) -> Any:
-    """Build with weights drawn from the seed, leaving the global generator as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed or 0)
-        return make()
+def _user_net(net_class: Any, kind: str, arguments: dict[str, Any]) -> Net:
+    """A user-defined network, built from keyword arguments."""
+    try:
+        net = net_class(**arguments)
+    except TypeError as error:
+        raise NetError(
+            f"{kind!r} cannot be built with {', '.join(f'{name}=' for name in arguments)} "
+            f"({error}); wanted __init__(self, {', '.join(arguments)}), and defaults for what "
+            "else it takes"
+        ) from error
+    if not hasattr(net, "config"):  # what inputs it reads, see `needs_of`
+        net.config = dict(arguments)
+    built: Net = net
+    return built
 
 
 def catalogue() -> list[tuple[str, int]]:
@@ -151,7 +149,7 @@ def catalogue() -> list[tuple[str, int]]:
 
 
 def parameter_count(net: Net) -> int:
-    """How many numbers a network has learned; 0 for one that is no ``nn.Module``.
+    """The number of parameters; 0 for a network that is no ``nn.Module``.
 
     >>> parameter_count(iterant.load("mazes"))
     622

@@ -1,9 +1,9 @@
-"""The pieces that the paper's networks are made of; one dimension or two is a number.
+"""The layers of the paper's networks, in one dimension or two.
 
     >>> conv(2, 3, 128)
     Conv2d(3, 128, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), bias=False)
 
-Every convolution is three wide, keeps the size of its input and has no bias.
+Every convolution has a kernel of 3 a side, keeps the size of its input and has no bias.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 
 
 def conv(dims: int, inputs: int, outputs: int) -> nn.Conv1d | nn.Conv2d:
-    """A three-wide convolution without bias that keeps the size."""
+    """A convolution with a kernel of 3 a side, without bias, that keeps the size."""
     return _CONV[dims](inputs, outputs, kernel_size=3, padding=1, bias=False)
 
 
 class RecallConv(nn.Module):
-    """The convolution of features and problem together, its two parts computed apart.
+    """The convolution of the concatenation [features, problem].
 
-    Convolving the concatenation [features, inputs] equals convolving each with its part of the
-    kernel and adding; the part of the problem is the same at every iteration, so it is computed
-    once (`recalled`). The kernel is stored whole, as the concatenation would have it.
+    It equals the sum of two convolutions with parts of the kernel. That of the problem is the same
+    at every iteration, so it is computed once (`recalled`). The kernel is stored whole.
     """
 
     def __init__(self, dims: int, width: int, channels: int) -> None:
@@ -39,15 +38,15 @@ class RecallConv(nn.Module):
         super().__init__()
         self.dims, self.width = dims, width
         self.weight = nn.Parameter(torch.empty(width, width + channels, *[3] * dims))
-        # What nn.ConvNd draws for a kernel of this shape.
+        # The initialisation of nn.ConvNd.
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
 
     def recalled(self, inputs: Tensor) -> Tensor:
-        """The part of the problem: once a problem."""
+        """The part of the problem, (B, C, *S) to (B, W, *S)."""
         return _CONVOLVE[self.dims](inputs, self.weight[:, self.width :], padding=1)
 
     def forward(self, features: Tensor, recalled: Tensor) -> Tensor:
-        """The whole convolution, from the features and the problem's part."""
+        """The convolution of features (B, W, *S), plus the part of the problem."""
         return _CONVOLVE[self.dims](features, self.weight[:, : self.width], padding=1) + recalled
 
 
@@ -72,9 +71,10 @@ class ResidualBlock(nn.Module):
 
 
 def residual_blocks(dims: int, width: int, blocks: int, *, group_norm: bool) -> nn.Sequential:
-    """The block of an iteration: ``blocks`` residual blocks of two convolutions each."""
-    made = [ResidualBlock(dims, width, group_norm=group_norm) for _ in range(blocks)]
-    return nn.Sequential(*made)
+    """The residual blocks of one iteration."""
+    return nn.Sequential(
+        *(ResidualBlock(dims, width, group_norm=group_norm) for _ in range(blocks))
+    )
 
 
 def head(dims: int, width: int, inner: tuple[int, ...], classes: int) -> nn.Sequential:

@@ -1,21 +1,12 @@
-"""What a network reads and answers, as far as it says so, and inputs that it cannot read.
+"""The interface of a network: four methods that the engine calls, and facts that it may state.
 
     >>> needs_of(net)
     Needs(dims=2, channels=3, classes=2)
     >>> check_shape(inputs, needs_of(net))
 
-Networks that come with iterant say it in their configuration. A class of the user's own need not:
-what it was built with is kept, and one that was never built here says nothing and is let through.
-
-What a network is: four methods that the engine calls, and three facts it may state.
-
-A user's own ``nn.Module`` takes part by offering the four methods. Networks know no task, but
-carry the readout they were trained for.
-
-A network of the user's own, tried before anything is spent on it.
-
-Training would go on for minutes with an answer of too many classes, and fail with a traceback where
-a method takes too few arguments.
+Any ``nn.Module`` with the methods of `Net` takes part. Networks know no task, but carry the readout
+that they were trained for. The networks of iterant state what inputs they read in their
+configuration; of a user's network the arguments it was built with are known, or nothing.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -34,26 +25,32 @@ from iterant.errors import NetError
 from iterant.formatting import counted
 from iterant.nets.readout import Argmax, Readout
 
+METHODS = ("read", "start", "step", "answer")
+"""The methods of a network."""
+_SIGNATURES = "read(inputs), start(inputs), step(features, memory, index) and answer(features)"
+_SIDE = 8
+"""Positions a side of the inputs a user's network is tried on: a chess board has no more."""
+
 
 @runtime_checkable
 class Net(Protocol):
     """What the engine asks of a network."""
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """What every iteration recalls of (B, C, *S) inputs, batch first; None: nothing."""
+        """What every iteration recalls of the inputs (B, C, *S), batch first; None: nothing."""
 
     def start(self, inputs: Tensor) -> Tensor:
         """The features before the first iteration, (B, W, *S)."""
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """The features after one more iteration; ``index`` counts those already done."""
+        """The features after one more iteration; ``index`` iterations are done."""
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
 
 
 def readout_of(net: Net) -> Readout:
-    """How the network's logits become an answer; plain argmax where it does not say.
+    """How the network's logits become an answer; argmax where it does not say.
 
     >>> type(readout_of(iterant.load("mazes"))).__name__
     'ArgmaxOpen'
@@ -63,7 +60,7 @@ def readout_of(net: Net) -> Readout:
 
 
 def depth_of(net: Net) -> int | None:
-    """How many iterations the network has; None where it can go on for ever.
+    """The number of iterations of a feed-forward network; None: unlimited.
 
     >>> depth_of(iterant.load("mazes")) is None
     True
@@ -75,18 +72,18 @@ def depth_of(net: Net) -> int | None:
 def moved_of(net: Net) -> Tensor | None:
     """(B,): the largest change of a feature in the latest iteration, where the network knows it.
 
-    Only networks whose features lie between -1 and 1 say so; others are compared. NaN or
-    infinite where a feature is. It may lie on the CPU where the features lie on a GPU.
+    Only networks whose features lie between -1 and 1 state it. NaN or infinite where a feature
+    is. It may lie on the CPU where the features lie on a GPU.
     """
     moved: Any = getattr(net, "moved", None)
     return moved if isinstance(moved, Tensor) else None
 
 
 def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Tell a network that keeps something of every sample which ones stay, indices in order.
+    """Tell a network that keeps tables of every sample which ones stay (indices in order).
 
-    ``inputs`` and ``features`` are the rows that stay of the inputs it read last and of the
-    features it returned last: the tensors that the next iteration will be called with.
+    ``inputs`` and ``features``: these rows of the inputs it read last and of the features it
+    returned last, the tensors that the next iteration is called with.
     """
     keep: Any = getattr(net, "keep", None)
     if callable(keep):
@@ -103,13 +100,9 @@ def like(net: Net, inputs: Tensor) -> Tensor:
     return inputs if weight is None else inputs.to(weight.device, weight.dtype)
 
 
-METHODS = ("read", "start", "step", "answer")
-"""What a network offers."""
-
-
 @dataclass(frozen=True)
 class Needs:
-    """What problems a network is made for."""
+    """The inputs and classes that a network is made for."""
 
     dims: int
     channels: int
@@ -117,13 +110,22 @@ class Needs:
 
     def beside(self, other: Needs) -> str:
         """In words, classes only where they differ: "strings of 1 channel and 3 classes"."""
-        what = {1: "strings", 2: "images"}.get(self.dims, f"{self.dims}D problems")
+        kind = {1: "strings", 2: "images"}.get(self.dims, f"{self.dims}D problems")
         classes = f" and {self.classes} classes" if self.classes != other.classes else ""
-        return f"{what} of {counted(self.channels, 'channel')}{classes}"
+        return f"{kind} of {counted(self.channels, 'channel')}{classes}"
+
+
+def needs_of(net: Net) -> Needs | None:
+    """What a network's configuration says; None where it does not."""
+    config: Any = getattr(net, "config", None)
+    fields = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
+    names = ("dims", "channels", "classes")
+    numbers = {name: fields[name] for name in names if isinstance(fields.get(name), int)}
+    return Needs(**numbers) if {"dims", "channels"} <= numbers.keys() else None
 
 
 def check_net(net: object) -> None:
-    """Raise NetError where this is no network, such as the name of one."""
+    """Raise NetError where this is no network, but for example the name of one."""
     if isinstance(net, str | os.PathLike):
         raise NetError(
             f"wanted a network, got {os.fspath(net)!r}; load it: iterant.load({os.fspath(net)!r})"
@@ -139,18 +141,8 @@ def check_net(net: object) -> None:
         )
 
 
-def needs_of(net: Net) -> Needs | None:
-    """What a network's configuration says; None where it has none or it does not say."""
-    config: Any = getattr(net, "config", None)
-    said = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
-    found = {name: said.get(name) for name in ("dims", "channels", "classes")}
-    if not all(isinstance(found[name], int) for name in ("dims", "channels")):
-        return None
-    return Needs(**{name: value for name, value in found.items() if isinstance(value, int)})
-
-
 def check_shape(inputs: Tensor, needs: Needs) -> None:
-    """Raise NetError where inputs have other axes or channels, or hold nothing."""
+    """Raise NetError where inputs have other axes or channels, or are empty."""
     axes = needs.dims + 2
     wanted = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
     if inputs.dim() != axes or inputs.shape[1] != needs.channels:
@@ -164,7 +156,7 @@ def check_shape(inputs: Tensor, needs: Needs) -> None:
 
 
 def check_kind(inputs: Tensor, weight: Tensor) -> None:
-    """Raise NetError where inputs are of another precision or on another device than a weight."""
+    """Raise NetError where inputs have another precision or device than a weight."""
     if inputs.dtype != weight.dtype:
         raise NetError(
             f"this network computes in {weight.dtype}, the inputs are {inputs.dtype}; "
@@ -177,51 +169,47 @@ def check_kind(inputs: Tensor, weight: Tensor) -> None:
         )
 
 
-_WANTED = "read(inputs), start(inputs), step(features, memory, index) and answer(features)"
-_SIDE = 8
-"""Positions a side of what it is tried on: a chess board has no more."""
-
-
 def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
-    """Refuse a network whose methods or shapes cannot be right for a task.
+    """Try a user-defined network on small inputs: check its methods, shapes and for NaN.
 
-    What else goes wrong inside of it is left for later, where the whole traceback is shown: it may
-    be made for one size alone.
+    Other errors inside it are ignored here and shown later with their whole traceback: it may be
+    made for one size only.
     """
     if isinstance(net, nn.Module) and not any(one.requires_grad for one in net.parameters()):
         raise NetError(f"{word!r} has nothing to learn: wanted a parameter that takes gradients")
-    # No two numbers are alike: zeros would make NaN of a network that normalises.
+    # All values differ: zeros would give NaN in a network that normalises.
     inputs = torch.linspace(-1, 1, 2 * channels * _SIDE**dims).view(2, channels, *[_SIDE] * dims)
     try:
         features, after, logits = _one_iteration(net, inputs)
     except TypeError as error:
-        # Raised by the call itself, not within it: the arguments do not fit.
+        # A traceback of two levels: the call itself failed, so its arguments do not fit.
         here = error.__traceback__
         deep = here.tb_next.tb_next if here is not None and here.tb_next is not None else here
         if deep is None:
-            raise NetError(f"{word!r} does not fit ({error}); wanted {_WANTED}") from error
+            raise NetError(f"{word!r} does not fit ({error}); wanted {_SIGNATURES}") from error
         return
     except Exception:
         return
     if after.shape != features.shape:
         raise NetError(
-            f"step() of {word!r} makes features of shape {_of(after)} from {_of(features)}; "
-            "wanted the same shape"
+            f"step() of {word!r} makes features of shape {tuple(after.shape)} from "
+            f"{tuple(features.shape)}; wanted the same shape"
         )
     wanted = (2, classes, *inputs.shape[2:])
     if logits.shape != wanted:
         raise NetError(
-            f"answer() of {word!r} gave {_of(logits)} for 2 problems of {_of(inputs[0, 0])}; "
+            f"answer() of {word!r} gave {tuple(logits.shape)} for 2 problems of "
+            f"{tuple(inputs.shape[2:])}; "
             f"wanted {wanted}: a score for each of {classes} classes at every position"
         )
-    for method, made in (("step", after), ("answer", logits)):
-        if made.isnan().any():
+    for method, values in (("step", after), ("answer", logits)):
+        if values.isnan().any():
             raise NetError(f"{method}() of {word!r} gives NaN with the weights it begins with")
 
 
 def _one_iteration(net: Net, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Features before and after one iteration, and the answer; leaves no trace in the network."""
-    learning = isinstance(net, nn.Module) and net.training
+    """Features before and after one iteration, and logits; leaves the network unchanged."""
+    training = isinstance(net, nn.Module) and net.training
     if isinstance(net, nn.Module):
         net.eval()
     try:
@@ -229,12 +217,8 @@ def _one_iteration(net: Net, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             memory: Any = net.read(inputs)
             features = net.start(inputs)
             after = net.step(features, memory, 0)
-            # Features that changed their shape are refused, so nobody asks for their answer.
+            # Features of another shape are an error already; do not decode them.
             return features, after, net.answer(after) if after.shape == features.shape else after
     finally:
         if isinstance(net, nn.Module):
-            net.train(learning)
-
-
-def _of(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(tensor.shape)
+            net.train(training)

@@ -1,9 +1,9 @@
-"""How logits become an answer, and which positions count.
+"""Readouts: how logits become an answer, and which positions count.
 
     >>> Argmax().predict(logits, inputs)        # (B, K, *S) -> (B, *S) int64
 
-One object serves the loss (which positions count), the confidence of an iteration and the
-prediction, so that the three cannot disagree.
+The loss, the confidence of an iteration and the prediction use the same readout, so that they
+cannot disagree on which positions count.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class Readout(Protocol):
 
 
 class Argmax:
-    """The likeliest class at every position: prefix sums."""
+    """The most probable class at every position: prefix sums."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The likeliest class."""
-        return _likeliest(logits)
+        """The most probable class."""
+        return _argmax(logits)
 
     def counted(self, inputs: Tensor) -> Tensor | None:
         """Every position counts."""
         return None
 
 
-def _likeliest(logits: Tensor) -> Tensor:
-    """The class of the largest logit, the first of equal ones; two classes need no search.
+def _argmax(logits: Tensor) -> Tensor:
+    """The class of the largest logit, the first of equals.
 
-    Comparing is some fifty times faster than argmax on a CPU, which every iteration would wait for.
+    For two classes a comparison is some fifty times faster than argmax on a CPU.
     """
     if logits.shape[1] != 2:
         return logits.argmax(dim=1)
@@ -52,11 +52,11 @@ def _likeliest(logits: Tensor) -> Tensor:
 
 
 class ArgmaxOpen:
-    """The likeliest class where the input is not all zero, 0 elsewhere: mazes and their walls."""
+    """The most probable class where the input is not all zero, else 0: mazes and their walls."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The likeliest class, 0 on walls."""
-        return _likeliest(logits) * self.counted(inputs)
+        """The most probable class, 0 on walls."""
+        return _argmax(logits) * self.counted(inputs)
 
     def counted(self, inputs: Tensor) -> Tensor:
         """Only open positions count."""
@@ -90,5 +90,5 @@ def readout(word: str) -> Readout:
     >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
     tensor([[0, 1, 0, 1]])
     """
-    made: Readout = registry.find("readout", word)()
-    return made
+    found: Readout = registry.find("readout", word)()
+    return found
