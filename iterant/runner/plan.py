@@ -1,13 +1,11 @@
-"""Multiplying settings out into points, and refusing those that no run could be made of.
+"""The runs and tests of a sweep: settings multiplied out, from a TOML file or from Python.
 
->>> points, axes = multiplied("mazes", "quick", {}, {"width": [32, 64]}, [])
->>> [label(point, axes) for point in points]
-['mazes-quick-width32', 'mazes-quick-width64']
+    >>> plan = planned("widths", task="mazes", grid={"width": [32, 64]})
+    >>> [run.name for run in plan.runs]
+    ['mazes-quick-width32-s0', 'mazes-quick-width64-s0']
 
-What a sweep is made of: settings multiplied out into runs, and the tests that each one takes.
-
-The same words in a file are what ``iterant sweep FILE.toml`` reads; `read_plan` shows them all.
-Everything is tried out before anything is written: a wrong word is refused here, not by run 900.
+`read_plan` shows all settings of a file. Everything is checked before anything is written, networks
+included: a wrong setting is an error here, not in run 900.
 """
 
 from __future__ import annotations
@@ -35,10 +33,10 @@ from iterant.training.run import recipe_for
 Fields = dict[str, Any]
 
 MOST_RUNS = 100_000
-"""More runs than this in one sweep are a slip of the pen."""
+"""More runs in one sweep are taken for a mistake."""
 
 WORDS = ("task", "recipe")
-"""What a point may set beside the fields of a recipe."""
+"""Settings of a point that are no fields of a recipe."""
 
 _LONGEST_NAME = 80
 
@@ -48,7 +46,7 @@ def multiplied(
 ) -> tuple[list[Fields], list[str]]:
     """Every combination of the grid with every entry of the list, and the settings that vary.
 
-    The more special setting wins: an entry over the grid, the grid over the fields.
+    An entry overrides the grid, and the grid overrides the fields.
     """
     for word, value in (("fields", fields), ("grid", grid)):
         if not isinstance(value, Mapping):
@@ -63,7 +61,7 @@ def multiplied(
         for word, value in (("task", task), ("recipe", recipe))
         if value is not None
     }
-    # A word that a narrower setting gives everywhere is not multiplied by the wider one.
+    # What the fields or all entries set is not multiplied by the general setting.
     given = {
         word for word in WORDS if word in fields or (entries and all(word in e for e in entries))
     }
@@ -86,7 +84,7 @@ def multiplied(
 
 
 def listed(word: str, values: Any) -> list[Any]:
-    """The values of a setting that is to vary."""
+    """The values of a setting that varies."""
     if not isinstance(values, Sequence) or isinstance(values, str) or not values:
         raise UsageError(f"{word} must be a list of one or more values, got {values!r}")
     return list(values)
@@ -100,8 +98,8 @@ def _check_word(kind: str, value: Any) -> None:
 
 
 def checked(point: Fields, task: Task) -> Fields:
-    """The point with its values as a recipe takes them, once the recipe did take them."""
-    # TOML has no word for nothing.
+    """The point with its values as a recipe takes them; checks that it does."""
+    # TOML has no None.
     one: Fields = {key: None if value == "none" else value for key, value in point.items()}
     if isinstance(one.get("size"), str):
         one["size"] = task.parse_size(one["size"])
@@ -120,7 +118,7 @@ def recipe_of(word: str, settings: Fields, task: Task) -> Recipe:
 
 
 def label(point: Fields, axes: Sequence[str]) -> str:
-    """A point's name: readable, safe as a folder's, and the same when values are added later."""
+    """A name for a point: readable, valid for a folder, unchanged when values are added later."""
     words = [
         point["task"],
         point["recipe"],
@@ -136,14 +134,14 @@ def label(point: Fields, axes: Sequence[str]) -> str:
 
 
 def check_networks(runs: Sequence[tuple[str, str, Fields]], tasks: Mapping[str, Task]) -> None:
-    """Build a network of each kind once, so that one that cannot be is refused now."""
+    """Build a network of each kind once: one that cannot be built is an error now."""
     kinds = {(task, str(changes.get("net"))): (recipe, changes) for task, recipe, changes in runs}
     for (word, _), (recipe, changes) in kinds.items():
         task = tasks[word]
         build_network(recipe_of(recipe, changes, task), task.spec, 0)
 
 
-def tests_told(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:
+def _test_settings(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:
     """The settings of each test, lists in them multiplied out."""
     if not isinstance(tests, Sequence) or isinstance(tests, str):
         raise UsageError(f"tests must be tables, each written [[tests]], got {tests!r}")
@@ -162,26 +160,26 @@ def tests_told(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:
             yield _test(dict(zip(each, values, strict=True)), tasks)
 
 
-def _test(told: Fields, tasks: Mapping[str, Task]) -> Fields:
-    """One test, tried on the tasks that it is for."""
-    wanted = told.get("task")
+def _test(settings: Fields, tasks: Mapping[str, Task]) -> Fields:
+    """One test, checked by the tasks that it is for."""
+    wanted = settings.get("task")
     if wanted is not None and wanted not in list(tasks):
         raise UsageError(f"a test is for task {wanted!r}, and no run is; leave it out")
     for word, least in (("count", 1), ("max_steps", 1)):
-        value = told.get(word, least)
+        value = settings.get(word, least)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise UsageError(
                 f"{word} of a test must be a whole number from {least} on, got {value!r}"
             )
-    check_seed(told.get("seed", 0))
-    if told.get("size") is None:
-        return told
-    size = told["size"]
+    check_seed(settings.get("seed", 0))
+    size = settings.get("size")
+    if size is None:
+        return settings
     for word, task in tasks.items():
         if wanted in (None, word):
-            told = {**told, "size": task.parse_size(size) if isinstance(size, str)
-                    else task.check_size(size)}  # fmt: skip
-    return told
+            settings = {**settings, "size": task.parse_size(size) if isinstance(size, str)
+                        else task.check_size(size)}  # fmt: skip
+    return settings
 
 
 _LARGEST_FILE = 1 << 20
@@ -250,13 +248,13 @@ class Plan:
         return asdict(self)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Plan:
-        """The plan that `described` told of."""
+    def of(cls, described: Mapping[str, Any]) -> Plan:
+        """The plan that `described` describes."""
         return cls(
-            told["name"],
-            tuple(PlannedRun(**run) for run in told["runs"]),
-            tuple(TestSpec(**test) for test in told["tests"]),
-            told["data"],
+            described["name"],
+            tuple(PlannedRun(**run) for run in described["runs"]),
+            tuple(TestSpec(**test) for test in described["tests"]),
+            described["data"],
         )
 
 
@@ -291,20 +289,20 @@ def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
     """
     path = Path(path)
     try:
-        told = tomllib.loads(read_bytes(path, _LARGEST_FILE).decode())
+        settings = tomllib.loads(read_bytes(path, _LARGEST_FILE).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         cause = str(error) or "it is nested too deeply"
         raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
-    told.setdefault("name", re.sub(r"[^\w.-]+", "-", path.stem).strip("-.") or "sweep")
+    settings.setdefault("name", re.sub(r"[^\w.-]+", "-", path.stem).strip("-.") or "sweep")
     if seeds is not None:
-        told["seeds"] = seeds
+        settings["seeds"] = seeds
     known = ("name", "task", "recipe", "seeds", "fields", "grid", "list", "tests", "data")
-    for word in told:
+    for word in settings:
         if word not in known:
             raise UsageError(f"{quoted(path)}: {registry.unknown_name('setting', word, known)}")
     try:
-        name = told.pop("name")
-        return planned(name, entries=told.pop("list", ()), **told)
+        name = settings.pop("name")
+        return planned(name, entries=settings.pop("list", ()), **settings)
     except IterantError as error:
         raise UsageError(f"{quoted(path)}: {error}") from error
 
@@ -351,5 +349,5 @@ def planned(
         ]
     check_networks([(run.task, run.recipe, run.changes) for run in runs], made)
     return Plan(
-        name, tuple(runs), tuple(TestSpec(**test) for test in tests_told(tests, made)), data
+        name, tuple(runs), tuple(TestSpec(**test) for test in _test_settings(tests, made)), data
     )

@@ -1,17 +1,13 @@
-"""Sweeping: plan, carry out here or on a cluster, watch, collect.
+"""Sweeps: plan, run here or on a cluster, watch, collect the result.
 
     >>> done = sweep("widths.toml", at_once=2)                      # here
     >>> done = sweep("widths.toml", on="slurm", cluster=Cluster(partition="gpu", gpus_per_node=1))
     >>> done.counts
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
 
-The same call begins a sweep, goes on with one that was stopped, tries failed runs again, and
-extends one by seeds, values or tests that were added: what is done is never done twice.
-
-What a sweep showed: one result file with every run, and a picture of the curves.
-
-Seeds of a point are averaged, and an average says over how many of how many: a run that failed is
-named beside it with its error, never left out in silence.
+The same call starts a sweep, goes on with a stopped one, retries failed runs, and extends it by new
+seeds, values or tests. Seeds of a point are averaged; runs that failed are named beside the average
+with their error.
 """
 
 from __future__ import annotations
@@ -45,13 +41,13 @@ from iterant.runner.worker import Launch
 from iterant.training.interrupts import Signals, seconds
 
 _MOST_CURVES = 12
-"""Curves that one picture can hold."""
+"""Curves in one picture, at most."""
 
 
 def collect(
     folder: SweepFolder, results: PathLike = "results", *, command: str | None = None
 ) -> list[Path]:
-    """Write the result and its pictures, and give their paths back."""
+    """Write the result and its pictures; returns their paths."""
     seen = status(folder)
     place = make_folder(results)
     seeds = sorted({run.seed for run in folder.plan.runs})
@@ -69,7 +65,7 @@ def collect(
 
 
 def figures(folder: SweepFolder, seen: SweepStatus) -> dict[str, Any]:
-    """Everything that was measured: the counts, the points, and each run."""
+    """The figures of the result: counts, points and every run."""
     counts = seen.counts
     states = {run.name: run for run in seen.runs}
     runs: dict[str, Any] = {}
@@ -163,7 +159,7 @@ def _curves(folder: SweepFolder, test: TestSpec) -> tuple[dict[str, Curve], set[
 
 
 def _slug(test: TestSpec) -> str:
-    """A test as part of a file's name; those that differ in more than size have it all."""
+    """A test as part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
 
 
@@ -187,7 +183,7 @@ def sweep(
     results: PathLike | None = "results",
     say: Say = lambda _: None,
 ) -> SweepStatus:
-    """Carry out a plan, or a file that tells one, and return where it stands then.
+    """Run a plan, or the plan in a file; returns where the sweep stands then.
 
     ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
     their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
@@ -209,115 +205,93 @@ def sweep(
     folder = make_folder(Path("runs") / plan.name if out is None else out)
     refuse_foreign(folder)
     with SweepFolder(folder, plan).lock():
-        made = SweepFolder.prepare(folder, plan)
-        left = _left(made, on)
-        say(f"{len(left)} of {counted(len(made.planned), 'run')} to do in {folder}")
+        opened = SweepFolder.prepare(folder, plan)
+        before = status(opened, slurm.queued(opened) if on == "slurm" else None)
+        for run in before.of("failed"):  # asked for again: they get their attempts back
+            opened.write_failures(run.name, Failures(0, run.error))
+        left = [run.name for run in before.runs if run.state in ("left", "failed")]
+        say(f"{len(left)} of {counted(len(opened.planned), 'run')} to do in {folder}")
         if on == "local":
-            _here(made, left, launch, at_once, limit, say)
-            seen = status(made)
+            side_by_side = at_once or capacity(launch)
+
+            def ended(name: str, how: str) -> None:
+                error = opened.failures(name).error if how == "failed" else None
+                state = summary(status(opened, at_once=side_by_side))
+                say(f"{name}: {how}{f': {error}' if error else ''} ({state})")
+
+            if left:
+                run_local(opened, left, launch, at_once=side_by_side, limit=limit, ended=ended)
+            now = status(opened)
         else:
             if left:
-                slurm.submit(made, left, launch, cluster or Cluster())
+                slurm.submit(opened, left, launch, cluster or Cluster())
             say(f"{counted(len(left), 'job')} submitted")
-            seen = _watched(
-                made, launch, cluster or Cluster(), look_seconds if watch else None, say
-            )
-    if seen.ended and results is not None:
-        for path in collect(made, results):
+            now = _watch(opened, launch, cluster or Cluster(), look_seconds if watch else None, say)
+    if now.ended and results is not None:
+        for path in collect(opened, results):
             say(f"written to {path}")
-    return seen
+    return now
 
 
-def _left(folder: SweepFolder, on: str) -> list[str]:
-    """The runs to carry out; failed ones get their attempts back, because somebody asked again."""
-    seen = status(folder, slurm.queued(folder) if on == "slurm" else None)
-    for run in seen.of("failed"):
-        folder.write_failures(run.name, Failures(0, run.error))
-    return [run.name for run in seen.runs if run.state in ("left", "failed")]
-
-
-def _here(
-    folder: SweepFolder,
-    left: Sequence[str],
-    launch: Launch,
-    at_once: int | None,
-    limit: float | None,
-    say: Say,
-) -> None:
-    side_by_side = at_once or capacity(launch)
-
-    def ended(name: str, how: str) -> None:
-        seen = status(folder, at_once=side_by_side)
-        error = folder.failures(name).error if how == "failed" else None
-        say(f"{name}: {how}{f': {error}' if error else ''} ({summary(seen)})")
-
-    if left:
-        run_local(folder, left, launch, at_once=side_by_side, limit=limit, ended=ended)
-
-
-def _watched(
+def _watch(
     folder: SweepFolder, launch: Launch, cluster: Cluster, look_seconds: float | None, say: Say
 ) -> SweepStatus:
-    """Look now and then until no job is left; one that vanished is submitted once more."""
+    """Poll the queue until no job is left; a job that vanished is submitted once more."""
     again: set[str] = set()
     missed: set[str] = set()
-    told: dict[str, int] = {}
+    shown: dict[str, int] = {}
     with Signals() as signals:
         while True:
-            # The queue first: what has left it has written what it will write.
-            seen = status(folder, slurm.queued(folder))
-            if seen.counts != told:
-                told = seen.counts
-                say(summary(seen))
-            open_runs = seen.of("running") + seen.of("waiting")
-            vanished = {run.name for run in seen.of("left")} - again
+            # The queue first: a job that has left it has written all its files.
+            now = status(folder, slurm.queued(folder))
+            if now.counts != shown:
+                shown = now.counts
+                say(summary(now))
+            open_runs = now.of("running") + now.of("waiting")
+            vanished = {run.name for run in now.of("left")} - again
             if look_seconds is None or (not open_runs and not vanished):
-                return seen
+                return now
             if signals.raised is not None:
                 say("no longer watching; the jobs go on (stop them with: iterant sweep stop "
                     f"{folder.path})")  # fmt: skip
-                return seen
+                return now
             lost = sorted(vanished & missed)
             if lost:
                 say(f"submitted once more: {', '.join(lost)}")
                 slurm.submit(folder, lost, launch, cluster)
                 again |= set(lost)
             missed = vanished
-            _sleep(look_seconds, signals)
+            end = time.monotonic() + look_seconds
+            while time.monotonic() < end and signals.raised is None:
+                time.sleep(0.1)
 
 
-def _sleep(length: float, signals: Signals) -> None:
-    end = time.monotonic() + length
-    while time.monotonic() < end and signals.raised is None:
-        time.sleep(0.1)
-
-
-def summary(seen: SweepStatus) -> str:
+def summary(now: SweepStatus) -> str:
     """A line: ``4 of 10 done, 2 running, 1 failed, 3 left, about 5 min to go``."""
-    counts = seen.counts
-    parts = [f"{counts['done']} of {len(seen.runs)} done"]
+    counts = now.counts
+    parts = [f"{counts['done']} of {len(now.runs)} done"]
     parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "failed", "left")
               if counts[state]]  # fmt: skip
-    if seen.seconds_left:
-        parts.append(f"about {duration(seen.seconds_left)} to go")
+    if now.seconds_left:
+        parts.append(f"about {duration(now.seconds_left)} to go")
     return ", ".join(parts)
 
 
 def stop(path: PathLike) -> str:
-    """Stop a sweep: its process here saves its runs, its jobs on a cluster are cancelled.
+    """Stop a sweep: its process here saves the runs, its jobs on a cluster are cancelled.
 
     >>> stop("runs/widths")
     """
     folder = SweepFolder.open(path)
-    said = []
+    texts = []
     who = lock_info(folder.path)
     if who is not None:
         if who.get("host") != socket.gethostname():
             words = lock_holder(folder.path) or "another process"
             raise RunError(f"{folder.path} is run by {words}; stop it there")
         os.kill(int(who["pid"]), signal.SIGTERM)
-        said.append(f"process {who['pid']} was told to save and leave")
+        texts.append(f"process {who['pid']} was told to save and leave")
     cancelled = slurm.cancel(folder)
     if cancelled:
-        said.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
-    return "; ".join(said) or "nothing was running"
+        texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
+    return "; ".join(texts) or "nothing was running"
