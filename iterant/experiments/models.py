@@ -11,11 +11,13 @@ paper gives the grids of width and depth only as pictures; their values are our 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iterant import registry
+from iterant.errors import RecipeError
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
@@ -235,3 +237,17 @@ def usual_seconds(model: Model) -> float:
     early = spec.dims == 1 and model.early
     epochs = min(recipe.epochs, _PERFECT) if early else recipe.epochs
     return per_epoch * epochs * model.pace / 1000 + (10 if spec.dims == 1 else 40)
+
+
+def parse_fields(words: Iterable[str]) -> dict[str, Any]:
+    """Recipe fields from words: ``["rate=0.001", "net=dt", "clip=None"]``."""
+    fields: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign:
+            raise RecipeError(f"a field is given as FIELD=VALUE, got {word!r}")
+        try:
+            fields[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            fields[name] = text
+    return fields
