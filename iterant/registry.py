@@ -1,11 +1,10 @@
-"""The one place where words become objects.
+"""Names to objects: ``task("mazes")``, ``find("net", "local-rule")``.
 
     >>> task("mazes").spec.train_size
     9
 
-Words are looked up late: this module imports nothing of iterant but the errors, and loads the
-module behind a word only when it is asked for. A word of the form ``module:object`` names a
-user's own class, so that nothing here must be edited to take part.
+A module is imported only when one of its names is looked up. ``module:object`` names a user's
+own class, which needs no entry here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from iterant.training.recipe import Recipe
 
 
-_WHERE: dict[str, dict[str, str]] = {
+_LOCATIONS: dict[str, dict[str, str]] = {
     "task": {
         "prefix-sums": "iterant.tasks.prefix_sums:PrefixSums",
         "mazes": "iterant.tasks.mazes.task:Mazes",
@@ -85,92 +84,92 @@ _WHERE: dict[str, dict[str, str]] = {
 
 
 def known(kind: str) -> tuple[str, ...]:
-    """The words of one kind, in the order they are shown: ``known("task")``."""
-    return tuple(_WHERE[kind])
+    """The names of one kind, in the order of help texts: ``known("task")``."""
+    return tuple(_LOCATIONS[kind])
 
 
 def locations(kind: str) -> tuple[str, ...]:
-    """Where the words of one kind live, as ``module:object``."""
-    return tuple(_WHERE[kind].values())
+    """The locations of all names of one kind, as ``module:object``."""
+    return tuple(_LOCATIONS[kind].values())
 
 
 def find(kind: str, word: str) -> Any:
-    """The class (or function) behind a word, or behind ``module:object``."""
-    place = _WHERE[kind].get(word, word)
+    """The class or function of a name, or of ``module:object``."""
+    place = _LOCATIONS[kind].get(word, word)
     module, _, attribute = place.partition(":")
     if not attribute:
         raise UnknownName(unknown_name(kind, word, known(kind)))
     try:
-        found = importlib.import_module(module)
-    except (ImportError, ValueError) as error:  # ValueError: no name at all
+        imported = importlib.import_module(module)
+    except (ImportError, ValueError) as error:  # ValueError: an empty module name
         file = module.removesuffix(".py").strip("./").replace("/", ".")
-        wanted = f"one of {', '.join(known(kind))}, or module:Class, installed or in this folder"
+        remedy = f"one of {', '.join(known(kind))}, or module:Class, installed or in this folder"
         if file != module:
-            wanted = f"{file}:{attribute}, without the path and .py"
+            remedy = f"{file}:{attribute}, without the path and .py"
         raise UnknownName(
-            f"{kind} {word!r} cannot be imported ({error}); wanted {wanted}"
+            f"{kind} {word!r} cannot be imported ({error}); wanted {remedy}"
         ) from error
     try:
-        return getattr(found, attribute)
+        return getattr(imported, attribute)
     except AttributeError as error:
-        own = {*dir(found), *getattr(found, "__all__", ())}
-        near = difflib.get_close_matches(attribute, own, n=1)
+        names = {*dir(imported), *getattr(imported, "__all__", ())}
+        near = difflib.get_close_matches(attribute, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "check the name of the class"
         raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
 
 
-def name_of(kind: str, made: type) -> str:
-    """The word that finds a class again, in this process or from its file: what runs keep."""
-    module, name = made.__module__, made.__qualname__
+def name_of(kind: str, cls: type) -> str:
+    """The name with which `find` returns this class, also in another process."""
+    module, name = cls.__module__, cls.__qualname__
     main = sys.modules.get("__main__")
     if module == "__main__" and isinstance(getattr(main, "__file__", None), str):
-        # A script is no module of that name for anybody else; its file is.
+        # Other processes import a script by the name of its file.
         module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
     place = f"{module}:{name}"
-    return next((word for word, where in _WHERE[kind].items() if where == place), place)
+    return next((word for word, where in _LOCATIONS[kind].items() if where == place), place)
 
 
 def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
-    """The sentence for a word that names nothing, with the nearest one that does."""
+    """The error message for an unknown name, with the nearest known one."""
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
     return f"unknown {kind} {word!r}; {hint}"
 
 
 def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
-    """The training recipe of that name for a task: ``recipe("paper", "mazes")``."""
+    """The training recipe of a task: ``recipe("paper", "mazes")``."""
     made: Recipe = find("recipe", "recipe")(word, problem, net)
     return made
 
 
 def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Path]:
-    """A trained network by its name or path, and the folder it lies in: ``trained("runs/m0")``."""
+    """A trained network by its name or path, and its folder: ``trained("runs/m0")``."""
     net: Net = find("trained", "load")(word, device)
     folder: Path = find("trained", "folder")(word)
     return net, folder
 
 
 def task(word: str, **options: Any) -> Task:
-    """The task of that name, or a class of your own as ``module:Class``.
+    """The task of this name, or a user-defined class as ``module:Class``.
 
         >>> task("mazes").spec.train_size
         9
         >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
         (48, 64)
 
-    Options are the task's own: ``task("chess", data="puzzles/")``.
+    Options are arguments of the task: ``task("chess", data="puzzles/")``.
     """
-    made = find("task", word)
+    cls = find("task", word)
     try:
-        ready: Task = made(**options)
+        instance: Task = cls(**options)
     except TypeError as error:
         given = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
     protocol = find("task", "iterant.tasks.protocol:Task")
-    wanted = [name for name in vars(protocol) if not name.startswith("_")]
-    missing = ", ".join(name for name in wanted if not hasattr(ready, name))
+    members = [name for name in vars(protocol) if not name.startswith("_")]
+    missing = ", ".join(name for name in members if not hasattr(instance, name))
     if missing:
         raise UsageError(f"{word!r} is no task: it lacks {missing}; add that or choose another")
     if word not in known("task"):
-        find("task", "iterant.tasks.user:check_task")(ready, word)
-    return ready
+        find("task", "iterant.tasks.user:check_task")(instance, word)
+    return instance

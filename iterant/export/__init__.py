@@ -1,11 +1,8 @@
-"""To and from other programs.
+"""Export to ONNX and to the layout of the Hugging Face hub; import of the authors' checkpoints.
 
-authors.py    checkpoints of the paper's authors become folders of weights
-source.py     the network to export, and what its folder says about it
-graphs.py     ONNX: read, step and answer, with dynamic batch and space
-checking.py   exported graphs beside PyTorch
-hub.py        a folder in the layout of the Hugging Face hub
-card.py       its model card
+authors.py   checkpoints of the paper's authors as weights folders
+hub.py       the network to export, and a folder for the hub with its model card
+onnx.py      read, step and answer as ONNX graphs, compared with PyTorch
 """
 
 from iterant.export.authors import Imported, import_checkpoint

@@ -1,21 +1,17 @@
-"""The page as a folder that any web server can serve.
+"""The demo page as a folder that any web server can serve.
 
     >>> page = build_page("demo-page")
     >>> page.networks
     ('mazes', 'prefix-sums')
 
     index.html, style.css, js/     our files
-    networks/index.json            which networks there are, for which task
-    networks/NAME/                 one as read, step and answer graphs, with its network.json
+    networks/index.json            the networks and their tasks
+    networks/NAME/                 read, step and answer graphs, with network.json
     runtime/                       onnxruntime-web
     page.json                      what it was built from; written last
 
-The page asks nothing of any other server.
-
-onnxruntime-web: what runs networks in a browser, fetched through npm and checked.
-
-It is not in the repository (its WebAssembly files have 41 MB) and the page never fetches it from
-anywhere but its own server: it is copied beside the page when the page is built.
+The page uses no other server. onnxruntime-web runs the networks in the browser. It is not in the
+repository (41 MB); npm fetches it when the page is built, and its checksum is verified.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -59,15 +55,15 @@ FILES = (
     "ort-wasm-simd-threaded.asyncify.mjs",
     "ort-wasm-simd-threaded.asyncify.wasm",
 )
-"""What of the package the page uses."""
+"""The files of the package that the page uses."""
 
 _TIME_LIMIT = 600
 _LARGEST = 64 << 20
-"""Bytes of an archive that are looked at: the right one has half as many."""
+"""The most bytes that are read; the archive has half as many."""
 
 
 def fetch_runtime(folder: Path) -> Path:
-    """Have npm put the package's archive into a folder, and return the archive's path."""
+    """Fetch the archive of the package with npm into a folder."""
     npm = shutil.which("npm")
     if npm is None:
         raise UsageError(
@@ -76,10 +72,10 @@ def fetch_runtime(folder: Path) -> Path:
             f"give it with --runtime {PACKAGE}-{VERSION}.tgz"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    words = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
+    command = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False
+            command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False
         )
     except subprocess.TimeoutExpired:
         raise DataError(
@@ -87,13 +83,13 @@ def fetch_runtime(folder: Path) -> Path:
         ) from None
     archive = folder / f"{PACKAGE}-{VERSION}.tgz"
     if done.returncode or not archive.is_file():
-        said = " ".join(done.stderr.split())[-200:] or f"code {done.returncode}"
-        raise DataError(f"npm could not fetch {PACKAGE} {VERSION} ({said}); check the connection")
+        reason = " ".join(done.stderr.split())[-200:] or f"code {done.returncode}"
+        raise DataError(f"npm could not fetch {PACKAGE} {VERSION} ({reason}); check the connection")
     return archive
 
 
 def unpack_runtime(archive: Path, out: Path) -> None:
-    """Copy the files that the page uses out of the archive, once it proved to be the right one."""
+    """Verify the archive and extract the files that the page uses."""
     try:
         with archive.open("rb") as file:
             data = file.read(_LARGEST)
@@ -102,14 +98,13 @@ def unpack_runtime(archive: Path, out: Path) -> None:
             f"{archive} cannot be read ({error.strerror}); wanted the file that "
             f"npm pack {PACKAGE}@{VERSION} writes"
         ) from error
-    found = base64.b64encode(hashlib.sha512(data).digest()).decode()
-    if found != INTEGRITY:
+    if base64.b64encode(hashlib.sha512(data).digest()).decode() != INTEGRITY:
         raise DataError(
             f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; fetch it again with "
             f"npm pack {PACKAGE}@{VERSION}"
         )
     out.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the very bytes that were checked
+    with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the bytes that were verified
         for name in FILES:
             member = packed.extractfile(f"package/dist/{name}")
             if member is None:
@@ -119,7 +114,7 @@ def unpack_runtime(archive: Path, out: Path) -> None:
 
 STATIC = Path(__file__).parent / "static"
 BUILT = Path(__file__).parent / "built"
-"""Where scripts/build-page puts the page before a wheel is made."""
+"""The folder of scripts/build-page, before a wheel is built."""
 
 _MARK = "page.json"
 
@@ -130,18 +125,18 @@ class Page:
 
     folder: Path
     networks: tuple[str, ...]
-    """The names of the networks that it holds"""
+    """The names of its networks"""
     stale: bool = False
-    """Whether it was built from other scripts than those that are here now"""
+    """Whether it was built from other versions of our files"""
 
 
 def cached_page() -> Path:
-    """Where ``iterant demo --build`` keeps the page: a folder a version."""
+    """The folder of ``iterant demo --build``, one per version."""
     return cache_folder() / f"page-{_version()}"
 
 
 def find_page() -> Page:
-    """The page that was built: the one in the package, else the user's own.
+    """The page in the package, or the one that the user has built.
 
     >>> find_page().networks
     """
@@ -155,9 +150,9 @@ def find_page() -> Page:
 
 
 def open_page(folder: Path) -> Page:
-    """The page in a folder that was built before."""
-    known: dict[str, Any] = read_json(folder / _MARK)
-    return Page(folder, tuple(known["networks"]), stale=known.get("scripts") != _scripts())
+    """The page in a folder."""
+    built: dict[str, Any] = read_json(folder / _MARK)
+    return Page(folder, tuple(built["networks"]), stale=built.get("scripts") != _static_hash())
 
 
 def build_page(
@@ -167,14 +162,13 @@ def build_page(
     runtime: Path | None = None,
     tell: Callable[[str], object] = lambda words: None,
 ) -> Page:
-    """Put the page together in a new or empty folder.
+    """Build the page in a new or empty folder; this takes about a minute.
 
         >>> build_page("page", networks=["runs/m0"], tell=print)
 
-    ``networks`` are names, runs or folders of weights; None takes all that ship. Of several for a
-    task the page shows the first at first, and the one that is called like the task before it.
-    ``runtime`` is the archive that npm would fetch, for machines without npm. It takes a minute or
-    so; ``tell`` hears what is being done.
+    ``networks`` are names, runs or weights folders (None: all that ship). The page opens with the
+    first of a task, or the one that has the name of the task. ``runtime`` is the archive that npm
+    would fetch, for machines without npm. ``tell`` is called with messages on progress.
     """
     need_extra()
     folder = check_new_folder(out)
@@ -183,57 +177,47 @@ def build_page(
         raise UsageError("no network ships with this version; name one with --net RUN")
     make_folder(folder)
     try:
-        return _built(folder, sources, runtime, tell)
+        with tempfile.TemporaryDirectory() as temporary:
+            tell(
+                f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}"
+            )
+            archive = fetch_runtime(Path(temporary)) if runtime is None else runtime
+            unpack_runtime(archive, folder / "runtime")
+        shutil.copytree(STATIC, folder, dirs_exist_ok=True)
+        index = []
+        for number, (name, source) in enumerate(sources.items(), start=1):
+            tell(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
+            graphs = folder / "networks" / name
+            export_onnx(source, graphs)
+            card = source.about.get("card")
+            index.append(
+                {
+                    "task": source.task,
+                    "name": name,
+                    "parameters": source.parameters,
+                    "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
+                    "trained_on": card.get("trained_on") if isinstance(card, dict) else None,
+                }
+            )
+        write_json(folder / "networks" / "index.json", index)
+        write_json(
+            folder / _MARK,
+            {
+                "iterant": _version(),
+                "runtime": {"package": PACKAGE, "version": VERSION},
+                "networks": list(sources),
+                "scripts": _static_hash(),
+            },
+        )
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # it was new or empty: all in it is ours
+        shutil.rmtree(folder, ignore_errors=True)  # it was new or empty
         raise
-
-
-def _built(
-    folder: Path,
-    sources: Mapping[str, Source],
-    runtime: Path | None,
-    tell: Callable[[str], object],
-) -> Page:
-    """The page in that folder: run-time, scripts, and a graph of every network."""
-    with tempfile.TemporaryDirectory() as scratch:
-        tell(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
-        archive = fetch_runtime(Path(scratch)) if runtime is None else runtime
-        unpack_runtime(archive, folder / "runtime")
-    shutil.copytree(STATIC, folder, dirs_exist_ok=True)
-    listed = []
-    for number, (name, source) in enumerate(sources.items(), start=1):
-        tell(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
-        export_onnx(source, folder / "networks" / name)
-        listed.append(_listed(name, source, folder / "networks" / name))
-    write_json(folder / "networks" / "index.json", listed)
-    write_json(
-        folder / _MARK,
-        {
-            "iterant": _version(),
-            "runtime": {"package": PACKAGE, "version": VERSION},
-            "networks": list(sources),
-            "scripts": _scripts(),
-        },
-    )
     return open_page(folder)
 
 
-def _listed(name: str, source: Source, folder: Path) -> dict[str, Any]:
-    """What the page knows of a network before it is fetched, which may be megabytes."""
-    card = source.about.get("card")
-    return {
-        "task": source.task,
-        "name": name,
-        "parameters": source.parameters,
-        "bytes": sum(file.stat().st_size for file in folder.iterdir()),
-        "trained_on": card.get("trained_on") if isinstance(card, dict) else None,
-    }
-
-
-def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
-    """The networks by names of their own, those of a task together."""
-    sources = [given if isinstance(given, Source) else open_source(given) for given in wanted]
+def _by_name(networks: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
+    """The networks by unique names, sorted by task."""
+    sources = [net if isinstance(net, Source) else open_source(net) for net in networks]
     tasks = registry.known("task")
     for source in sources:
         if source.task not in tasks:
@@ -242,18 +226,17 @@ def _by_name(wanted: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Sou
                 f"the page shows {', '.join(tasks)}"
             )
     sources.sort(key=lambda source: (tasks.index(str(source.task)), source.name != source.task))
-    found: dict[str, Source] = {}
+    by_name: dict[str, Source] = {}
     for source in sources:
         name, number = source.name, 1
-        while name in found:
+        while name in by_name:
             number += 1
             name = f"{source.name}-{number}"
-        found[name] = source
-    return found
+        by_name[name] = source
+    return by_name
 
 
-def _scripts() -> str:
-    """What tells our files from those of another day: a version may last for months."""
+def _static_hash() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in STATIC.rglob("*") if path.is_file()):
         digest.update(path.relative_to(STATIC).as_posix().encode() + b"\0" + path.read_bytes())
@@ -263,5 +246,5 @@ def _scripts() -> str:
 def _version() -> str:
     try:
         return version("iterant")
-    except PackageNotFoundError:  # a copy of the source that was never installed
+    except PackageNotFoundError:  # source code that is not installed
         return "source"

@@ -1,4 +1,4 @@
-"""The small server behind ``iterant demo``: the page's files, to this machine only unless asked.
+"""The server of ``iterant demo``: the files of the page, by default for this machine only.
 
 >>> with page_server(page.folder, port=8000) as server:
 ...     server.serve_forever()
@@ -19,30 +19,30 @@ _TYPES = {
     ".wasm": "application/wasm",
     ".onnx": "application/octet-stream",
 }
-"""What some systems do not know, and browsers insist on."""
+"""Types that browsers require and some systems do not know."""
 
 
 class _Files(SimpleHTTPRequestHandler):
-    """Files of one folder; only what goes wrong is printed."""
+    """Serve a folder; log only errors."""
 
     def guess_type(self, path: str | PathLike[str]) -> str:
-        """The type that the browser is told."""
+        """The MIME type of a file."""
         return _TYPES.get(Path(path).suffix) or super().guess_type(path)
 
     def end_headers(self) -> None:
-        """Let WebAssembly use threads, and a rebuilt page show itself."""
+        """Allow threads in WebAssembly, and disable caching for rebuilt pages."""
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def page_server(folder: Path, port: int = 8000, host: str = "127.0.0.1") -> ThreadingHTTPServer:
-    """A server that is bound and ready; port 0 takes any that is free."""
-    if not host:  # to the system no address is every address
+    """A bound server; port 0 takes a free one."""
+    if not host:  # the system would take it for all addresses
         raise UsageError("--host is empty; 127.0.0.1 is this machine only, 0.0.0.0 the network too")
     try:
         return ThreadingHTTPServer((host, port), partial(_Files, directory=str(folder)))

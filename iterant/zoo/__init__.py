@@ -1,10 +1,10 @@
-"""Trained networks: shipped weights by name, and anything that was trained or imported by path.
+"""Trained networks: shipped weights by name, and runs or weights folders by path.
 
 >>> net = iterant.load("runs/m0")
 
 loading.py   from a name or a path to a network
-weights/     one folder of shipped weights a name
-cards.py     what is known about them
+weights/     the shipped weights, one folder per name
+cards.py     their training and test results
 """
 
 from iterant.zoo.cards import Card, card

@@ -1,12 +1,12 @@
-"""What is known about a shipped network: a card beside its weights.
+"""Cards: the training and test results of shipped networks.
 
     >>> card("mazes").figures[59].solved
     1000
-    >>> print(written(card("mazes")))
+    >>> print(card_markdown(card("mazes")))
 
-The card is data in the weights' ``config.json``; ``CARD.md`` is the same for people. Every figure
-says how many problems, how many iterations and how sure one may be. Figures are of the weights as
-they ship; what was measured before they were stored stands apart.
+A card is data in the ``config.json`` of the weights; ``CARD.md`` is the same as text. Every figure
+has its number of problems, iterations and confidence interval. Figures are of the weights as they
+ship; measurements before they were converted are separate (`Earlier`).
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ _HEADINGS = ("size", "problems", "seed", "iterations", "wholly right (95 % inter
 
 @dataclass(frozen=True)
 class Figure:
-    """How a network did on problems of one size."""
+    """The test result on problems of one size."""
 
     problems: int
     iterations: int
     solved: int
     twice: int | None = None
-    """Solved after twice the iterations, if it was looked at"""
+    """Solved after twice the iterations, if measured"""
     seed: int = 7
     """Of the test problems"""
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share that is solved."""
+        """The 95 % confidence interval of the accuracy."""
         low, high = wilson(torch.tensor(self.solved), self.problems).tolist()
         return low, high
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was measured of a network before it was stored as it ships."""
+    """Test results of a network before it was converted for shipping."""
 
     what: str
-    """Of which weights, where"""
+    """Which weights, measured where"""
     results: tuple[str, ...]
     figures: dict[Size, Figure]
 
 
 @dataclass(frozen=True)
 class Card:
-    """Where a network comes from and what it can do.
+    """The origin and the test results of a network.
 
     >>> card("mazes").figures[59].solved
     1000
@@ -77,28 +77,28 @@ class Card:
     seed: int
     hardware: str
     results: tuple[str, ...]
-    """Files in results/ that hold these figures with all their circumstances"""
+    """Files in results/ with these figures"""
     figures: dict[Size, Figure] = field(default_factory=dict)
-    """By size; of puzzles a range (600_000, 700_000)"""
+    """By size; for chess a range (600_000, 700_000)"""
     failures: str = "none seen in these tests"
     pictures: dict[str, str] = field(default_factory=dict)
-    """Files beside the card, and what each of them shows"""
+    """Files beside the card, with captions"""
     notes: tuple[str, ...] = ()
     earlier: Earlier | None = None
 
     def described(self) -> dict[str, Any]:
-        """All of it, as JSON holds it."""
-        made = asdict(self)
-        made["figures"] = _by_text(made["figures"])
-        if made["earlier"] is None:
-            del made["earlier"]
-        else:
-            made["earlier"]["figures"] = _by_text(made["earlier"]["figures"])
-        return made
+        """The card as JSON."""
+        content = asdict(self)
+        if content["earlier"] is None:
+            del content["earlier"]
+        for part in (content, content.get("earlier")):
+            if part is not None:
+                part["figures"] = {size_text(s): figure for s, figure in part["figures"].items()}
+        return content
 
 
-def size_of(text: str) -> Size:
-    """The size that a text means."""
+def parse_size(text: str) -> Size:
+    """The inverse of `size_text`."""
     ends = tuple(map(int, text.split(":")))
     if len(ends) not in (1, 2):
         raise ValueError(f"{text!r} is no size")
@@ -106,99 +106,84 @@ def size_of(text: str) -> Size:
 
 
 def card(name: str) -> Card:
-    """The card of a shipped network, or of any folder that has one."""
+    """The card of a shipped network, or of a folder."""
     config, _ = read_weights(folder_of(name))
-    found = config.get("card")
-    if not isinstance(found, Mapping):
+    content = config.get("card")
+    if not isinstance(content, Mapping):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
     try:
-        parts: dict[str, Any] = {key: tuple(found[key]) for key in ("results", "notes")}
-        parts |= {"figures": _by_size(found["figures"]), "pictures": dict(found["pictures"])}
-        if (before := found.get("earlier")) is not None:
+        parts: dict[str, Any] = {key: tuple(content[key]) for key in ("results", "notes")}
+        parts |= {"figures": _figures(content["figures"]), "pictures": dict(content["pictures"])}
+        if (before := content.get("earlier")) is not None:
             parts["earlier"] = Earlier(
-                before["what"], tuple(before["results"]), _by_size(before["figures"])
+                before["what"], tuple(before["results"]), _figures(before["figures"])
             )
-        return Card(**{**found, **parts})
+        return Card(**{**content, **parts})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"the card of {name} is not one of this version ({error})") from error
 
 
-def written(made: Card) -> str:
-    """The card as a page in Markdown."""
+def card_markdown(card: Card) -> str:
+    """The card as Markdown."""
+    # A command is code, unless it is prose with code in it.
+    command = card.command if "`" in card.command else f"`{card.command}`"
+    before = []
+    if card.earlier:
+        head = f"Before, {card.earlier.what} ({_files(card.earlier.results)}):"
+        before = ["", head, "", *_table(card.earlier.figures)]
     return "\n".join(
         [
-            f"# {made.name}",
+            f"# {card.name}",
             "",
-            f"A network for {made.task} with {made.parameters:,} parameters.",
-            f'`iterant.load("{made.name}")`',
+            f"A network for {card.task} with {card.parameters:,} parameters.",
+            f'`iterant.load("{card.name}")`',
             "",
-            f"- **Trained on**: {made.trained_on}",
-            f"- **How**: {made.how}",
-            f"- **Command**: {_command(made.command)}",
-            f"- **Commit**: {made.commit} (recipes are named as they were there; they change)",
-            f"- **Seed**: {made.seed}",
-            f"- **Hardware**: {made.hardware}",
-            f"- **Figures from**: {_files(made.results)}",
-            *(f"- {note}" for note in made.notes),
+            f"- **Trained on**: {card.trained_on}",
+            f"- **How**: {card.how}",
+            f"- **Command**: {command}",
+            f"- **Commit**: {card.commit} (recipes are named as they were there; they change)",
+            f"- **Seed**: {card.seed}",
+            f"- **Hardware**: {card.hardware}",
+            f"- **Figures from**: {_files(card.results)}",
+            *(f"- {note}" for note in card.notes),
             "",
             "Tested without a filter, after a fixed number of iterations; the seed is the test's:",
             "",
-            *_table(made.figures),
-            *(_before(made.earlier) if made.earlier else ()),
+            *_table(card.figures),
+            *before,
             "",
-            f"**Known failures**: {made.failures}",
-            *(f"\n![{caption}]({file})\n\n*{caption}*" for file, caption in made.pictures.items()),
+            f"**Known failures**: {card.failures}",
+            *(f"\n![{caption}]({file})\n\n*{caption}*" for file, caption in card.pictures.items()),
             "",
         ]
     )
 
 
-def _before(earlier: Earlier) -> list[str]:
-    head = f"Before, {earlier.what} ({_files(earlier.results)}):"
-    return ["", head, "", *_table(earlier.figures)]
-
-
 def _table(figures: Mapping[Size, Figure]) -> list[str]:
-    """A row a size, the easiest first."""
-    rows = [
-        [
-            size_text(size),
-            f"{figure.problems:,}",
-            str(figure.seed),
-            f"{figure.iterations:,}",
-            _percent(figure),
-            "not measured" if figure.twice is None else f"{figure.twice:,}",
-        ]
-        for size, figure in sorted(figures.items(), key=_easiest_first)
-    ]
+    rows = []
+    for size, figure in sorted(figures.items(), key=_ends):
+        (low, high), accuracy = figure.interval, 100 * figure.solved / figure.problems
+        rows.append(
+            [
+                size_text(size),
+                f"{figure.problems:,}",
+                str(figure.seed),
+                f"{figure.iterations:,}",
+                f"{figure.solved:,} = {accuracy:.2f} % ({100 * low:.2f} to {100 * high:.2f})",
+                "not measured" if figure.twice is None else f"{figure.twice:,}",
+            ]
+        )
     return markdown_table(_HEADINGS, rows)
+
+
+def _ends(row: tuple[Size, Figure]) -> tuple[int, ...]:
+    size, _ = row
+    return (size,) if isinstance(size, int) else tuple(size)
 
 
 def _files(results: tuple[str, ...]) -> str:
     return ", ".join(f"`results/{name}.json`" for name in results)
 
 
-def _command(text: str) -> str:
-    """What was typed, as code; words around it, where it was several commands, stay words."""
-    return text if "`" in text else f"`{text}`"
-
-
-def _by_text(figures: Mapping[Size, Any]) -> dict[str, Any]:
-    return {size_text(size): value for size, value in figures.items()}
-
-
-def _by_size(found: Mapping[str, Any]) -> dict[Size, Figure]:
-    return {size_of(size): Figure(**value) for size, value in found.items()}
-
-
-def _easiest_first(row: tuple[Size, Figure]) -> tuple[int, ...]:
-    size, _ = row
-    return (size,) if isinstance(size, int) else tuple(size)
-
-
-def _percent(figure: Figure) -> str:
-    low, high = figure.interval
-    return (
-        f"{figure.solved:,} = {100 * figure.solved / figure.problems:.2f} % "
-        f"({100 * low:.2f} to {100 * high:.2f})"
-    )
+def _figures(content: Mapping[str, Any]) -> dict[Size, Figure]:
+    return {parse_size(size): Figure(**figure) for size, figure in content.items()}

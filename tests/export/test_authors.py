@@ -93,7 +93,7 @@ def saved(path: Path, net: Any, prefix: str = "module.", **extra: Any) -> Path:
     return path
 
 
-def test_the_logits_are_theirs(tmp_path: Path) -> None:
+def test_logits_equal_those_of_the_authors(tmp_path: Path) -> None:
     count = 0
     for task in TASKS:
         for recall in (False, True):
@@ -115,7 +115,7 @@ def test_the_logits_are_theirs(tmp_path: Path) -> None:
     assert count == 60
 
 
-def test_the_report_and_the_folder_say_what_was_found(tmp_path: Path) -> None:
+def test_report_and_folder(tmp_path: Path) -> None:
     weights = checkpoint("chess", recall=True, width=5)
     path = saved(tmp_path / "model_best.pth", weights)
     found = import_checkpoint(path, task=iterant.task("chess").spec, out=tmp_path / "out")
@@ -130,7 +130,7 @@ def test_the_report_and_the_folder_say_what_was_found(tmp_path: Path) -> None:
                                 "readout": "two-best"}  # fmt: skip
 
 
-def test_group_norm_must_be_said(tmp_path: Path) -> None:
+def test_group_norm_must_be_given(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.pth", checkpoint("mazes", recall=True, width=8))
     spec = iterant.task("mazes").spec
     plain = import_checkpoint(path, task=spec, out=tmp_path / "plain")
@@ -144,7 +144,7 @@ def test_group_norm_must_be_said(tmp_path: Path) -> None:
     assert not torch.allclose(first.logits, second.logits)
 
 
-def test_a_bare_state_dict_is_read_too(tmp_path: Path) -> None:
+def test_bare_state_dict(tmp_path: Path) -> None:
     weights = checkpoint("prefix-sums", recall=False)
     torch.save(weights, tmp_path / "bare.pth")
     spec = iterant.task("prefix-sums").spec
@@ -172,7 +172,7 @@ def by_pickle(value: object, path: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [by_torch, by_pickle])
-def test_a_malicious_file_is_refused_and_does_nothing(
+def test_malicious_file_is_not_executed(
     tmp_path: Path, save: Callable[[object, Path], None]
 ) -> None:
     trace = tmp_path / "was-run"
@@ -204,7 +204,7 @@ def refused(tmp_path: Path, content: Any, task: str = "mazes") -> str:
     return str(refusal.value)
 
 
-def test_files_that_hold_no_network_are_refused(tmp_path: Path) -> None:
+def test_files_without_a_network(tmp_path: Path) -> None:
     whole = saved(tmp_path / "whole.pth", checkpoint("mazes", recall=True)).read_bytes()
     for content, said in [
         (MISSING, "does not exist"),
@@ -243,12 +243,12 @@ def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
     ("changes", "said"),
     [
         ({"head__2__weight": None}, "missing: head.2.weight"),
-        ({"head__4__weight": "head.5.weight"}, "missing: head.4.weight; unknown: head.5.weight"),
+        ({"head__4__weight": "head.5.weight"}, "missing: head.4.weight; unexpected: head.5.weight"),
         ({"recur_block__0__weight": None}, "missing: recur_block.0.weight)"),
-        ({"bias": torch.ones(1)}, "unknown: bias)"),
+        ({"bias": torch.ones(1)}, "unexpected: bias)"),
         ({"recur_block__1__0__gn1__weight": torch.ones(6)}, "recur_block.1.0.gn1.weight"),
         ({"recur_block__1__1__conv2__weight": None}, "missing: recur_block.1.1.conv2.weight)"),
-        ({"recur_block__7__0__conv1__weight": torch.ones(6)}, "unknown: "),
+        ({"recur_block__7__0__conv1__weight": torch.ones(6)}, "unexpected: "),
         (
             {"recur_block__1__1__conv2__weight": torch.ones(6, 5, 3, 3)},
             "misshapen: recur_block.1.1.conv2.weight (6, 5, 3, 3) instead of (6, 6, 3, 3))",
@@ -259,20 +259,18 @@ def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
         ({"head__4__weight": torch.ones(())}, "classes must be at least 1"),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused_by_name(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_wrong_tensors_are_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     assert said in refused(tmp_path, changed(checkpoint("mazes", recall=True), **changes))
 
 
-def test_a_network_of_another_task_is_refused(tmp_path: Path) -> None:
+def test_network_of_another_task(tmp_path: Path) -> None:
     for other in ("prefix-sums", "chess"):
         said = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
         assert "a network for images of 3 channels, and" in said
         assert "--task" in said
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+def test_folder_in_use_is_unchanged(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.pth", checkpoint("mazes", recall=True))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "config.json").write_text("{}")
@@ -282,9 +280,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 2000))
-def test_damaged_files_never_end_in_a_traceback(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int
-) -> None:
+def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
     folder = tmp_path_factory.mktemp("damaged")
     path = saved(folder / "m.pth", checkpoint("prefix-sums", recall=True, width=2))
     data = bytearray(path.read_bytes())

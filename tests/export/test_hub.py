@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Path:
     return made.path
 
 
-def test_it_reads_back(tmp_path: Path, run: Path) -> None:
+def test_round_trip(tmp_path: Path, run: Path) -> None:
     export_hub(run, tmp_path / "hub")
     batch = iterant.task("mazes").sample(2, size=5, seed=1)
     first, second = (
@@ -59,14 +59,14 @@ def test_it_reads_back(tmp_path: Path, run: Path) -> None:
     assert open_source(tmp_path / "again").about == again.about
 
 
-def test_the_checkpoint_is_the_one_asked_for(tmp_path: Path, run: Path) -> None:
+def test_checkpoint_of_a_run(tmp_path: Path, run: Path) -> None:
     export_hub(run, tmp_path / "hub", which="last")
     found = open_source(tmp_path / "hub").tensors["mix.weight"]
     assert torch.equal(found, open_source(run, "last").tensors["mix.weight"])
     assert not torch.equal(found, open_source(run).tensors["mix.weight"])
 
 
-def test_the_card_says_what_is_known(tmp_path: Path, run: Path) -> None:
+def test_card(tmp_path: Path, run: Path) -> None:
     text = (export_hub(run, tmp_path / "hub") / "README.md").read_text()
     assert text.startswith("---\nlibrary_name: iterant\n")
     count = sum(value.numel() for value in open_source(run).tensors.values())
@@ -91,7 +91,7 @@ def test_the_card_says_what_is_known(tmp_path: Path, run: Path) -> None:
     assert "not recorded" in (export_hub(bare, tmp_path / "bare-hub") / "README.md").read_text()
 
 
-def test_damage_and_taken_folders_are_refused(tmp_path: Path, run: Path) -> None:
+def test_damage_and_folders_in_use(tmp_path: Path, run: Path) -> None:
     folder = export_hub(run, tmp_path / "hub")
     with pytest.raises(UsageError, match="is there already"):
         export_hub(run, folder)
@@ -103,14 +103,14 @@ def test_damage_and_taken_folders_are_refused(tmp_path: Path, run: Path) -> None
         iterant.load(folder)
 
 
-def test_pictures_of_a_shipped_card_come_along(tmp_path: Path) -> None:
+def test_pictures_of_a_shipped_card(tmp_path: Path) -> None:
     folder = export_hub("mazes", tmp_path / "hub")
     shown = set(re.findall(r"]\(([^)]*\.png)\)", (folder / "README.md").read_text()))
     assert shown == {path.name for path in folder.glob("*.png")}
     assert shown
 
 
-def test_a_card_shows_nothing_from_outside_its_folder(tmp_path: Path) -> None:
+def test_pictures_outside_the_folder(tmp_path: Path) -> None:
     config, tensors = read_weights(folder_of("mazes"))
     secret = tmp_path / "secret.png"
     secret.write_bytes(b"not yours")

@@ -22,7 +22,7 @@ def _all_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_no_input_crashes_a_reader(
+def test_random_files(
     all_readers: dict[str, Reader], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -33,13 +33,13 @@ def test_no_input_crashes_a_reader(
     assert not Path("EXPLODED").exists()
 
 
-def test_no_words_crash_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert fuzzed_commands(400, seed=1) == []
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda path: path.name)
-def test_what_once_failed(all_readers: dict[str, Reader], file: Path, tmp_path: Path) -> None:
+def test_earlier_failures(all_readers: dict[str, Reader], file: Path, tmp_path: Path) -> None:
     name = next(name for name in all_readers if re.sub(r"\W+", "-", name) == file.parent.name)
     assert tried(all_readers[name], file.read_bytes(), tmp_path) is None

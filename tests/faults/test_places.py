@@ -151,7 +151,7 @@ def outcome_of(read: Callable[[Path], Any], path: Path) -> tuple[str | None, str
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_damage_is_told_or_does_no_harm(
+def test_damage_is_reported_or_harmless(
     places: dict[str, Any], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:  # fmt: skip

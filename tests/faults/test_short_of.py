@@ -55,7 +55,7 @@ def small_net(width: int = 4) -> Any:
 
 
 class TestMemory:
-    def test_an_evaluation_short_of_memory_takes_smaller_portions(self) -> None:
+    def test_out_of_memory_halves_the_batch(self) -> None:
         """A real limit of the system on a process of its own."""
         here = [str(Path(__file__).parent)]
         done = subprocess.run(
@@ -83,7 +83,7 @@ class TestMemory:
         assert seen == list(range(10))
         assert shrunk == {1: 1, 3: 2, 10: None}[fits]
 
-    def test_other_errors_and_one_problem_too_large_are_told(self) -> None:
+    def test_other_errors_are_raised(self) -> None:
         batch = registry.task("prefix-sums").sample(4, size=8)
         for error in (RuntimeError("shapes differ"), MemoryError()):
 
@@ -97,7 +97,7 @@ class TestMemory:
 
 
 class TestNumbers:
-    def test_nan_in_weights_is_counted_not_solved(self) -> None:
+    def test_nan_in_weights(self) -> None:
         net = small_net()
         with torch.no_grad():
             next(iter(net.parameters())).view(-1)[0] = float("nan")
@@ -105,7 +105,7 @@ class TestNumbers:
         assert isinstance(curve, Curve)
         assert (curve.broken, int(curve.solved.sum())) == (4, 0)
 
-    def test_nan_in_features_of_one_problem_leaves_the_others(self) -> None:
+    def test_nan_in_one_problem(self) -> None:
         task = registry.task("mazes")
 
         class Spoiled(nn.Module):
@@ -160,7 +160,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("rule", [StableAnswer(3), Resting(1e-3)])
-def test_a_network_that_never_settles_ends_at_its_budget_and_says_so(rule: Any) -> None:
+def test_network_that_never_settles(rule: Any) -> None:
     inputs = registry.task("prefix-sums").sample(3, size=8).inputs
     answer = solve(Endless(), inputs, max_steps=400, rule=rule)
     assert not answer.settled.any()
@@ -168,7 +168,7 @@ def test_a_network_that_never_settles_ends_at_its_budget_and_says_so(rule: Any) 
     assert answer.prediction.shape == (3, 8)
 
 
-def test_a_clock_that_jumps_changes_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Back by years and forward again at every look, as after a bad battery or a bad NTP."""
     quiet = train("prefix-sums", out=tmp_path / "quiet", **TINY)
     jumps = [0]
@@ -193,7 +193,7 @@ def test_a_clock_that_jumps_changes_no_run(tmp_path: Path, monkeypatch: pytest.M
     assert [one.state for one in list_runs(tmp_path)] == ["finished", "finished"]
 
 
-def test_a_full_disk_while_a_result_is_written(tmp_path: Path) -> None:
+def test_full_disk(tmp_path: Path) -> None:
     """The system cuts the write short; the result that was there stays."""
     path = write_result("figures", {"accuracy": 0.5}, folder=tmp_path)
     before = path.read_bytes()
@@ -209,7 +209,7 @@ write_result('figures', {'accuracy': [0.25] * 1000}, folder=sys.argv[1])"""
     assert [entry.name for entry in tmp_path.iterdir()] == ["figures.json"]
 
 
-def test_a_stale_lock_is_taken_over(tmp_path: Path) -> None:
+def test_stale_lock(tmp_path: Path) -> None:
     run = train("prefix-sums", out=tmp_path / "run", **TINY)
     (run.path / "lock").write_text(json.dumps({"pid": 1, "host": "elsewhere", "since": "2020",
                                                "command": "iterant train"}))  # fmt: skip

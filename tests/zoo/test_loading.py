@@ -36,7 +36,7 @@ def same(first: Tensors, second: Tensors) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
 
 
-def test_a_folder_comes_back_as_the_network_it_was(tmp_path: Path) -> None:
+def test_load_a_folder(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", DESCRIBED, weights())
     for given in (tmp_path / "w", str(tmp_path / "w")):
         net = iterant.load(given)
@@ -48,7 +48,7 @@ def test_a_folder_comes_back_as_the_network_it_was(tmp_path: Path) -> None:
     assert iterant.solve(net, batch.inputs, max_steps=2).prediction.shape == batch.targets.shape
 
 
-def test_a_run_gives_the_checkpoint_that_is_asked_for(tmp_path: Path) -> None:
+def test_checkpoint_of_a_run(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "run", {"task": "mazes", "net": DESCRIBED})
     for seed, name in enumerate(("last", "best")):
         tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
@@ -62,7 +62,7 @@ def test_a_run_gives_the_checkpoint_that_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_other_precisions_become_float32(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_half_precision_becomes_float32(tmp_path: Path, dtype: torch.dtype) -> None:
     stored = {name: tensor.to(dtype) for name, tensor in weights().items()}
     save_weights(tmp_path / "w", DESCRIBED, stored)
     loaded = held(iterant.load(tmp_path / "w"))
@@ -90,7 +90,7 @@ def without(name: str) -> Callable[[Tensors], Tensors]:
         (lambda t: {"other": torch.ones(1)}, "and 6 more; unexpected: other)"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused_by_name(
+def test_wrong_tensors_are_named(
     tmp_path: Path, change: Callable[[Tensors], Tensors], said: str
 ) -> None:
     save_weights(tmp_path / "w", DESCRIBED, change(weights()))
@@ -109,15 +109,13 @@ def test_weights_that_do_not_fit_are_refused_by_name(
         ({"config": {**CONFIG.described(), "readout": "best"}}, "unknown readout 'best'"),
     ],
 )
-def test_a_configuration_that_builds_nothing_is_a_data_error(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_invalid_configuration(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     save_weights(tmp_path / "w", {**DESCRIBED, **changes}, weights())
     with pytest.raises(DataError, match=said):
         iterant.load(tmp_path / "w")
 
 
-def test_a_configuration_can_call_nothing_but_networks(tmp_path: Path) -> None:
+def test_configuration_builds_only_networks(tmp_path: Path) -> None:
     trace = tmp_path / "was-run"
     for kind, config in (
         ("subprocess:Popen", {"args": ["touch", str(trace)]}),
@@ -130,9 +128,7 @@ def test_a_configuration_can_call_nothing_but_networks(tmp_path: Path) -> None:
     assert not trace.exists()
 
 
-def test_a_folder_of_shipped_weights_makes_its_name_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownName, match="none ship with this version"):
@@ -148,25 +144,25 @@ def test_a_folder_of_shipped_weights_makes_its_name_work(
     assert same(held(iterant.load("maze")), weights(3))
 
 
-def test_every_shipped_name_loads() -> None:
+def test_all_shipped_names() -> None:
     for name in loading.shipped():
         iterant.load(name)
 
 
 @pytest.mark.parametrize("path", ["runs/none", "nothing.pth", "/no/such/folder"])
-def test_a_path_to_nothing_says_so(path: str) -> None:
+def test_missing_path(path: str) -> None:
     with pytest.raises(RunError, match="does not exist"):
         iterant.load(path)
 
 
-def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_device(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", DESCRIBED, weights())
     for device in ("warp", "cuda:99"):
         with pytest.raises(UsageError, match=device):
             iterant.load(tmp_path / "w", device)
 
 
-def test_the_papers_network_is_built_whole(tmp_path: Path) -> None:
+def test_network_of_the_paper(tmp_path: Path) -> None:
     config = paper_net("mazes", "dt-recall")
     net = build(config.kind, config, seed=2)
     save_weights(tmp_path / "w", {"kind": config.kind, "config": config.described()}, held(net))

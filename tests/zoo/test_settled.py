@@ -26,7 +26,7 @@ def test_settled_strings_keep_their_answer(name: str, kind: str) -> None:
         assert found["settled"] == found["tried"], (length, found)
 
 
-def test_the_longest_string_is_settled_within_the_default_budget() -> None:
+def test_longest_string_settles_by_default() -> None:
     """4,096 zeros: right once a wave has passed all of them, and not called settled before."""
     batch, net = strings("0 % ones", 4096, 1), iterant.load("prefix-sums")
     answer = solve(net, batch.inputs, max_steps=1000 + 4096)

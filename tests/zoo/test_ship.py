@@ -17,7 +17,7 @@ from iterant.draw.figure import save_png
 from iterant.errors import UsageError
 from iterant.io import read_weights, write_result
 from iterant.zoo import card
-from iterant.zoo.cards import CARD, Figure, written
+from iterant.zoo.cards import CARD, Figure, card_markdown
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ship"
 Ship = Callable[..., Path]
@@ -81,7 +81,7 @@ def drawn(folder: Path) -> Path:
 WORDS = ("--trained-on", "40 strings", "--how", "in a second")
 
 
-def test_a_run_and_its_results_become_a_card(ship: Ship, runs: list[Path], tmp_path: Path) -> None:
+def test_ship_a_run(ship: Ship, runs: list[Path], tmp_path: Path) -> None:
     name = result("one", size_32=(20, 20, 20), size_64=(10, 10, 10))
     picture = drawn(tmp_path)
     words = ("--results", name, "--picture", str(picture), "What it shows", "--note", "a note")
@@ -90,12 +90,12 @@ def test_a_run_and_its_results_become_a_card(ship: Ship, runs: list[Path], tmp_p
     assert made.figures == {32: Figure(20, 10, 20, 20, 9), 64: Figure(10, 10, 10, 10, 9)}
     assert made.notes == ("a note",)
     text = (folder / CARD).read_text(encoding="utf-8")
-    assert text == written(made)
+    assert text == card_markdown(made)
     assert "![What it shows](seen.png)" in text
     assert (folder / "seen.png").read_bytes() == picture.read_bytes()
 
 
-def test_words_of_a_card_change_and_its_weights_stay(ship: Ship, runs: list[Path]) -> None:
+def test_edit_a_card(ship: Ship, runs: list[Path]) -> None:
     folder = ship("sums", runs[0], *WORDS, "--results", result("one", size_32=(9, 9, 9)), "--half")
     before = {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
     first = card(str(folder))
@@ -108,9 +108,7 @@ def test_words_of_a_card_change_and_its_weights_stay(ship: Ship, runs: list[Path
     assert {tensor.dtype for tensor in tensors.values()} == {torch.float16}
 
 
-def test_another_network_is_measured_as_the_one_in_whose_place_it_comes(
-    ship: Ship, runs: list[Path], tmp_path: Path
-) -> None:
+def test_replace_a_network(ship: Ship, runs: list[Path], tmp_path: Path) -> None:
     picture = drawn(tmp_path)
     words = ("--failures", "all of them", "--picture", str(picture), "What it shows")
     name = result("one", size_2=(20, 20, 20))
@@ -137,7 +135,7 @@ def test_another_network_is_measured_as_the_one_in_whose_place_it_comes(
 
 
 @pytest.mark.parametrize("counts", [(20, 19, 20), (20, 20, 19)])
-def test_no_card_has_seen_no_failure_where_figures_show_one(
+def test_failures_must_be_described(
     ship: Ship, runs: list[Path], counts: tuple[int, int, int], tmp_path: Path
 ) -> None:
     name = result("lost", size_32=counts)
@@ -146,6 +144,6 @@ def test_no_card_has_seen_no_failure_where_figures_show_one(
     assert not (tmp_path / "zoo" / "sums").exists()
 
 
-def test_what_nobody_says_is_asked_for(ship: Ship, runs: list[Path]) -> None:
+def test_missing_arguments(ship: Ship, runs: list[Path]) -> None:
     with pytest.raises(UsageError, match="does not say its how; give --how"):
         ship("sums", runs[0], "--trained-on", "40 strings")

@@ -23,7 +23,7 @@ from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
 from iterant.tasks.chess.task import SAMPLE
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.zoo import card, loading, shipped
-from iterant.zoo.cards import CARD, Figure, size_of, written
+from iterant.zoo.cards import CARD, Figure, card_markdown, parse_size
 
 ROOT = Path(__file__).parents[2]
 WORK, DENSE = 2e10, 3e11
@@ -37,7 +37,7 @@ def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_fresh_problems_are_solved_as_the_card_says(name: str) -> None:
+def test_accuracy_of_the_card(name: str) -> None:
     about, net = card(name), iterant.load(name)
     task, tried = registry.task(about.task), 0
     assert parameter_count(net) == about.parameters
@@ -71,10 +71,10 @@ def of_the_sample(size: Size) -> Size:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_card_says_what_its_results_say(name: str) -> None:
+def test_card_equals_its_results(name: str) -> None:
     about = card(name)
     folder = loading.folder_of(name)
-    assert (folder / CARD).read_text(encoding="utf-8") == written(about)
+    assert (folder / CARD).read_text(encoding="utf-8") == card_markdown(about)
     if not (ROOT / "results").exists():
         pytest.skip("the results are not installed with the package")
     assert about.figures
@@ -101,7 +101,7 @@ def agree(figures: dict[Size, Figure], results: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_whatever_a_card_names_is_there(name: str) -> None:
+def test_files_of_a_card_exist(name: str) -> None:
     folder = loading.folder_of(name)
     text = (folder / CARD).read_text(encoding="utf-8")
     beside = {path.name for path in folder.glob("*.png")}
@@ -118,7 +118,7 @@ def test_whatever_a_card_names_is_there(name: str) -> None:
         assert not drawn.exists() or drawn.read_bytes() == (folder / picture).read_bytes()
 
 
-def test_all_of_them_are_small() -> None:
+def test_size_of_all_weights() -> None:
     sizes = {name: sum(path.stat().st_size for path in loading.folder_of(name).iterdir())
              for name in shipped()}  # fmt: skip
     assert sizes.pop("chess") <= 13_000_000
@@ -126,18 +126,18 @@ def test_all_of_them_are_small() -> None:
 
 
 @pytest.mark.parametrize(("size", "text"), [(59, "59"), ((600_000, 700_000), "600000:700000")])
-def test_sizes_are_written_and_read_back(size: Size, text: str) -> None:
+def test_sizes_round_trip(size: Size, text: str) -> None:
     assert size_text(size) == text
-    assert size_of(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "59x59", "1:2:3"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_invalid_sizes(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        size_of(text)
+        parse_size(text)
 
 
-def test_weights_without_a_card_say_so(tmp_path: Path) -> None:
+def test_no_card(tmp_path: Path) -> None:
     net = build("local-rule", {"dims": 1, "channels": 1})
     assert isinstance(net, LocalRule)
     described = {"kind": "local-rule", "config": net.config.described()}

@@ -60,7 +60,7 @@ PARTS = ("read", "step", "answer")
     ],
     ids=["recall 1D", "no recall 2D", "local rule", "messages"],
 )
-def test_the_graphs_answer_as_the_network(
+def test_graphs_equal_the_network(
     tmp_path: Path, config: PaperConfig | LocalRuleConfig, task: str, size: int
 ) -> None:
     source = source_of(config, task)
@@ -107,14 +107,14 @@ class Impatient(nn.Module):
         return torch.cat([features, -features], dim=1)
 
 
-def test_a_step_that_counts_is_refused(tmp_path: Path) -> None:
+def test_step_that_depends_on_its_index(tmp_path: Path) -> None:
     config = {"dims": 1, "channels": 1}
     source = Source("own", Impatient(), "own:Impatient", config, {})
     with pytest.raises(NetError, match=r"differ by .* at iteration 2"):
         export_onnx(source, tmp_path / "out")
 
 
-def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
+def test_networks_that_cannot_be_exported(tmp_path: Path) -> None:
     deep = FeedForwardConfig(dims=1, channels=1, width=4, depth=3, recall=False)
     with pytest.raises(NetError, match="feed-forward: each of its iterations"):
         export_onnx(source_of(deep), tmp_path / "out")
@@ -137,7 +137,7 @@ def small() -> list[str]:
 
 
 @pytest.mark.parametrize("name", small())
-def test_shipped_networks_can_be_exported(tmp_path: Path, name: str) -> None:
+def test_shipped_networks(tmp_path: Path, name: str) -> None:
     source = open_source(name)
     assert source.task is not None
     assert export_onnx(source, tmp_path / "out").worst < 1e-4
