@@ -1,35 +1,35 @@
-"""Everything that iterant raises on purpose.
+"""The exceptions that iterant raises.
 
-A message says what came, what was wanted and what to do, in one line: the command line prints
-exactly that line and leaves with code 2 for what the user gave, 1 for what the machine did.
+A message is one line: what is wrong, what was expected and a remedy. The command line prints that
+line and exits with code 2 for wrong input, 1 for a failure of the machine or of a run.
 
     IterantError
     ├── UsageError         the caller's values
-    │   ├── UnknownName        a word that names nothing: task, recipe, network, readout
+    │   ├── UnknownName        an unknown name of a task, recipe, network or readout
     │   ├── TaskError          a problem, a size or a prediction that the task cannot take
     │   ├── NetError           a shape, dtype or configuration that the network cannot take
     │   ├── RecipeError        a training recipe that contradicts itself
     │   └── MissingExtra       an optional dependency that is not installed
-    ├── DataError          a file that does not hold what it should
+    ├── DataError          a file with wrong or corrupt contents
     │   └── RunError           a run folder that cannot be read, resumed or written
     └── TrainingStopped    training that cannot go on: NaN, explosion, a lost process
 """
 
 
 class IterantError(Exception):
-    """The root: catch this to catch everything that iterant raises on purpose."""
+    """The base class of all exceptions of iterant."""
 
     exit_code = 1
 
 
 class UsageError(IterantError, ValueError):
-    """The caller gave a value that cannot be used."""
+    """A value of the caller that cannot be used."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """A word that names nothing here; the message suggests the nearest that does."""
+    """An unknown name; the message suggests the nearest known one."""
 
 
 class TaskError(UsageError):
@@ -56,7 +56,7 @@ class MissingExtra(UsageError):
 
 
 class DataError(IterantError):
-    """A file that does not hold what it should."""
+    """A file with wrong or corrupt contents."""
 
 
 class RunError(DataError):
