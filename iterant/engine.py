@@ -3,9 +3,9 @@
     >>> for thought in think(net, batch.inputs, steps=30):
     ...     thought.step, thought.prediction
 
-`think` yields one `Thought` an iteration; stopping early is not asking for more. Training,
-evaluation, analysis and the demo all use it. The caller decides about gradients, devices,
-precision and what to keep; nothing is decoded that nobody asked for.
+`think` yields one `Thought` per iteration; to stop early, stop asking. Training, evaluation,
+analysis and the demo all use it. The caller decides about gradients, devices, precision and what
+to keep; logits are computed only when they are read.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -27,7 +27,7 @@ from iterant.nets.protocol import Net, check_net, check_shape, depth_of, needs_o
 
 @dataclass(frozen=True)
 class State:
-    """Where thinking stands; it knows its step, so that any network can go on from it.
+    """Features and the number of iterations done, from which a network can go on.
 
     >>> half = last(think(net, x, steps=20)).state
     >>> last(think(net, x, steps=20, state=half)).step
@@ -40,23 +40,23 @@ class State:
     """Iterations done."""
 
     def rows(self, which: Tensor) -> State:
-        """The state of some samples only: indices or a mask."""
+        """The state of some samples: indices or a mask."""
         return State(self.features[which], self.step)
 
     def detached(self) -> State:
-        """The same state, cut off from the graph that made it."""
+        """The same state, detached from the autograd graph."""
         return State(self.features.detach(), self.step)
 
 
 class Intervention(Protocol):
-    """Something done to the state or the problem between two iterations.
+    """A change of the state or the problem between two iterations.
 
     >>> wipe = After(20, features=torch.zeros_like)
     >>> thoughts = think(net, x, steps=60, intervene=[wipe])
     """
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
-        """What the next iteration shall start from; the very same objects where nothing is done.
+        """The state and inputs of the next iteration; the same objects where nothing changes.
 
         Called before every iteration: ``state.step`` iterations are done.
         """
@@ -64,7 +64,7 @@ class Intervention(Protocol):
 
 @dataclass(frozen=True)
 class Thought:
-    """What is there after one iteration.
+    """The state after one iteration, and its answer.
 
     >>> thought = last(think(net, x, steps=9))
     >>> thought.step, thought.prediction.shape == batch.targets.shape
@@ -74,7 +74,7 @@ class Thought:
     net: Net
     state: State
     inputs: Tensor
-    """(B, C, *S): the problem, as the iteration saw it"""
+    """(B, C, *S): the problem at this iteration"""
 
     @property
     def step(self) -> int:
@@ -88,7 +88,7 @@ class Thought:
 
     @cached_property
     def logits(self) -> Tensor:
-        """(B, K, *S), decoded when first asked for."""
+        """(B, K, *S), computed when first read."""
         return self.net.answer(self.state.features)
 
     @cached_property
@@ -122,8 +122,8 @@ def think(
         >>> ten.step
         10
 
-    ``steps=0`` yields nothing, and `last` of it is the start. Interventions see the state before
-    every iteration and may change it or the problem.
+    ``steps=0`` yields nothing, and `last` of it is the start. Interventions are called before every
+    iteration and may change the state or the problem.
     """
     check_inputs(net, inputs)
     if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy's whole numbers too
@@ -139,12 +139,12 @@ def think(
             f"this network has {counted(depth, 'iteration')}, asked for iteration "
             f"{done + steps}; ask for at most {depth - done} more"
         )
-    acts = intervene if isinstance(intervene, Sequence) else (intervene,)
-    return _Thinking(net, inputs, steps, state, tuple(acts))
+    interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
+    return _Thinking(net, inputs, steps, state, tuple(interventions))
 
 
 class _Thinking(Iterator[Thought]):
-    """The loop itself, an iterator whose `start` `last` can still ask for."""
+    """The loop: an iterator that keeps its start for `last`."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _Thinking(Iterator[Thought]):
         return Thought(self._net, self._state, self._inputs)
 
     def _blame_shape(self, error: RuntimeError) -> None:
-        """Say so where features of another shape than the network's own are why a step failed."""
+        """Raise NetError where a step failed because the features have the wrong shape."""
         if isinstance(error, torch.OutOfMemoryError):
             return
         with torch.no_grad():
@@ -222,12 +222,12 @@ class After:
     """A function of the inputs (B, C, *S) that returns new ones, or None."""
 
     def __post_init__(self) -> None:
-        """Refuse a moment before the beginning."""
+        """Check the step."""
         if self.step < 0:
             raise NetError(f"an intervention happens after 0 or more iterations, got {self.step}")
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
-        """Act if the moment has come."""
+        """Apply the functions if ``step`` iterations are done."""
         if state.step != self.step:
             return state, inputs
         if self.features is not None:
@@ -238,7 +238,7 @@ class After:
 
 
 def check_inputs(net: Net, inputs: Tensor) -> None:
-    """Raise NetError where this is no network, or the inputs are none that it can read."""
+    """Raise NetError unless this is a network and it can read the inputs."""
     check_net(net)
     if not isinstance(inputs, Tensor):
         raise NetError(

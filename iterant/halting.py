@@ -1,15 +1,15 @@
-"""When to stop, decided for every sample by itself.
+"""When to stop, per sample.
 
     >>> for thought in until(StableAnswer(patience=5), think(net, x, steps=1000)):
     ...     pass
 
-A rule is a small frozen object; `Rule.watch` starts it on a batch. The watch sees every thought,
-says which samples are done, and gives the answer of each: usually that of the moment it stopped,
-for `MostConfident` that of the best moment so far.
+A rule is a small frozen object; `Rule.watch` starts it on a batch. The watch sees every iteration,
+returns which samples are done, and the answer of each: usually that of the iteration at which it
+stopped, for `MostConfident` that of the best one so far.
 
-``rule.reason`` says what it means that the rule is met. Only `Resting` says "settled": the state no
+``rule.reason`` is why a sample stopped. Only the reason of `Resting` is "settled": the state no
 longer changes, so more iterations give the same answer. An answer that has stayed the same for a
-while (`StableAnswer`) promises nothing of the kind: it can change as soon as the next wave arrives.
+while (`StableAnswer`) can still change when information from afar arrives.
 
 Shapes: B batch, *S space.
 """
@@ -32,10 +32,10 @@ class Watch(Protocol):
     """A rule at work on one batch."""
 
     def see(self, thought: Thought) -> Tensor:
-        """(B,) bool: samples whose thinking may stop now."""
+        """(B,) bool: samples that may stop now."""
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        """Prediction (B, *S) and the step (B,) that it comes from, were all to stop now."""
+        """Prediction (B, *S) and the step (B,) it is from, if all stopped now."""
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these samples only: the others have left the batch."""
@@ -52,12 +52,12 @@ class Predictable(Protocol):
 class Rule(Protocol):
     """When to stop: ``iterant.solve(net, x, rule=Resting())``.
 
-    A rule may have ``reason``, a text for `iterant.solving.Answer.stopped_by`; without it, that is
-    the name of its class. The reason "settled" promises that the answer no longer changes.
+    A rule may have ``reason``, a text for `iterant.solving.Answer.stopped_by`; the default is the
+    name of its class. The reason "settled" promises that the answer no longer changes.
     """
 
     def watch(self) -> Watch:
-        """Begin to watch a batch."""
+        """Start on a batch."""
 
 
 SETTLED = "settled"
@@ -65,7 +65,7 @@ SETTLED = "settled"
 
 
 def reason_of(rule: Rule) -> str:
-    """What it means that the rule is met, in a word or two.
+    """Why a sample stopped for which the rule is met.
 
     >>> reason_of(StableAnswer())
     'stable answer'
@@ -73,92 +73,91 @@ def reason_of(rule: Rule) -> str:
     return str(getattr(rule, "reason", type(rule).__name__))
 
 
-def _now(thought: Thought) -> tuple[Tensor, Tensor]:
-    steps = torch.full((len(thought.features),), thought.step, device=thought.features.device)
-    return thought.prediction, steps
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Stop after a number of iterations; None: never, the budget ends it."""
-
-    reason: ClassVar[str] = "fixed iterations"
-    steps: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a budget that no iteration fits in."""
-        if self.steps is not None and self.steps < 1:
-            raise UsageError(f"a fixed number of iterations is 1 or more, got {self.steps}")
-
-    def watch(self) -> Watch:
-        """Begin to watch a batch."""
-        return _FixedWatch(self)
-
-
-class _FixedWatch:
-    def __init__(self, rule: Fixed) -> None:
-        self.rule = rule
-
-    def see(self, thought: Thought) -> Tensor:
-        done = not self.none_done(thought.step)
-        return torch.full((len(thought.features),), done, device=thought.features.device)
-
-    def none_done(self, step: int) -> bool:
-        return self.rule.steps is None or step < self.rule.steps
+class _Watch:
+    """A watch whose answer is that of the latest iteration."""
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        return _now(thought)
+        steps = torch.full((len(thought.features),), thought.step, device=thought.features.device)
+        return thought.prediction, steps
 
     def keep(self, rows: Tensor) -> None:
         pass
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """Stop after a number of iterations; None: only the budget ends it."""
+
+    reason: ClassVar[str] = "fixed iterations"
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if self.steps is not None and self.steps < 1:
+            raise UsageError(f"a fixed number of iterations is 1 or more, got {self.steps}")
+
+    def watch(self) -> Watch:
+        """Start on a batch."""
+        return _FixedWatch(self.steps)
+
+
+class _FixedWatch(_Watch):
+    def __init__(self, steps: int | None) -> None:
+        self.steps = steps
+
+    def see(self, thought: Thought) -> Tensor:
+        done = not self.none_done(thought.step)
+        return torch.full((len(thought.features),), done, device=thought.features.device)
+
+    def none_done(self, step: int) -> bool:
+        return self.steps is None or step < self.steps
+
+
+@dataclass(frozen=True)
 class StableAnswer:
     """Stop when the decoded answer has stayed the same for ``patience`` further iterations.
 
-    The state may still move, and the answer change later: such a sample is not settled.
+    The state may still move, and the answer change later: the sample is not settled.
     """
 
     reason: ClassVar[str] = "stable answer"
     patience: int = 30
 
     def __post_init__(self) -> None:
-        """Refuse a patience that would stop at once."""
+        """Check the patience."""
         if self.patience < 1:
             raise UsageError(f"patience must be 1 or more, got {self.patience}")
 
     def watch(self) -> Watch:
-        """Begin to watch a batch."""
-        return _StableWatch(self)
+        """Start on a batch."""
+        return _StableWatch(self.patience)
 
 
-class _StableWatch:
-    def __init__(self, rule: StableAnswer) -> None:
-        self.rule = rule
+class _StableWatch(_Watch):
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
         self.previous: Tensor | None = None
-        self.unchanged: Tensor | None = None
+        """(B, *S): the latest answer"""
+        self.unchanged = torch.empty(0)
+        """(B,) int64: for how many iterations it has been the same"""
 
     def see(self, thought: Thought) -> Tensor:
         now = thought.prediction
-        if self.previous is None or self.unchanged is None:
+        if self.previous is None:
             self.unchanged = torch.zeros(len(now), dtype=torch.int64, device=now.device)
         else:
             same = (now == self.previous).flatten(1).all(dim=1)
             self.unchanged = (self.unchanged + 1) * same
         self.previous = now
-        return self.unchanged >= self.rule.patience
-
-    def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        return _now(thought)
+        return self.unchanged >= self.patience
 
     def keep(self, rows: Tensor) -> None:
-        if self.previous is not None and self.unchanged is not None:
+        if self.previous is not None:
             self.previous, self.unchanged = self.previous[rows], self.unchanged[rows]
 
 
 _WINDOW = 16
-"""Iterations over which a state must stand still, and the longest period of a cycle."""
+"""Iterations over which a state must not change, and the longest period of a cycle."""
 
 
 @dataclass(frozen=True)
@@ -190,17 +189,17 @@ class Resting:
             raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
 
     def watch(self) -> Watch:
-        """Begin to watch a batch."""
-        return _RestingWatch(self)
+        """Start on a batch."""
+        return _RestingWatch(self.tolerance)
 
 
-class _RestingWatch:
-    def __init__(self, rule: Resting) -> None:
-        self.tolerance = rule.tolerance
+class _RestingWatch(_Watch):
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
         self.previous: Tensor | None = None
         self.path: Tensor | None = None
         """(B, 16): the largest change of any feature in each of the last 16 iterations"""
-        self.cycle = _Cycle(rule.tolerance)
+        self.cycle = _Cycle(tolerance)
 
     def see(self, thought: Thought) -> Tensor:
         if depth_of(thought.net) is not None:
@@ -210,7 +209,7 @@ class _RestingWatch:
         return rest if cycle is None else rest | cycle.to(rest.device)
 
     def _rest(self, thought: Thought) -> Tensor:
-        """(B,) bool: samples at rest; on the CPU where the network says there what changed."""
+        """(B,) bool: samples at rest; on the CPU where the network states the change there."""
         change = moved_of(thought.net)
         if change is None:
             now = thought.features.flatten(1)
@@ -222,9 +221,6 @@ class _RestingWatch:
             self.path[:, thought.step % _WINDOW] = change
         return _within(self.path.sum(dim=1), self.tolerance * _scale(thought))
 
-    def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        return _now(thought)
-
     def keep(self, rows: Tensor) -> None:
         self.cycle.keep(rows)
         if self.path is not None:
@@ -234,7 +230,7 @@ class _RestingWatch:
 
 
 class _Cycle:
-    """Which samples are in a cycle: compared, for two windows of iterations, with one state."""
+    """Finds samples in a cycle by comparing two windows of iterations with one earlier state."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -251,7 +247,7 @@ class _Cycle:
         """(B, *S): the answer 16 iterations after it"""
 
     def see(self, thought: Thought) -> Tensor | None:
-        """(B,) bool: samples in a cycle; None where that is not known yet of any."""
+        """(B,) bool: samples in a cycle; None: not known yet."""
         if self.anchor is None:
             if thought.step >= self.next:
                 self.anchor = thought.features.flatten(1).clone()  # the network may overwrite them
@@ -290,14 +286,14 @@ class _Cycle:
 
 
 def _scale(thought: Thought) -> Tensor | float:
-    """(B,): the largest feature, or 1 where that is more."""
+    """(B,): the largest absolute feature, at least 1."""
     if moved_of(thought.net) is not None:  # features of such networks lie between -1 and 1
         return 1.0
     return _largest(thought.features.flatten(1)).clamp_min(1)
 
 
 def _periods(near: Tensor) -> Tensor:
-    """(B,) int64 from (16, B): after how many iterations a state first returns.
+    """(B,) int64 from (16, B) bool: after how many iterations the state first returns.
 
     -1 where it never returns, or not at every multiple of that.
     """
@@ -308,7 +304,7 @@ def _periods(near: Tensor) -> Tensor:
 
 
 def _within(distance: Tensor, bound: Tensor | float) -> Tensor:
-    """Whether it is a number and small: an infinite feature makes the bound infinite, too."""
+    """Whether a distance is finite and within the bound (infinite where a feature is)."""
     within = distance <= bound
     return within if isinstance(bound, float) else within & distance.isfinite()
 
@@ -330,47 +326,45 @@ class MostConfident:
     reason: ClassVar[str] = "most confident"
 
     def watch(self) -> Watch:
-        """Begin to watch a batch."""
+        """Start on a batch."""
         return _ConfidentWatch()
 
 
-class _ConfidentWatch:
+class _ConfidentWatch(_Watch):
     def __init__(self) -> None:
         self.best: tuple[Tensor, Tensor, Tensor] | None = None
+        """Confidence (B,), prediction (B, *S) and step (B,) of the best iteration so far"""
 
     def see(self, thought: Thought) -> Tensor:
-        now = confidence(thought)
-        prediction, steps = _now(thought)
+        latest = (confidence(thought), *super().answer(thought))
         if self.best is None:
-            self.best = (now, prediction, steps)
+            self.best = latest
         else:
-            best, answer, when = self.best
-            better = now >= best
-            spread = better.view(-1, *[1] * (prediction.dim() - 1))
-            self.best = (
-                torch.where(better, now, best),
-                torch.where(spread, prediction, answer),
-                torch.where(better, steps, when),
+            better = latest[0] >= self.best[0]
+            confident, prediction, steps = (
+                torch.where(better.view(-1, *[1] * (new.dim() - 1)), new, old)
+                for new, old in zip(latest, self.best, strict=True)
             )
-        return torch.zeros(len(now), dtype=torch.bool, device=now.device)
+            self.best = (confident, prediction, steps)
+        return torch.zeros_like(latest[0], dtype=torch.bool)
 
     def none_done(self, step: int) -> bool:
         return True
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        return _now(thought) if self.best is None else self.best[1:]
+        return super().answer(thought) if self.best is None else self.best[1:]
 
     def keep(self, rows: Tensor) -> None:
         if self.best is not None:
-            confident, answer, when = self.best
-            self.best = (confident[rows], answer[rows], when[rows])
+            confident, prediction, steps = self.best
+            self.best = (confident[rows], prediction[rows], steps[rows])
 
 
 def confidence(thought: Thought) -> Tensor:
     """(B,): the largest class probability, summed over the positions that count."""
-    surest = thought.logits.softmax(dim=1).amax(dim=1)
+    probability = thought.logits.softmax(dim=1).amax(dim=1)
     counted = readout_of(thought.net).counted(thought.inputs)
-    return (surest if counted is None else surest * counted).flatten(1).sum(dim=1)
+    return (probability if counted is None else probability * counted).flatten(1).sum(dim=1)
 
 
 def until(rule: Rule, thoughts: Iterable[Thought]) -> Iterator[Thought]:
