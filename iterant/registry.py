@@ -138,8 +138,8 @@ def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
 
 def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
     """The training recipe of a task: ``recipe("paper", "mazes")``."""
-    made: Recipe = find("recipe", "recipe")(word, problem, net)
-    return made
+    result: Recipe = find("recipe", "recipe")(word, problem, net)
+    return result
 
 
 def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Path]:

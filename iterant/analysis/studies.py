@@ -1,4 +1,4 @@
-"""The studies by name, and the networks that they are made on.
+"""The studies by name, and their subjects: networks with a task.
 
     >>> STUDIES["swap"].after
     50
@@ -164,18 +164,18 @@ def _intervene(
     what: str,
     about: str,
     after: int,
-    cases: Callable[[Any, Batch, StudySettings], tuple[list[Case], int]],
+    make_cases: Callable[[Any, Batch, StudySettings], tuple[list[Case], int]],
     **needs: Any,
 ) -> Study:
-    """A study of recovery; ``cases`` returns also how many problems are left out."""
+    """A study of recovery; ``make_cases`` returns also how many problems are left out."""
 
     def run(subject: Subject, batch: Batch, settings: StudySettings) -> list[Result]:
-        made, left_out = cases(subject.task, batch, settings)
+        cases, left_out = make_cases(subject.task, batch, settings)
         return [
             recover(
                 subject.net,
                 subject.task,
-                made,
+                cases,
                 what=what,
                 after=settings.after,
                 steps=settings.steps,

@@ -110,8 +110,8 @@ def _numbers(cells: Cells) -> NDArray[np.int64]:
 
 def _colours(cells: Cells) -> list[int]:
     """All colours that are not grey, the commonest first."""
-    found, counts = np.unique(_numbers(cells)[_vivid(cells)], return_counts=True)
-    order: list[int] = found[np.argsort(-counts, kind="stable")].tolist()
+    colours, counts = np.unique(_numbers(cells)[_vivid(cells)], return_counts=True)
+    order: list[int] = colours[np.argsort(-counts, kind="stable")].tolist()
     return order
 
 

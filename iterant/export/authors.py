@@ -69,12 +69,12 @@ def import_checkpoint(
     content = _load(source)
     tensors = _network(content, source)
     config, place = _architecture(tensors, task, group_norm, source)
-    found = Needs(config.dims, config.channels, config.classes)
+    needs = Needs(config.dims, config.channels, config.classes)
     offered = Needs(task.dims, task.channels, task.classes)
-    if found != offered:
+    if needs != offered:
         raise DataError(
-            f"{source} holds a network for {found.beside(offered)}, and {task.name} has "
-            f"{offered.beside(found)}; name the task that it was trained on with --task"
+            f"{source} holds a network for {needs.beside(offered)}, and {task.name} has "
+            f"{offered.beside(needs)}; name the task that it was trained on with --task"
         )
     try:
         with torch.device("meta"):  # shapes only: do not allocate what a file claims
