@@ -1,4 +1,4 @@
-"""Laws of the only loop over iterations, on every network of the paper and every task."""
+"""Laws of `think`, on every network and every task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_thought_answers_in_the_shape_of_the_targets(problem: str, variant
         assert thought.prediction.dtype == torch.int64
 
 
-def test_nothing_is_decoded_that_nobody_asked_for() -> None:
+def test_logits_are_computed_when_read() -> None:
     net, x = Ticking(), torch.full((2, 1, 3), 9.0)
     thoughts = list(think(net, x, steps=5))
     assert net.answers == 0
@@ -69,7 +69,7 @@ def test_no_steps_yield_nothing_and_the_last_is_the_start() -> None:
     assert last(think(net, x, steps=0, state=somewhere)).state is somewhere
 
 
-def test_the_caller_owns_gradients() -> None:
+def test_gradients_are_up_to_the_caller() -> None:
     net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
     with torch.no_grad():
         state = last(think(net, x, steps=2)).state
@@ -97,20 +97,20 @@ def test_an_intervention_on_the_input_is_read_anew() -> None:
     assert thoughts[4].inputs[0, 0, 0] == 3
 
 
-def test_an_intervention_falls_at_the_same_place_in_a_resumed_run() -> None:
+def test_an_intervention_in_a_resumed_run() -> None:
     net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
     noise = torch.randn(x.shape[0], 8, *x.shape[2:], generator=torch.Generator().manual_seed(0))
-    shaken = [After(4, features=lambda features: features + noise)]
+    noisy = [After(4, features=lambda features: features + noise)]
     with torch.no_grad():
-        whole = last(think(net, x, steps=10, intervene=shaken))
-        four = last(think(net, x, steps=4, intervene=shaken))
-        resumed = last(think(net, x, steps=6, state=four.state, intervene=shaken))
-        unshaken = last(think(net, x, steps=10))
+        whole = last(think(net, x, steps=10, intervene=noisy))
+        four = last(think(net, x, steps=4, intervene=noisy))
+        resumed = last(think(net, x, steps=6, state=four.state, intervene=noisy))
+        plain = last(think(net, x, steps=10))
     assert torch.equal(whole.features, resumed.features)
-    assert not torch.equal(whole.features, unshaken.features)
+    assert not torch.equal(whole.features, plain.features)
 
 
-def test_a_state_gives_up_rows() -> None:
+def test_rows_of_a_state() -> None:
     state = State(torch.arange(6.0).view(3, 2, 1), 5)
     some = state.rows(torch.tensor([True, False, True]))
     assert some.step == 5
@@ -132,20 +132,20 @@ GOOD = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
         (GOOD.float(), 1, "use inputs.to"),
     ],
 )
-def test_wrong_things_are_refused_in_one_line(inputs: Tensor, steps: int, text: str) -> None:
+def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:
     net = small_net("mazes", "dt-recall")
     with pytest.raises(NetError, match=text) as caught:
         think(net, inputs, steps=steps)
     assert "\n" not in str(caught.value)
 
 
-def test_a_state_of_another_batch_is_refused() -> None:
+def test_a_state_of_another_batch() -> None:
     net = small_net("mazes", "dt-recall")
     with pytest.raises(NetError, match="holds 2 samples, the inputs 1"):
         think(net, GOOD[:1], steps=1, state=begin(net, GOOD))
 
 
-def test_a_network_of_fixed_depth_says_how_many_iterations_it_has() -> None:
+def test_the_depth_of_a_feed_forward_network() -> None:
     net = small_net("mazes", "ff")
     with pytest.raises(NetError, match="has 12 iterations, asked for iteration 13"):
         think(net, GOOD, steps=13)
@@ -155,14 +155,14 @@ def test_a_network_of_fixed_depth_says_how_many_iterations_it_has() -> None:
         think(net, GOOD, steps=3, state=ten)
 
 
-def test_the_last_of_nothing_is_refused() -> None:
+def test_the_last_of_nothing() -> None:
     with pytest.raises(NetError, match="was empty"):
         last([])
     with pytest.raises(NetError, match="after 0 or more"):
         After(-1)
 
 
-def test_a_state_of_another_size_or_network_is_told_by_its_shape() -> None:
+def test_a_state_of_another_shape() -> None:
     net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs
     with torch.no_grad():
         state = last(think(net, x, steps=2)).state
@@ -174,7 +174,7 @@ def test_a_state_of_another_size_or_network_is_told_by_its_shape() -> None:
             last(think(net, x, steps=3, intervene=[cut]))
 
 
-def test_a_step_that_fails_for_other_reasons_says_why_itself() -> None:
+def test_other_errors_of_a_step_are_passed_on() -> None:
     class Failing(Ticking):
         def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
             raise RuntimeError("no such kernel")

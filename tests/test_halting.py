@@ -1,4 +1,4 @@
-"""When thinking stops: known moments on a hand-built network, and the laws on real ones."""
+"""Halting rules: known steps of hand-built networks, and laws of the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ticks(*stops: int) -> Tensor:
     return torch.tensor(stops, dtype=torch.float32).view(-1, 1, 1)
 
 
-def test_a_stable_answer_stops_each_sample_by_itself() -> None:
+def test_a_stable_answer_stops_each_sample() -> None:
     answer = solve(Ticking(), ticks(2, 5, 100), max_steps=20, rule=StableAnswer(patience=3))
     # Unchanged for 3 further iterations: seen first at iteration 2 (5), done at 5 (8).
     assert answer.steps.tolist() == [5, 8, 20]
@@ -43,7 +43,7 @@ def test_a_stable_answer_stops_each_sample_by_itself() -> None:
     assert answer.prediction.flatten().tolist() == [0, 1, 0]
 
 
-def test_rest_is_where_the_part_that_moves_most_stands_still() -> None:
+def test_rest_is_decided_by_the_largest_change() -> None:
     answer = solve(Ticking(), ticks(2, 5, 100), max_steps=30, rule=Resting(1e-4))
     # Nothing changes in the 16 iterations after the last tick.
     assert answer.steps.tolist() == [2 + 16, 5 + 16, 30]
@@ -172,7 +172,7 @@ def test_a_network_of_fixed_depth_runs_all_its_layers_and_is_not_settled() -> No
     assert solve(Layered(), ticks(1), max_steps=7).stopped_by == ("budget",)
 
 
-def test_a_fixed_budget_is_kept() -> None:
+def test_a_fixed_number_of_iterations() -> None:
     answer = solve(Ticking(), ticks(2, 100), max_steps=20, rule=Fixed(6))
     assert answer.steps.tolist() == [6, 6]
     assert answer.stopped_by == ("fixed iterations", "fixed iterations")
@@ -183,7 +183,7 @@ def test_a_fixed_budget_is_kept() -> None:
 
 
 class Doubting(Ticking):
-    """Surer at iterations 2 and 4 than at any other, equally sure at both."""
+    """Most confident at iterations 2 and 4, equally at both."""
 
     def answer(self, features: Tensor) -> Tensor:
         sure = torch.where((features == 2) | (features == 4), 3.0, 1.0)[:, 0]
@@ -260,19 +260,19 @@ def test_a_network_of_fixed_depth_is_not_asked_for_more() -> None:
         (lambda: Fixed(0), "1 or more, got 0"),
     ],
 )
-def test_rules_that_make_no_sense_are_refused(make: object, text: str) -> None:
+def test_wrong_rules(make: object, text: str) -> None:
     assert callable(make)
     with pytest.raises(UsageError, match=text):
         make()
 
 
-def test_no_iterations_are_refused() -> None:
+def test_wrong_max_steps() -> None:
     with pytest.raises(NetError, match="max_steps must be a whole number of 1 or more, got 0"):
         solve(Ticking(), ticks(1), max_steps=0)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_watch_that_goes_on_with_some_forgets_the_others(rule: Rule) -> None:
+def test_a_watch_keeps_some_samples(rule: Rule) -> None:
     """After `keep` it says what it would have said, had the others never been there."""
     net, x = Ticking(), ticks(3, 40, 11, 40)
     rows = torch.tensor([False, True, True, False])

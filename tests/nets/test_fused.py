@@ -1,4 +1,4 @@
-"""The fast form of a network computes what the plain form computes, gradients included."""
+"""The fused form of a network equals the plain one, gradients included."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_logits_and_gradients_equal_the_plain_network(
 @pytest.mark.parametrize("dims", [1, 2])
 @pytest.mark.parametrize("recall", [False, True])
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_a_network_without_repetition_has_its_own_blocks_at_every_iteration(
+def test_feed_forward_logits_and_gradients_equal_the_plain_network(
     dims: int, recall: bool, blocks: int
 ) -> None:
     config = FeedForwardConfig(
@@ -74,7 +74,7 @@ def test_a_network_without_repetition_has_its_own_blocks_at_every_iteration(
     same_both_ways(network(config), x, None, steps=4)
 
 
-def test_what_cannot_be_fused_is_known() -> None:
+def test_networks_that_cannot_be_fused() -> None:
     plain = {"dims": 1, "channels": 1, "width": 4}
     assert can_fuse(build("deep-thinking", plain))
     assert not can_fuse(build("deep-thinking", {**plain, "group_norm": True}))
@@ -82,7 +82,7 @@ def test_what_cannot_be_fused_is_known() -> None:
     assert not can_fuse(build("feed-forward", {**plain, "depth": 2, "group_norm": True}))
 
 
-def test_a_subclass_may_think_differently_and_is_left_alone() -> None:
+def test_subclasses_are_not_fused() -> None:
     class Other(DeepThinking):
         pass
 
@@ -94,7 +94,7 @@ def test_a_subclass_may_think_differently_and_is_left_alone() -> None:
         assert not can_fuse(net)
 
 
-def test_many_small_gradients_are_summed_in_more_than_half_precision() -> None:
+def test_gradients_are_summed_in_float32() -> None:
     weight = torch.zeros(1, 1, 1, 1, dtype=torch.bfloat16, requires_grad=True)
     layer, tape = Layer(weight), Tape()
     for part in (1.0, *[2**-9] * 512):  # bfloat16 has eight bits: 1 + 2**-9 is 1 there
@@ -104,7 +104,7 @@ def test_many_small_gradients_are_summed_in_more_than_half_precision() -> None:
     assert weight.grad.item() == 2.0
 
 
-def test_no_program_of_repeated_weights_takes_a_network_without_repetition(
+def test_the_string_kernels_do_not_take_feed_forward_networks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(strings, "has_kernels", lambda weight: True)

@@ -1,48 +1,60 @@
-"""Laws of the local rule: what it sees, that it knows no direction, and that walls hold nothing."""
+"""Laws of the local rule: what a cell sees, symmetry, walls, and messages that do not return."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from iterant.engine import last, think
 from iterant.errors import NetError
-from iterant.nets import LocalRule, build
+from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.fast.grouped import Grouped
+from iterant.nets.local_rule import GAIN, OWN_HIDDEN, OWN_WIDTH, MessageLayout, patterns
 from iterant.tasks.mazes.task import Mazes
 
+MAZES = Mazes()
+MESSAGES: dict[str, Any] = {"messages": True, "width": 12, "hidden": 20}
 
-def rule(**changes: object) -> LocalRule:
+
+def rule(seed: int = 4, **changes: Any) -> LocalRule:
     config = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
-    net = build("local-rule", {**config, **changes}, seed=4)
+    net = build("local-rule", {**config, **changes}, seed=seed)
     assert isinstance(net, LocalRule)
     return net.double()
 
 
+def message_rule(seed: int = 4, **changes: Any) -> LocalRule:
+    return rule(seed, **{**MESSAGES, **changes})
+
+
 def mazes(size: int = 9) -> Tensor:
-    return Mazes().sample(3, size=size, seed=5).inputs.double()
+    return MAZES.sample(3, size=size, seed=5).inputs.double()
 
 
-def test_it_is_small() -> None:
+def test_the_number_of_parameters() -> None:
     # sight 2·16·64, recall 2·3·64 + 64, mix 64·16 + 16, head 16·2 + 2
     assert sum(w.numel() for w in rule().parameters()) == 2048 + 448 + 1040 + 34
 
 
-def test_the_stem_meets_the_squares_exactly() -> None:
+def test_the_stem_finds_the_cells_exactly() -> None:
     images = mazes()
-    squares = rule()._cells(images)
-    assert squares.shape == (3, 3, 13, 13)
-    back = squares.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    cells = rule()._cells(images)
+    assert cells.shape == (3, 3, 13, 13)
+    back = cells.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
     assert torch.equal(back[:, :, 1:-1, 1:-1], images)
 
 
 @pytest.mark.parametrize("turn", range(4))
 @pytest.mark.parametrize("mirror", [False, True])
-def test_turning_the_problem_turns_the_answer(turn: int, mirror: bool) -> None:
+def test_rotating_the_problem_rotates_the_answer(turn: int, mirror: bool) -> None:
     def moved(images: Tensor) -> Tensor:
-        turned = torch.rot90(images, turn, (2, 3))
-        return turned.flip(3) if mirror else turned
+        rotated = torch.rot90(images, turn, (2, 3))
+        return rotated.flip(3) if mirror else rotated
 
     net, images = rule(), mazes()
     straight = last(think(net, images, steps=7)).logits
@@ -52,15 +64,15 @@ def test_turning_the_problem_turns_the_answer(turn: int, mirror: bool) -> None:
 def test_directions_differ_where_it_is_not_isotropic() -> None:
     net, images = rule(isotropic=False), mazes()
     straight = last(think(net, images, steps=7)).logits
-    turned = last(think(net, torch.rot90(images, 1, (2, 3)), steps=7)).logits
-    assert (torch.rot90(straight, 1, (2, 3)) - turned).abs().max() > 1e-6
+    rotated = last(think(net, torch.rot90(images, 1, (2, 3)), steps=7)).logits
+    assert (torch.rot90(straight, 1, (2, 3)) - rotated).abs().max() > 1e-6
 
 
-def test_an_iteration_sees_one_square_around() -> None:
+def test_an_iteration_sees_the_direct_neighbours() -> None:
     net = rule(masked=False)
     images = torch.ones(1, 3, 24, 24, dtype=torch.float64)
     changed = images.clone()
-    changed[:, :, 11:13, 11:13] = 0  # one lattice square: number 6 of 13
+    changed[:, :, 11:13, 11:13] = 0  # one cell: number 6 of 13
     for steps in (1, 2, 3):
         a, b = (last(think(net, x, steps=steps)).features for x in (images, changed))
         rows, columns = (a - b).abs().sum(dim=(0, 1)).nonzero(as_tuple=True)
@@ -68,7 +80,7 @@ def test_an_iteration_sees_one_square_around() -> None:
         assert reach == steps
 
 
-def test_walls_hold_nothing_and_the_state_is_bounded() -> None:
+def test_the_state_is_zero_in_walls_and_bounded() -> None:
     net, images = rule(), mazes()
     closed = (net._cells(images) == 0).all(dim=1)
     for thought in think(net, images, steps=20):
@@ -78,10 +90,8 @@ def test_walls_hold_nothing_and_the_state_is_bounded() -> None:
 
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("grouped", [True, False])
-def test_what_is_done_to_walls_is_heard_only_where_they_are_not_masked(
-    masked: bool, grouped: bool
-) -> None:
-    rules = rule(masked=masked, messages=True, width=12, hidden=20)
+def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool, grouped: bool) -> None:
+    rules = rule(masked=masked, **MESSAGES)
     net, images = Grouped(rules) if grouped else rules, mazes()
     closed = (rules._cells(images) == 0).all(dim=1, keepdim=True)
     memory, features = net.read(images), last(think(net, images, steps=4)).features
@@ -94,15 +104,198 @@ def test_what_is_done_to_walls_is_heard_only_where_they_are_not_masked(
     ("change", "text"),
     [({"dims": 3}, "1 or 2 dimensions"), ({"stem": 3}, "1 or 2 pixels"), ({"hidden": 0}, "hidden")],
 )
-def test_impossible_rules_are_refused(change: dict[str, int], text: str) -> None:
+def test_wrong_configurations(change: dict[str, int], text: str) -> None:
     with pytest.raises(NetError, match=text):
         rule(**change)
 
 
-def test_images_that_do_not_fit_are_refused() -> None:
+def test_wrong_inputs() -> None:
     with pytest.raises(NetError, match="multiples of 2"):
         think(rule(), torch.zeros(1, 3, 9, 9, dtype=torch.float64), steps=1)
     with pytest.raises(NetError, match=r"shape \(N, 3, H, W\)"):
         think(rule(), torch.zeros(1, 1, 8, 8, dtype=torch.float64), steps=1)
     with pytest.raises(NetError, match=r"computes in torch\.float64"):
         think(rule(), torch.zeros(1, 3, 8, 8), steps=1)
+
+
+def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
+    """The rule computed cell by cell and side by side, from the meaning of its weights."""
+    plain = net.dense_weights()
+    config = net.config
+    cells = plain._cells(inputs)
+    sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    state = MessageLayout.of(config.width, 4, OWN_WIDTH)
+    hidden = MessageLayout.of(config.hidden, 4, OWN_HIDDEN)
+    sight, mix = plain.sight.weight[..., 0, 0], plain.mix.weight[..., 0, 0]
+    message_in = sight[list(hidden.of_side(0))][:, [config.width * 2 + n for n in state.of_side(0)]]
+    own_in = sight[list(range(hidden.own))][:, [config.width * 2 + n for n in state.of_side(0)]]
+    bias = plain.mix.bias
+    assert bias is not None
+    recalled = plain.recall(plain._with_neighbours(cells))
+    _, _, high, wide = cells.shape
+    is_open = (cells > 0).any(dim=1)
+    now = plain.start(inputs)
+    for _ in range(steps):
+        new = torch.zeros_like(now)
+        for b, y, x in is_open.nonzero().tolist():
+            received = {}
+            for side, (down, right) in enumerate(sides):
+                if 0 <= y + down < high and 0 <= x + right < wide:
+                    received[side] = now[b, list(state.of_side(side ^ 1)), y + down, x + right]
+            for to, rows in hidden.parts():
+                others = sum((m for side, m in received.items() if side != to),
+                             torch.zeros(state.each, dtype=now.dtype))  # fmt: skip
+                matrix = own_in if to is None else message_in
+                inner = torch.relu(matrix @ others + recalled[b, list(rows), y, x])
+                columns = list(range(state.own) if to is None else state.of_side(to))
+                out = mix[columns][:, list(rows)] @ inner + bias[columns]
+                new[b, columns, y, x] = torch.tanh(out)
+        now = new
+    return now
+
+
+def thought(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
+    with torch.no_grad():
+        return last(think(net, inputs, steps=steps)).features
+
+
+def test_messages_equal_a_computation_cell_by_cell() -> None:
+    net = message_rule()
+    inputs = MAZES.sample(1, size=5, seed=3).inputs.double()
+    with torch.no_grad():
+        expected = restated(net, inputs, 3)
+    assert (thought(net, inputs, 3) - expected).abs().max() < 1e-12
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), strength=st.floats(0.1, 100.0))
+def test_every_state_leads_to_the_same_fixed_point(seed: int, strength: float) -> None:
+    net = message_rule(seed)
+    inputs = MAZES.sample(4, size=7, seed=seed).inputs.double()
+    memory = net.read(inputs)
+    features = net.start(inputs)
+    drawn = torch.Generator().manual_seed(seed)
+    other = strength * torch.randn(features.shape, generator=drawn, dtype=torch.float64)
+    with torch.no_grad():
+        for step in range(120):  # more than a 7×7 maze has open cells
+            features, other = net.step(features, memory, step), net.step(other, memory, step)
+        assert torch.equal(features, other)
+        assert torch.equal(net.step(features, memory, 0), features)
+
+
+def test_a_rule_without_messages_may_have_several_fixed_points() -> None:
+    net = message_rule(messages=False, isotropic=False)
+    with torch.no_grad():
+        net.sight.weight.mul_(5)  # strong enough to keep its state
+    inputs = MAZES.sample(4, size=7, seed=1).inputs.double()
+    memory, features = net.read(inputs), net.start(inputs)
+    other = torch.randn(
+        features.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    with torch.no_grad():
+        for step in range(120):
+            features, other = net.step(features, memory, step), net.step(other, memory, step)
+    assert not torch.equal(features, other)
+
+
+def rotated(values: Tensor) -> Tensor:
+    return values.rot90(1, (-2, -1))
+
+
+def test_messages_are_symmetric_where_isotropic() -> None:
+    inputs = MAZES.sample(3, size=7, seed=2).inputs.double()
+    for isotropic in (True, False):
+        net = message_rule(isotropic=isotropic)
+        with torch.no_grad():
+            answer = net.answer(thought(net, inputs, 9))
+            same = [
+                torch.allclose(net.answer(thought(net, change(inputs), 9)), change(answer))
+                for change in (rotated, lambda values: values.flip(-1))
+            ]
+        assert all(same) is isotropic
+
+
+@pytest.mark.parametrize("isotropic", [True, False])
+@pytest.mark.parametrize("dims", [1, 2])
+def test_dense_weights_compute_the_same(dims: int, isotropic: bool) -> None:
+    size = {"width": 12, "hidden": 15} if dims == 1 else {}
+    net = message_rule(dims=dims, channels=1, stem=1, masked=False, isotropic=isotropic,
+               readout="argmax", **{"width": 12, "hidden": 20, **size})  # fmt: skip
+    inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
+    plain = net.dense_weights()
+    assert not plain.config.messages
+    assert torch.equal(thought(net, inputs, 12), thought(plain, inputs, 12))
+    assert parameter_count(net) < parameter_count(plain)
+
+
+@pytest.mark.parametrize("dims", [1, 2])
+def test_grouped_convolutions_compute_the_same(dims: int) -> None:
+    size = {"width": 12, "hidden": 15} if dims == 1 else {}
+    net = message_rule(dims=dims, channels=1, stem=1, masked=False, readout="argmax", **size)
+    inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
+    light = Grouped(net)
+    difference = thought(net, inputs, 12) - last(think(light, inputs, steps=12)).features
+    assert difference.abs().max() < 1e-12
+    with pytest.raises(NetError, match="only a rule with messages and sides alike"):
+        Grouped(message_rule(isotropic=False))
+
+
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_weights_follow_the_pattern(isotropic: bool) -> None:
+    net = message_rule(isotropic=isotropic)
+    for name, pattern in patterns(net.config).items():
+        layer, kind = name.split(".")
+        module: Any = net.get_submodule(layer)
+        free = module.parametrizations[kind].original
+        assert set(pattern.flatten().tolist()) - {-1} == set(range(len(free))), name
+        expected = torch.cat([free, torch.zeros(1, dtype=free.dtype)])[pattern]
+        for learning in (True, False):
+            with torch.set_grad_enabled(learning):
+                assert torch.equal(getattr(module, kind).flatten(), expected.flatten()), name
+
+
+def test_initial_weights_of_messages_are_larger_than_of_the_head() -> None:
+    net = message_rule(width=24, hidden=80)
+    for name, pattern in patterns(net.config).items():
+        layer, kind = name.split(".")
+        module: Any = net.get_submodule(layer)
+        largest = float(module.parametrizations[kind].original.detach().abs().max())
+        sees = (pattern >= 0).sum(dim=-1).max().item() if pattern.dim() == 2 else None
+        gain = 1.0 if layer == "head" else GAIN
+        bound = 0.1 if sees is None else gain / sees**0.5
+        assert 0.75 * bound < largest <= bound, name
+
+
+def test_gradients_are_summed_over_shared_weights() -> None:
+    net = message_rule()
+    inputs = MAZES.sample(2, size=5, seed=3).inputs.double()
+    plain = net.dense_weights().requires_grad_(True)
+    for one in (net, plain):
+        total: Any = last(think(one, inputs, steps=5)).features.square().sum()
+        total.backward()
+    for name, pattern in patterns(net.config).items():
+        layer, kind = name.split(".")
+        if layer == "head":
+            continue
+        free = net.get_submodule(layer).parametrizations[kind].original  # type: ignore[union-attr, index]
+        dense = getattr(plain.get_submodule(layer), kind).grad.flatten()
+        at = pattern.flatten()
+        expected = torch.zeros_like(free).index_add(0, at[at >= 0], dense[at >= 0])
+        assert torch.allclose(free.grad, expected)
+
+
+def test_the_head_reads_the_own_channels() -> None:
+    net = message_rule()
+    own = MessageLayout.of(net.config.width, 4, OWN_WIDTH).own
+    assert not net.head.weight[:, own:].any()
+    assert len(set(net.head.weight[:, :own].flatten().tolist())) == 2 * own
+
+
+def test_state_dicts_and_widths_that_do_not_divide() -> None:
+    net, other = message_rule(1), message_rule(2)
+    other.load_state_dict(net.state_dict())
+    assert torch.equal(other.sight.weight, net.sight.weight)
+    with pytest.raises(NetError, match=r"width is shared out in 6 parts alike.*got 16"):
+        message_rule(width=16)
+    with pytest.raises(NetError, match=r"hidden is shared out in 5 parts alike.*got 64"):
+        message_rule(hidden=64)

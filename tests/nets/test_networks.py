@@ -42,7 +42,7 @@ COUNTS = {
 }
 
 
-def test_parameter_counts_are_the_papers() -> None:
+def test_parameter_counts_of_the_paper() -> None:
     assert dict(catalogue()) == COUNTS
 
 
@@ -99,8 +99,8 @@ def test_the_recall_term_equals_convolving_the_concatenation(dims: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_randomness() -> object:
-    """Layers built by hand draw from the global generator: give it back as it was."""
+def _keep_global_rng() -> object:
+    """Layers built directly draw from the global generator: restore it."""
     with torch.random.fork_rng(devices=[]):
         yield
 
@@ -172,7 +172,7 @@ def test_a_seed_gives_the_same_weights_and_another_seed_others() -> None:
     assert not torch.equal(first, other)
 
 
-def test_a_configuration_survives_json() -> None:
+def test_a_configuration_as_json() -> None:
     config = replace(paper_net("chess", "ff-recall"), width=4)
     assert isinstance(config, FeedForwardConfig)
     again = build(config.kind, {**asdict(config), "head": list(config.head)})
@@ -193,12 +193,12 @@ def test_recall_relu_follows_the_authors() -> None:
         ({"width": 6, "group_norm": True}, "multiple of 4: 6"),
     ],
 )
-def test_impossible_configurations_are_refused(change: dict[str, int], text: str) -> None:
+def test_wrong_configurations(change: dict[str, int], text: str) -> None:
     with pytest.raises(NetError, match=text):
         build("deep-thinking", {"dims": 1, "channels": 1, "width": 4, **change})
 
 
-def test_foreign_configurations_and_words_are_refused() -> None:
+def test_unknown_fields_and_names() -> None:
     with pytest.raises(DataError, match="another version or edited"):
         build("deep-thinking", {"dims": 1, "chanels": 1, "width": 4})
     with pytest.raises(UnknownName, match="did you mean 'deep-thinking'"):
@@ -216,20 +216,20 @@ def test_foreign_configurations_and_words_are_refused() -> None:
         (torch.zeros(2, 3, 9, 9, dtype=torch.float64), "use inputs.to"),
     ],
 )
-def test_inputs_that_cannot_be_read_are_refused(inputs: Tensor, text: str) -> None:
+def test_wrong_inputs(inputs: Tensor, text: str) -> None:
     net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4})
     assert isinstance(net, DeepThinking)
     with pytest.raises(NetError, match=text):
         net.check(inputs)
 
 
-def test_networks_offer_the_protocol() -> None:
+def test_networks_have_the_methods_of_net() -> None:
     assert isinstance(build("deep-thinking", {"dims": 2, "channels": 3, "width": 4}), Net)
     assert not isinstance(nn.Linear(2, 2), Net)
 
 
 @pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
-def test_bounded_features_have_unit_mean_square_wherever_they_are(kind: str) -> None:
+def test_bounded_features_have_unit_mean_square(kind: str) -> None:
     described: dict[str, Any] = {"dims": 2, "channels": 3, "width": 8, "bounded": True}
     net = build(kind, described, seed=1)
     assert isinstance(net, nn.Module)

@@ -1,4 +1,4 @@
-"""How logits become answers, against loops that say the same slowly."""
+"""Readouts, against slow loops."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from iterant.nets import Argmax, ArgmaxOpen, TwoBest
 
 
-def test_argmax_takes_the_likelier_class() -> None:
+def test_argmax() -> None:
     logits = torch.tensor([[[0.0, 3.0, -1.0], [1.0, 2.0, -2.0]]])
     assert Argmax().predict(logits, torch.zeros(1, 1, 3)).tolist() == [[1, 0, 0]]
     assert Argmax().counted(torch.zeros(1, 1, 3)) is None
 
 
-def test_walls_are_never_on_the_path_and_do_not_count() -> None:
+def test_walls_are_0_and_do_not_count() -> None:
     inputs = torch.zeros(1, 3, 1, 4)
     inputs[0, :, 0, 1] = 1  # free
     inputs[0, 1, 0, 2] = 1  # start: green alone
@@ -30,7 +30,7 @@ def test_walls_are_never_on_the_path_and_do_not_count() -> None:
     st.lists(st.integers(-3, 3), min_size=12, max_size=12),
     st.lists(st.integers(-3, 3), min_size=12, max_size=12),
 )
-def test_the_two_best_squares_by_the_score_of_class_one(zero: list[int], one: list[int]) -> None:
+def test_two_best_against_sorting(zero: list[int], one: list[int]) -> None:
     logits = torch.tensor([zero, one], dtype=torch.float32).view(1, 2, 3, 4)
     prediction = TwoBest().predict(logits, torch.zeros(1, 12, 3, 4))
     # Highest score first, the earlier square on a tie.
@@ -42,7 +42,7 @@ def test_the_two_best_squares_by_the_score_of_class_one(zero: list[int], one: li
 @given(
     st.lists(st.sampled_from([-1.0, 0.0, 2.0, float("inf"), float("nan")]), min_size=8, max_size=8)
 )
-def test_two_classes_are_compared_as_argmax_searches(values: list[float]) -> None:
+def test_two_classes_against_argmax(values: list[float]) -> None:
     logits = torch.tensor(values).view(1, 2, 4)
     inputs = torch.tensor([1.0, 0.0, 1.0, 1.0]).view(1, 1, 4)
     assert torch.equal(Argmax().predict(logits, inputs), logits.argmax(dim=1))

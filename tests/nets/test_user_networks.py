@@ -1,4 +1,4 @@
-"""What cannot be a network is refused before it is trained, in one sentence."""
+"""User-defined networks are checked before they are trained, with one-line errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iterant.training.recipes import recipe
 
 
 class Plain(nn.Module):
-    """A network that is right, with parts that would leave traces."""
+    """A valid network, with dropout, which would change the random state."""
 
     def __init__(self, dims: int, channels: int) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class Plain(nn.Module):
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         assert memory is not None
-        made: Tensor = self.drop(self.look(torch.cat([features, memory], dim=1)))
-        return made
+        out: Tensor = self.drop(self.look(torch.cat([features, memory], dim=1)))
+        return out
 
     def answer(self, features: Tensor) -> Tensor:
-        made: Tensor = self.head(features)
-        return made
+        out: Tensor = self.head(features)
+        return out
 
 
 class FourClasses(Plain):
@@ -51,7 +51,7 @@ class Growing(Plain):
 
 
 def odd(name: str, step: Callable[..., object]) -> type[Plain]:
-    """A network whose step no type checker would let pass."""
+    """A network with another step, which a type checker would refuse."""
     return type(name, (Plain,), {"step": step})
 
 
@@ -76,15 +76,15 @@ class NoDims(Plain):
         super().__init__(1, width)
 
 
-def drawn(made: type[Plain], dims: int = 1, channels: int = 1) -> Plain:
-    """Its weights drawn, and the global generator as it was."""
+def built(made: type[Plain], dims: int = 1, channels: int = 1) -> Plain:
+    """Built without changing the global generator."""
     with torch.random.fork_rng(devices=[]):
         return made(dims, channels)
 
 
 @pytest.mark.parametrize("dims", [1, 2])
-def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
-    net = drawn(Plain, dims, 3)
+def test_a_valid_network_passes_and_is_unchanged(dims: int) -> None:
+    net = built(Plain, dims, 3)
     before = torch.random.get_rng_state()
     check_user_net(net, "mine:Plain", dims=dims, channels=3)
     assert net.training
@@ -102,35 +102,35 @@ def test_a_network_that_fits_passes_and_stays_as_it_was(dims: int) -> None:
         (NoNumbers, "answer() of 'mine:Net' gives NaN"),
     ],
 )
-def test_what_does_not_fit_is_said(made: type[Plain], said: str) -> None:
+def test_wrong_networks(made: type[Plain], said: str) -> None:
     with pytest.raises(NetError) as caught:
-        check_user_net(drawn(made), "mine:Net", dims=1, channels=1)
+        check_user_net(built(made), "mine:Net", dims=1, channels=1)
     assert said in str(caught.value)
 
 
-def test_a_network_answers_as_many_classes_as_the_task_has() -> None:
-    check_user_net(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=4)
+def test_the_number_of_classes() -> None:
+    check_user_net(built(FourClasses), "mine:Net", dims=1, channels=1, classes=4)
     with pytest.raises(NetError, match=r"wanted \(2, 3, 8\)"):
-        check_user_net(drawn(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
+        check_user_net(built(FourClasses), "mine:Net", dims=1, channels=1, classes=3)
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels, classes\)"):
         build(f"{Plain.__module__}:Plain", {"dims": 1, "channels": 1, "classes": 3})
 
 
-def test_what_is_divided_by_a_norm_is_no_reason_to_refuse() -> None:
+def test_a_network_that_divides_by_a_norm_passes() -> None:
     normed = odd("Normed", lambda self, f, memory, index: f + memory / memory.norm(dim=(1, 2))[0])
-    check_user_net(drawn(normed, channels=4), "mine:Normed", dims=1, channels=4)
+    check_user_net(built(normed, channels=4), "mine:Normed", dims=1, channels=4)
 
 
-def test_what_fails_within_a_method_is_left_to_its_traceback() -> None:
-    check_user_net(drawn(Within), "mine:Within", dims=1, channels=1)
+def test_errors_inside_a_method_are_left_for_later() -> None:
+    check_user_net(built(Within), "mine:Within", dims=1, channels=1)
 
 
-def test_a_network_that_takes_no_dims_is_told_what_it_is_built_with() -> None:
+def test_a_network_without_the_build_arguments() -> None:
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels\)"):
         build(f"{NoDims.__module__}:NoDims", {"dims": 1, "channels": 1})
 
 
-def test_sizes_that_it_would_never_hear_of_are_refused() -> None:
+def test_recipe_fields_that_a_user_network_does_not_take() -> None:
     mine = recipe("quick", "prefix-sums", "mine:Plain")
     assert mine.asked(epochs=2).epochs == 2
     with pytest.raises(RecipeError, match="hidden: for networks that come with iterant"):
