@@ -1,4 +1,4 @@
-"""Runs in processes of their own, for tests that kill, signal and join them.
+"""Runs in separate processes, for tests that kill, signal and connect them.
 
     python child.py train OUT KIND CHANGES       a run, as a user would start it
     python child.py killed OUT KIND CHANGES [N]  the same, killed N times on the way (ten)
@@ -37,13 +37,13 @@ RANK = int(os.environ.get("RANK", "0"))
 GONE = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
-def tell(**what: Any) -> None:
-    # One write a line, whoever else writes: the streams of processes are joined.
+def emit(**what: Any) -> None:
+    # One write per line: several processes share the stream.
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
 def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
-    """Begin the run, or go on with it where there is one."""
+    """Start the run, or resume it if there is one."""
     if (out / "config.json").exists():
         return train(resume=out, device="cpu")
     given = {**KINDS[kind], **changes}
@@ -51,21 +51,21 @@ def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
 
 
 def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> None:
-    """Kill a run again and again at random moments, look at its folder, and let it end."""
-    chance = np.random.default_rng(7)
-    go(out.with_name("warm"), kind, {"epochs": 1})  # what is loaded once is loaded here
+    """Kill a run at random times, report the state of its folder each time, then let it finish."""
+    rng = np.random.default_rng(7)
+    go(out.with_name("warm"), kind, {"epochs": 1})  # import and allocate everything before timing
     for turn in range(times):
         process = os.fork()
         if process == 0:
-            with patch.object(Trainer, "update", unhurried):
+            with patch.object(Trainer, "update", slow_update):
                 go(out, kind, changes)
             os._exit(0)
         if times == 10 and turn % 2:
-            time.sleep(chance.uniform(0.05, 0.5))
-        else:  # a moment of training, however slow the machine is to get there
+            time.sleep(rng.uniform(0.05, 0.5))
+        else:  # wait until training has started, on slow machines too
             while lock_holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
                 time.sleep(0.002)
-            time.sleep(chance.uniform(0.0, 0.15))
+            time.sleep(rng.uniform(0.0, 0.15))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         there = (out / "config.json").exists()
@@ -76,21 +76,21 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
             looked["last"] = run.load("last")[1]["step"] if run.has("last") else 0
             looked["reached"] = max((record["step"] for record in run.metrics()), default=0)
             looked["state"] = run.state
-        tell(**looked)
-    tell(state=go(out, kind, changes).state)
+        emit(**looked)
+    emit(state=go(out, kind, changes).state)
 
 
 _UPDATE = Trainer.update
 
 
-def unhurried(trainer: Trainer, *given: Any) -> torch.Tensor:
-    """An update that takes a while: no machine is so fast that a run ends before it is killed."""
+def slow_update(trainer: Trainer, *given: Any) -> torch.Tensor:
+    """A slow step: the run must not end before it is killed."""
     time.sleep(0.01)
     return _UPDATE(trainer, *given)
 
 
 def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
-    """Runs in several processes; all but the first may not write."""
+    """Runs in several processes; only the first may write."""
     if RANK:
         sys.addaudithook(lambda event, given: forbid(event, given, str(out)))
     for name, case in cases.items():
@@ -102,13 +102,13 @@ def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
                 run = train(resume=out / name, device="cpu")
             else:
                 run = train(case.pop("task", "prefix-sums"), out=out / name, device="cpu", **case)
-            tell(rank=RANK, case=name, state=run.state)
+            emit(rank=RANK, case=name, state=run.state)
         except IterantError as error:
-            tell(rank=RANK, case=name, error=type(error).__name__, message=str(error))
+            emit(rank=RANK, case=name, error=type(error).__name__, message=str(error))
 
 
 def stopping(update: int) -> Callable[..., str | None]:
-    """A signal before that update, which only the second process hears; all must leave."""
+    """A signal before that step in the second process only; all must stop."""
     original = Loop._reason_to_stop
 
     def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
@@ -120,23 +120,23 @@ def stopping(update: int) -> Callable[..., str | None]:
 
 
 def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
-    """End a process that writes under the folder, with a code of its own."""
+    """Exit with code 77 on a write under the folder."""
     writes = event in ("os.rename", "os.remove", "os.mkdir", "os.truncate")
     if event == "open":
         flags = given[2] if isinstance(given[2], int) else 0
         writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
     if writes and str(given[0]).startswith(out):
-        tell(rank=RANK, wrote=str(given[0]), event=event)
+        emit(rank=RANK, wrote=str(given[0]), event=event)
         os._exit(77)
 
 
 def lost(out: Path, kind: str) -> None:
-    """The second process dies in the middle; the first says what it sees."""
+    """The second process dies in the middle; the first reports its error."""
     original = Trainer.update
 
     def update(trainer: Trainer, *given: Any) -> torch.Tensor:
         if RANK == 1 and trainer.updates == 5:
-            tell(died=time.time())
+            emit(died=time.time())
             os.kill(os.getpid(), signal.SIGKILL)
         return original(trainer, *given)
 
@@ -144,7 +144,7 @@ def lost(out: Path, kind: str) -> None:
         with patch.object(Trainer, "update", update):
             train("prefix-sums", out=out, device="cpu", **KINDS[kind])
     except IterantError as error:
-        tell(noticed=time.time(), error=type(error).__name__, message=str(error))
+        emit(noticed=time.time(), error=type(error).__name__, message=str(error))
         sys.exit(error.exit_code)
 
 
@@ -152,9 +152,9 @@ if __name__ == "__main__":
     what, folder, *rest = sys.argv[1:]
     if what == "train":
         try:
-            tell(state=go(Path(folder), rest[0], json.loads(rest[1])).state)
+            emit(state=go(Path(folder), rest[0], json.loads(rest[1])).state)
         except RunError as refused:
-            tell(error=str(refused))
+            emit(error=str(refused))
             sys.exit(refused.exit_code)
     elif what == "killed":
         killed(Path(folder), rest[0], json.loads(rest[1]), *map(int, rest[2:]))

@@ -1,6 +1,6 @@
-"""The objectives once more, slowly: plain loops and plain autograd, for the tests to compare with.
+"""The objectives restated with plain loops and autograd, to compare with.
 
-Nothing here shares code with `iterant.training`; chance comes in as plain numbers.
+Nothing here shares code with `iterant.training`; random draws are arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def parameters(net: Net) -> list[nn.Parameter]:
 
 
 def unrolled(net: Net, inputs: Tensor, features: Tensor, steps: int, first: int = 0) -> Tensor:
-    """The features after so many iterations, everything on the graph."""
+    """Features after ``steps`` iterations, with gradients."""
     for index in range(first, first + steps):
         features = net.step(features, net.read(inputs), index)
     return features
@@ -40,10 +40,10 @@ def loss_of(
             if masked and not any(inputs[(row, c, *spot)] > 0 for c in range(3)):
                 continue
             scores = logits[(row, slice(None), *spot)]
-            chances = scores - scores.exp().sum().log()
+            log_probabilities = scores - scores.exp().sum().log()
             wanted = torch.full((classes,), smoothing / classes, dtype=scores.dtype)
             wanted[targets[(row, *spot)]] += 1 - smoothing
-            terms.append(-(wanted * chances).sum())
+            terms.append(-(wanted * log_probabilities).sum())
         problems.append(torch.stack(terms).mean())
     return torch.stack(problems).mean()
 
@@ -71,10 +71,10 @@ def run_time_weighted(net: Net, inputs: Tensor, targets: Tensor, *, m: int) -> T
 
 def gradients_of(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
     """The gradient of every parameter, zeros where none arrives."""
-    found = torch.autograd.grad(loss, list(weights), allow_unused=True)
+    gradients = torch.autograd.grad(loss, list(weights), allow_unused=True)
     return [
         torch.zeros_like(weight) if gradient is None else gradient
-        for weight, gradient in zip(weights, found, strict=True)
+        for weight, gradient in zip(weights, gradients, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Runs small enough for tests, and what must be equal between two of them."""
+"""Small runs, and when two of them are equal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRESSIVE: dict[str, Any] = {
     "iterations": 3, "alpha": 0.5, "warmup": 2, "milestones": (2,), "watch_count": 4,
     "watch_every": 2, "validate_every": 1, "checkpoint_every": 1, "average": 0.9,
 }  # fmt: skip
-"""Three epochs of four updates each."""
+"""Three epochs of four steps each."""
 
 POOL: dict[str, Any] = {
     **PROGRESSIVE, "recipe": "quick", "objective": "pool", "pool_slots": 16, "pool_shortest": 1,
@@ -32,7 +32,7 @@ BEST: dict[str, Any] = {
     **POOL, "recipe": "best", "head": None, "hidden": 5, "choose": "watch", "pool_longest": 2,
     "warmup_updates": 3,
 }  # fmt: skip
-"""A local rule; problems kept until they are solved, discs and jitter, larger ones that choose."""
+"""A local rule whose best weights are chosen on larger problems."""
 
 KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 
@@ -40,7 +40,7 @@ TIMES = ("seconds", "updates_per_second")
 
 
 class Listener:
-    """A reporter that remembers."""
+    """A reporter that records its calls."""
 
     def __init__(self) -> None:
         self.titles: list[str] = []
@@ -63,7 +63,7 @@ class Listener:
 
 
 def stopping_at(monkeypatch: Any, update: int | None) -> None:
-    """Let every run stop before the update of that number; None: let them go on."""
+    """Stop every run before that step; None: stop none."""
     original = _REASON
 
     def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
@@ -83,14 +83,14 @@ def begin(out: Path, kind: str = "progressive", **changes: Any) -> RunFolder:
 
 @functools.cache
 def unbroken() -> dict[str, RunFolder]:
-    """A run of each kind that was never stopped, made once for all tests of a process."""
+    """An uninterrupted run of each kind, trained once per test process."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return {kind: begin(Path(folder) / kind, kind) for kind in KINDS}
 
 
 def metrics(run: RunFolder) -> list[dict[str, Any]]:
-    """The records without what the clock says."""
+    """The records without durations."""
     return [
         {name: value for name, value in record.items() if name not in TIMES}
         for record in run.metrics()
@@ -98,7 +98,7 @@ def metrics(run: RunFolder) -> list[dict[str, Any]]:
 
 
 def assert_equal(first: RunFolder, second: RunFolder) -> None:
-    """Bit for bit: every tensor of every checkpoint, what is said of them, the metrics."""
+    """Bit for bit: tensors and metadata of every checkpoint, metrics, status."""
     assert first.checkpoints() == second.checkpoints() != []
     for name in first.checkpoints():
         ours, about = first.load(name)

@@ -1,4 +1,4 @@
-"""The loop: resumed at any point it equals the unbroken run, and it ends well every way."""
+"""A run resumed at any step equals the unbroken run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ from iterant.io import RunFolder
 from iterant.training import train
 
 
-@pytest.fixture(name="whole")
-def _whole() -> dict[str, RunFolder]:
-    """An unbroken run of each kind."""
-    return unbroken()
-
-
 class TestResuming:
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("stops", [(0,), (1,), (4,), (6, 7), (3, 9, 11)])
-    def test_a_run_stopped_anywhere_goes_on_as_if_never_stopped(
+    def test_a_run_resumed_at_any_step_equals_the_unbroken_run(
         self,
-        whole: dict[str, RunFolder],
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         kind: str,
@@ -42,9 +35,9 @@ class TestResuming:
             assert run.load("last")[1]["step"] == stop
         stopping_at(monkeypatch, None)
         assert run is not None
-        assert_equal(train(resume=run.path, device="cpu"), whole[kind])
+        assert_equal(train(resume=run.path, device="cpu"), unbroken()[kind])
 
-    def test_looks_between_which_a_run_stopped_are_the_same(
+    def test_logged_losses_do_not_depend_on_a_stop(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # 44 updates an epoch: the loss is read every second one.
@@ -57,14 +50,14 @@ class TestResuming:
         steps = [r["step"] for r in metrics(whole) if r["kind"] == "train"]
         assert steps == list(range(2, 45, 2))
 
-    def test_the_end_of_an_epoch_is_always_looked_at(self, tmp_path: Path) -> None:
+    def test_losses_are_logged_at_the_end_of_an_epoch(self, tmp_path: Path) -> None:
         # 43 updates an epoch, which 2 does not divide.
         run = begin(tmp_path / "run", count=54, batch=1, epochs=2, watch_every=0)
         steps = [r["step"] for r in metrics(run) if r["kind"] == "train"]
         assert {43, 86} <= set(steps)
 
-    def test_without_its_pool_a_run_says_so_and_differs(
-        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_run_resumed_without_its_pool_notes_it_and_differs(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stopping_at(monkeypatch, 6)
         first, second = Listener(), Listener()
@@ -74,37 +67,37 @@ class TestResuming:
         stopping_at(monkeypatch, None)
         train(resume=run.path, reporter=second)
         assert any("--drop-pool" in note and "differs" in note for note in second.notes)
-        ours, theirs = (r.load("last")[0]["net.projection.weight"] for r in (run, whole["pool"]))
+        ours, theirs = (
+            r.load("last")[0]["net.projection.weight"] for r in (run, unbroken()["pool"])
+        )
         assert not torch.equal(ours, theirs)
 
-    def test_nothing_is_said_of_a_pool_where_there_is_none(
-        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_drop_pool_has_no_effect_without_a_pool(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stopping_at(monkeypatch, 6)
         listener = Listener()
         run = begin(tmp_path / "run", drop_pool=True, reporter=listener)
         stopping_at(monkeypatch, None)
-        assert_equal(train(resume=run.path, reporter=listener), whole["progressive"])
+        assert_equal(train(resume=run.path, reporter=listener), unbroken()["progressive"])
         assert listener.notes == []
 
-    def test_a_run_killed_before_its_first_checkpoint_begins_anew(
-        self, whole: dict[str, RunFolder], tmp_path: Path
-    ) -> None:
-        config = dict(whole["pool"].config)
+    def test_a_run_without_checkpoint_restarts(self, tmp_path: Path) -> None:
+        config = dict(unbroken()["pool"].config)
         del config["format"]
         run = RunFolder.create(tmp_path / "run", config)
         run.log({"step": 2, "kind": "train", "loss": 0.1})
         listener = Listener()
-        assert_equal(train(resume=run.path, device="cpu", reporter=listener), whole["pool"])
+        assert_equal(train(resume=run.path, device="cpu", reporter=listener), unbroken()["pool"])
         assert any("begins anew" in note for note in listener.notes)
 
-    def test_a_finished_run_is_left_alone(self, whole: dict[str, RunFolder]) -> None:
+    def test_a_finished_run_is_not_touched(self) -> None:
         listener = Listener()
-        before = sorted((p.name, p.stat().st_mtime_ns) for p in whole["pool"].path.rglob("*"))
-        run = train(resume=whole["pool"].path, reporter=listener)
+        before = sorted((p.name, p.stat().st_mtime_ns) for p in unbroken()["pool"].path.rglob("*"))
+        run = train(resume=unbroken()["pool"].path, reporter=listener)
         assert run.state == "finished"
         assert listener.notes == [f"{run.path} has finished already; nothing to do"]
-        after = sorted((p.name, p.stat().st_mtime_ns) for p in whole["pool"].path.rglob("*"))
+        after = sorted((p.name, p.stat().st_mtime_ns) for p in unbroken()["pool"].path.rglob("*"))
         assert after == before
 
     def test_another_version_of_the_code_is_noted(
@@ -119,7 +112,7 @@ class TestResuming:
         train(resume=run.path, reporter=listener)
         assert "another version of the code" in listener.notes[0]
 
-    def test_a_run_in_use_is_refused_and_not_touched(
+    def test_a_locked_run_is_refused_and_not_touched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stopping_at(monkeypatch, 2)
@@ -143,7 +136,7 @@ class TestResuming:
         assert "48 at 4m" in first.monitoring
         assert "validation" not in first.monitoring
 
-    def test_data_of_the_task_is_found_again(
+    def test_a_resumed_run_finds_the_data_of_its_task(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stored = tmp_path / "stored"

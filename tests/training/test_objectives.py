@@ -1,4 +1,4 @@
-"""Objectives: what they sample, where gradients flow, and that they are what they claim to be."""
+"""Objectives against plain restatements: random draws, losses and gradients."""
 
 from __future__ import annotations
 
@@ -18,10 +18,70 @@ from iterant.errors import RecipeError
 from iterant.nets import Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.tasks.protocol import Batch
+from iterant.training.build import build_network
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 from iterant.training.unroll import EagerUnroll
+
+
+@pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_criterion_equals_the_formula(problem: str, smoothing: float) -> None:
+    task = iterant.task(problem)
+    batch = task.sample(3, size=3, seed=2)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
+    ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
+    theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
+    task = iterant.task("chess")
+    batch = task.sample(3, size=(0, 50), seed=2)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    logits = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(1))
+    ours = Criterion(smoothing, places=1.0)(net, logits, batch.inputs, batch.targets)
+    total = 0.0
+    for scores, wanted in zip(logits[:, 1].flatten(1), batch.targets.flatten(1), strict=True):
+        probabilities = scores.exp() / scores.exp().sum()
+        for cell, probability in enumerate(probabilities):
+            share = (1 - smoothing) * 0.5 * int(wanted[cell]) + smoothing / 64
+            total -= share * float(probability.log()) / 3
+    assert float(ours) == pytest.approx(total, rel=1e-5)
+    classes = Criterion(smoothing)(net, logits, batch.inputs, batch.targets)
+    both = Criterion(smoothing, places=0.25)(net, logits, batch.inputs, batch.targets)
+    torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
+
+
+def test_loss_over_positions_ignores_walls() -> None:
+    task = iterant.task("mazes")
+    batch = task.sample(2, size=5, seed=2)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
+    walls = ~(batch.inputs > 0).any(dim=1)
+    raised = logits + 50.0 * walls.unsqueeze(1)
+    before, after = (
+        Criterion(places=1.0)(net, some, batch.inputs, batch.targets) for some in (logits, raised)
+    )
+    assert torch.equal(before, after)
+
+
+def test_criterion_ignores_walls() -> None:
+    task = iterant.task("mazes")
+    batch = task.sample(2, size=5, seed=2)
+    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
+    walls = ~(batch.inputs > 0).any(dim=1)
+    assert walls.any()
+    changed = logits + 100.0 * walls.unsqueeze(1) * torch.tensor([1.0, -1.0]).view(1, 2, 1, 1)
+    before, after = (
+        Criterion()(net, some, batch.inputs, batch.targets) for some in (logits, changed)
+    )
+    assert torch.equal(before, after)
 
 
 def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:
@@ -94,17 +154,13 @@ class TestDraws:
             table[before][after] += 1
         assert stats.chi2_contingency(table).pvalue > 1e-3
 
-    def test_the_variant_without_prefix_draws_k_from_all_of_them(self) -> None:
+    def test_without_prefix_k_is_uniform_from_1_to_m(self) -> None:
         m, updates = 5, 2000
         objective = Progressive(m, prefix=False)
         drawn = [objective.draw(StepRng(3, number)) for number in range(updates)]
         assert {n for n, _ in drawn} == {0}
         lengths = Counter(k for _, k in drawn)
         assert stats.chisquare([lengths[k] for k in range(1, m + 1)]).pvalue > 1e-3
-
-    def test_seeds_draw_differently(self) -> None:
-        first = [Progressive(30).draw(StepRng(0, number)) for number in range(50)]
-        assert first != [Progressive(30).draw(StepRng(1, number)) for number in range(50)]
 
 
 class TestWork:
@@ -119,16 +175,16 @@ class TestWork:
         n, k = objective.draw(StepRng(1, number))
         assert self.counted(objective, number) == Counter({"without": n, "with": k, "answers": 1})
 
-    def test_alpha_0_runs_nothing_but_the_full_unroll(self) -> None:
+    def test_alpha_0_runs_only_the_full_unroll(self) -> None:
         assert self.counted(Progressive(7, alpha=0.0), 0) == {"with": 7, "answers": 1}
 
     @pytest.mark.parametrize("number", range(6))
-    def test_in_between_the_prefix_is_the_full_unrolls(self, number: int) -> None:
+    def test_between_the_prefix_is_taken_from_the_full_unroll(self, number: int) -> None:
         objective = Progressive(7, alpha=0.5)
         _, k = objective.draw(StepRng(1, number))
         assert self.counted(objective, number) == {"with": 7 + k, "answers": 2}
 
-    def test_every_iteration_is_answered_where_each_has_a_loss(self) -> None:
+    def test_run_time_weighted_answers_every_iteration(self) -> None:
         assert self.counted(RunTimeWeighted(7), 0) == {"with": 7, "answers": 7}
 
 
@@ -144,19 +200,19 @@ class TestGradients:
     def number_with(self, objective: Progressive, *, prefix: bool) -> int:
         return next(u for u in range(100) if (objective.draw(StepRng(1, u))[0] > 0) == prefix)
 
-    def test_a_prefix_keeps_gradients_from_the_projection(self) -> None:
+    def test_no_gradient_passes_the_prefix(self) -> None:
         objective = Progressive(4, alpha=1.0)
         assert not self.projection(objective, self.number_with(objective, prefix=True)).any()
 
-    def test_without_a_prefix_the_projection_learns(self) -> None:
+    def test_without_prefix_the_projection_has_a_gradient(self) -> None:
         objective = Progressive(4, alpha=1.0)
         assert self.projection(objective, self.number_with(objective, prefix=False)).any()
 
-    def test_the_full_unroll_teaches_the_projection_whatever_the_prefix(self) -> None:
+    def test_the_full_unroll_always_reaches_the_projection(self) -> None:
         objective = Progressive(4, alpha=0.5)
         assert self.projection(objective, self.number_with(objective, prefix=True)).any()
 
-    def test_nothing_handed_back_carries_a_graph(self) -> None:
+    def test_results_are_detached(self) -> None:
         net, batch = tiny(), batch_of("prefix-sums")
         unroll = EagerUnroll(net)
         state = unroll.forward_no_grad(batch.inputs, None, 3)
@@ -200,13 +256,13 @@ class TestRestated:
 
 
 @pytest.mark.parametrize("alpha", [-0.01, 1.01, float("nan")])
-def test_an_alpha_that_mixes_nothing_is_refused(alpha: float) -> None:
+def test_alpha_outside_0_to_1_is_refused(alpha: float) -> None:
     with pytest.raises(RecipeError, match="alpha must lie between 0 and 1"):
         Progressive(30, alpha)
 
 
 @pytest.mark.parametrize("make", [Progressive, RunTimeWeighted])
-def test_no_iterations_are_refused(make: type[Progressive] | type[RunTimeWeighted]) -> None:
+def test_zero_iterations_are_refused(make: type[Progressive] | type[RunTimeWeighted]) -> None:
     with pytest.raises(RecipeError, match="m = 0"):
         make(0)
     assert make(1).iterations == 1

@@ -1,36 +1,108 @@
-"""Several processes, started by torchrun and joined by gloo."""
+"""Runs in separate processes: signals, kills, and several processes by torchrun."""
 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_runs import POOL, PROGRESSIVE, begin, unbroken
+from small_runs import POOL, PROGRESSIVE, assert_equal, begin, stopping_at, unbroken
 
+from iterant.errors import RunError
 from iterant.io import RunFolder
 from iterant.training import train
 
 CHILD = Path(__file__).with_name("child.py")
+LONG: dict[str, Any] = {"epochs": 5000, "watch_every": 0, "validate_every": 500,
+                        "checkpoint_every": 500}  # fmt: skip
+"""Too long to finish during a test."""
+
+
+def started(out: Path, kind: str, changes: dict[str, Any]) -> subprocess.Popen[str]:
+    """A run in a separate process, once it trains."""
+    command = [sys.executable, str(CHILD), "train", str(out), kind, json.dumps(changes)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    metrics = out / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGINT, "progressive"), (signal.SIGTERM, "pool")]
+)
+def test_a_signal_saves_and_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, kind: str
+) -> None:
+    process = started(tmp_path / "run", kind, LONG)
+    with pytest.raises(RunError, match="is in use by"):
+        train(resume=tmp_path / "run")
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert json.loads(out) == {"state": "stopped"}
+    run = RunFolder.open(tmp_path / "run")
+    assert run.status.reason == f"stopped by {number.name}"
+    step = run.status.step
+    assert 0 < step == run.load("last")[1]["step"]
+    # What it saved is what a run in this process has at that update, and it goes on.
+    stopping_at(monkeypatch, step)
+    assert_equal(run, begin(tmp_path / "same", kind, **LONG))
+    stopping_at(monkeypatch, step + 3)
+    assert train(resume=run.path).status.step == step + 3
+
+
+@pytest.mark.parametrize(
+    ("times", "epochs"), [(10, 20), pytest.param(50, 150, marks=pytest.mark.system)]
+)
+def test_a_run_killed_many_times_equals_the_unbroken_one(
+    tmp_path: Path, record_property: Callable[[str, object], None], times: int, epochs: int
+) -> None:
+    changes = {"epochs": epochs, "watch_every": 0, "validate_every": epochs // 4,
+               "checkpoint_every": 2}  # fmt: skip
+    interval = 8  # steps between checkpoints: four an epoch
+    command = [sys.executable, str(CHILD), "killed", str(tmp_path / "run"), "pool",
+               json.dumps(changes), str(times)]  # fmt: skip
+    # The child opens the folder and loads every checkpoint after each kill.
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert (done.returncode, done.stderr) == (0, "")
+    *looks, end = [json.loads(line) for line in done.stdout.splitlines()]
+    assert end == {"state": "finished"}
+    assert len(looks) == times
+    in_time = [look for look in looks if look["killed"] and look["there"]]
+    assert len(in_time) >= (3 if times == 10 else times // 2)
+    for look in in_time:
+        early = {"created"} if look["reached"] == 0 else set()  # before the first step
+        assert look["state"] in {"interrupted"} | early, look
+    lost = max(look["reached"] - look["last"] for look in in_time)
+    assert lost <= interval
+    record_property("times", len(in_time))
+    record_property("said", f"at most {lost} updates done again, of {interval} between checkpoints")
+    assert_equal(RunFolder.open(tmp_path / "run"), begin(tmp_path / "whole", "pool", **changes))
+
+
 MAZES: dict[str, Any] = {**POOL, "size": 3, "watch_every": 0}
 
 
 def joined(*words: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Two processes; the exit code, what they told, and what else was said."""
+    """Run two processes; exit code, emitted records and stderr."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
         [*command, str(CHILD), *words], capture_output=True, text=True, timeout=300
     )
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return done.returncode, told, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, records, done.stderr
 
 
 def assert_close(first: RunFolder, second: RunFolder) -> None:
-    """The same run up to rounding: weights, optimiser, pool, average, losses."""
+    """The same run up to rounding: weights, optimizer, pool, EMA, losses."""
     assert first.checkpoints() == second.checkpoints()
     ours, theirs = first.load("last")[0], second.load("last")[0]
     assert ours.keys() == theirs.keys()
@@ -50,10 +122,10 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         "stopped": {**POOL, "stop": 6},
         "odd": {**PROGRESSIVE, "batch": 5},
     }
-    code, told, said = joined("joined", str(tmp_path), json.dumps(cases))
-    assert code == 0, said
-    assert not [line for line in told if "wrote" in line], "only the first process may write"
-    ends = {(line["case"], line["rank"]): line for line in told}
+    code, records, errors = joined("joined", str(tmp_path), json.dumps(cases))
+    assert code == 0, errors
+    assert not [line for line in records if "wrote" in line], "only the first process may write"
+    ends = {(line["case"], line["rank"]): line for line in records}
     for case in ("progressive", "pool", "mazes", "stopped"):
         assert {ends[case, rank]["state"] for rank in (0, 1)} == {"finished"}
     whole = unbroken()
@@ -71,9 +143,9 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
-    code, told, _ = joined("lost", str(tmp_path / "run"), "pool")
+    code, records, _ = joined("lost", str(tmp_path / "run"), "pool")
     assert code != 0
-    (noticed,) = [line for line in told if "noticed" in line]
+    (noticed,) = [line for line in records if "noticed" in line]
     assert noticed["error"] == "TrainingStopped"
     assert "process 0 of 2 lost contact with another" in noticed["message"]
     assert "--resume" in noticed["message"]
@@ -86,6 +158,6 @@ def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
     assert_close(run, unbroken()["pool"])
 
 
-def test_one_process_is_a_crew_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_with_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert begin(tmp_path / "run", epochs=1).state == "finished"

@@ -1,4 +1,4 @@
-"""Learning on open squares is learning everywhere, for less."""
+"""Training on active cells only equals training on all cells."""
 
 from __future__ import annotations
 
@@ -23,58 +23,43 @@ from iterant.training.unroll import EagerUnroll
 from iterant.training.validation import Validator
 
 MAZES: dict[str, object] = {
-    "dims": 2,
-    "channels": 3,
-    "stem": 2,
-    "masked": True,
-    "readout": "argmax-open",
-}
+    "dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open",
+}  # fmt: skip
 SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
-WAYS: dict[str, dict[str, object]] = {
+MESSAGES: dict[str, object] = {"messages": True, "width": 12, "hidden": 15}
+RULES: dict[str, dict[str, object]] = {
     "mazes": MAZES,
     "directions": {**MAZES, "isotropic": False},
-    "messages": {**MAZES, "messages": True, "width": 12, "hidden": 15},
-    "messages, sides not alike": {
-        **MAZES,
-        "messages": True,
-        "isotropic": False,
-        "width": 6,
-        "hidden": 5,
-    },
-    "messages, no mask": {**MAZES, "masked": False, "messages": True, "width": 12, "hidden": 15},
+    "messages": {**MAZES, **MESSAGES},
+    "messages by direction": {**MAZES, **MESSAGES, "isotropic": False, "width": 6, "hidden": 5},
+    "messages, no mask": {**MAZES, **MESSAGES, "masked": False},
     "no mask": {**MAZES, "masked": False},
     "sums": SUMS,
     "sums, isotropic": {**SUMS, "isotropic": True},
     "sums, three classes": {**SUMS, "classes": 3},
-    "sums, messages": {
-        **SUMS,
-        "isotropic": True,
-        "messages": True,
-        "width": 8,
-        "hidden": 6,
-        "classes": 3,
-    },
-}
+    "sums, messages": {**SUMS, **MESSAGES, "isotropic": True, "width": 8, "hidden": 6,
+                       "classes": 3},
+}  # fmt: skip
 
 
-def rule(way: str) -> LocalRule:
-    net = build("local-rule", {"width": 5, "hidden": 7, **WAYS[way]}, seed=4)
+def rule(name: str) -> LocalRule:
+    net = build("local-rule", {"width": 5, "hidden": 7, **RULES[name]}, seed=4)
     assert isinstance(net, LocalRule)
     return net.double()
 
 
-def problems(way: str) -> Batch:
-    sums = way.startswith("sums")
+def problems(name: str) -> Batch:
+    sums = name.startswith("sums")
     task = iterant.task("prefix-sums" if sums else "mazes")
     batch = task.sample(3, size=8 if sums else 5, seed=3)
-    classes = rule(way).config.classes
-    # The class that two do not have stands somewhere too.
+    classes = rule(name).config.classes
+    # With three classes, all of them occur.
     targets = batch.targets if classes == 2 else batch.targets.cumsum(-1) % classes
     return Batch(batch.inputs.double(), targets)
 
 
-def learned(
-    unroll: EagerUnroll, batch: Batch, segment: Segment, shaken: bool = False
+def forward_backward(
+    unroll: EagerUnroll, batch: Batch, segment: Segment, noisy: bool = False
 ) -> tuple[StepResult, list[Tensor]]:
     assert isinstance(unroll.net, nn.Module)
     unroll.net.zero_grad()
@@ -82,9 +67,9 @@ def learned(
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
     memory = unroll.net.read(batch.inputs)
     assert memory is not None
-    # Noise and damage fall on walls too, and a rule that masks them must not hear it; only a
-    # penalty on change sees that damage vanish.
-    shake = 0.4 * noise.flip(0) if shaken else None
+    # Noise and corrupted states on walls must not matter to a masked rule. Only the penalty on
+    # change would see them vanish.
+    shake = 0.4 * noise.flip(0) if noisy else None
     state = State(noise.tanh() * (memory.detach()[:, -1:] if segment.settle else 1), 4)
     restart = torch.tensor([True, False, False])
     made = unroll.forward_backward(
@@ -93,7 +78,7 @@ def learned(
     return made, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize(
     "segment",
     [
@@ -103,45 +88,45 @@ def learned(
         Segment(3, each=(0.1, 0.3, 0.6)),
     ],
 )
-def test_it_learns_what_plain_hands_learn(way: str, segment: Segment) -> None:
-    net, batch = rule(way), problems(way)
-    plain, theirs = learned(EagerUnroll(net, 0.2), batch, segment)
-    squares, ours = learned(SparseUnroll(net, 0.2), batch, segment)
-    torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
+def test_losses_gradients_and_states_equal_the_eager_unroll(name: str, segment: Segment) -> None:
+    net, batch = rule(name), problems(name)
+    plain, theirs = forward_backward(EagerUnroll(net, 0.2), batch, segment)
+    sparse, ours = forward_backward(SparseUnroll(net, 0.2), batch, segment)
+    torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
-    assert squares.kept is not None
+    assert sparse.kept is not None
     assert plain.kept is not None
-    for here, there in ((squares.end, plain.end), (squares.kept, plain.kept)):
+    for here, there in ((sparse.end, plain.end), (sparse.kept, plain.kept)):
         assert here.step == there.step
         torch.testing.assert_close(here.features, there.features, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_shaken_it_learns_what_plain_hands_learn_shaken(way: str) -> None:
-    net, batch, segment = rule(way), problems(way), Segment(3, each=(1 / 3,) * 3)
-    plain, theirs = learned(EagerUnroll(net), batch, segment, shaken=True)
-    squares, ours = learned(SparseUnroll(net), batch, segment, shaken=True)
-    calm, _ = learned(EagerUnroll(net), batch, segment)
-    torch.testing.assert_close(squares.loss, plain.loss, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(squares.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("name", RULES)
+def test_noise_equals_the_eager_unroll(name: str) -> None:
+    net, batch, segment = rule(name), problems(name), Segment(3, each=(1 / 3,) * 3)
+    plain, theirs = forward_backward(EagerUnroll(net), batch, segment, noisy=True)
+    sparse, ours = forward_backward(SparseUnroll(net), batch, segment, noisy=True)
+    calm, _ = forward_backward(EagerUnroll(net), batch, segment)
+    torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(sparse.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
     assert abs(float(plain.loss - calm.loss)) > 1e-6
 
 
-def test_a_square_at_the_edge_answers_for_fewer_pixels() -> None:
+def test_cells_at_the_edge_cover_fewer_pixels() -> None:
     net = rule("no mask")
     inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2)).double()
     targets = torch.randint(2, (2, 6, 6), generator=torch.Generator().manual_seed(3))
-    plain, theirs = learned_on(EagerUnroll(net, 0.1), inputs, targets)
-    squares, ours = learned_on(SparseUnroll(net, 0.1), inputs, targets)
-    torch.testing.assert_close(squares, plain, rtol=1e-12, atol=1e-12)
+    plain, theirs = loss_and_grad(EagerUnroll(net, 0.1), inputs, targets)
+    sparse, ours = loss_and_grad(SparseUnroll(net, 0.1), inputs, targets)
+    torch.testing.assert_close(sparse, plain, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def learned_on(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def loss_and_grad(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     assert isinstance(unroll.net, LocalRule)
     unroll.net.zero_grad()
     loss = unroll.forward_backward(inputs, targets, Segment(2)).loss
@@ -149,19 +134,19 @@ def learned_on(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Te
     return loss, unroll.net.sight.weight.grad.clone()
 
 
-def test_networks_whose_walls_answer_too_learn_the_plain_way() -> None:
-    assert all(can_unroll_cells(rule(way)) for way in WAYS)
+def test_where_the_sparse_unroll_is_used() -> None:
+    assert all(can_unroll_cells(rule(name)) for name in RULES)
     assert not can_unroll_cells(build("local-rule", {**MAZES, "readout": "argmax"}))
     recipe = Recipe(net="local-rule", masked=True, objective="pool")
-    for way in ("mazes", "sums", "messages"):
-        net = rule(way).float()
+    for name in ("mazes", "sums", "messages"):
+        net = rule(name).float()
         trainer = Trainer(net, recipe, torch.device("cpu"))
         assert type(trainer.unroll) is SparseUnroll
 
 
-def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
+def test_validation_of_a_local_rule_equals_evaluate_batch() -> None:
     task, net = iterant.task("mazes"), rule("mazes").float()
-    with torch.no_grad():  # nearly everything is called a path, so that some mazes are solved
+    with torch.no_grad():  # nearly everything is classified as path, so some mazes are solved
         assert net.head.bias is not None
         net.head.bias.copy_(torch.tensor([0.0, 5.0]))
     batch = task.sample(30, size=3, seed=2)
@@ -177,8 +162,8 @@ def test_watching_a_local_rule_tells_what_plain_judging_tells() -> None:
 
 
 @pytest.mark.parametrize("word", ["mazes", "prefix-sums"])
-def test_by_our_recipes_a_cpu_learns_what_a_gpu_learns(word: str) -> None:
-    """Noise, damage and pool included: a GPU computes all squares, a CPU the open ones."""
+def test_sparse_and_eager_training_have_the_same_losses(word: str) -> None:
+    """With noise, corruption and pool."""
     task, device = iterant.task(word), torch.device("cpu")
     recipe = registry.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
     problems = TrainingSet.of(task, recipe, device)

@@ -1,8 +1,6 @@
-"""The captured verbs, with the one thing that needs a GPU replaced: a graph that runs its work.
+"""Fused and CUDA-graph unrolls equal the eager one.
 
-What is tested is everything around the graphs: what is copied in and out, which graph is taken,
-how prefixes go on. The graphs themselves are compared with the plain way on a GPU by
-``iterant bench train``.
+On the CPU a fake graph runs the work again; `iterant bench train` compares real ones on a GPU.
 """
 
 from __future__ import annotations
@@ -15,8 +13,10 @@ import torch
 from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
-from iterant.engine import State
+from iterant.engine import State, last, think
+from iterant.nets import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.fast.strings import FusedStrings
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.distributed import ProcessGroup
@@ -30,11 +30,11 @@ from iterant.training.objectives import (
 )
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.unroll import EagerUnroll
+from iterant.training.unroll import EagerUnroll, iterate
 
 
-class Replayed:
-    """Runs the work again and leaves its results where the first run left them."""
+class FakeGraph:
+    """Runs the work again and writes its results to the same tensors."""
 
     def __init__(self, work: Callable[[], tuple[Tensor, list[Tensor]]]) -> None:
         self.work = work
@@ -48,8 +48,8 @@ class Replayed:
             kept.copy_(features)
 
 
-class OnTheCpu(GraphUnroll):
-    """Captured hands without a GPU."""
+class FakeGraphUnroll(GraphUnroll):
+    """GraphUnroll with fake graphs."""
 
     captures = 0
 
@@ -59,7 +59,7 @@ class OnTheCpu(GraphUnroll):
         assert buffers is not None
         gradients = [weight.grad.clone() for weight in self._weights if weight.grad is not None]
         at = buffers.features.clone()
-        graph = Replayed(lambda: work(buffers))
+        graph = FakeGraph(lambda: work(buffers))
         buffers.features.copy_(at)
         for weight, gradient in zip(self._weights, gradients, strict=True):
             assert weight.grad is not None
@@ -79,14 +79,14 @@ def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captured, "_CUDA", Cuda)
 
 
-def hands_on(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
+def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
     net = small_net("mazes", variant)
     assert isinstance(net, nn.Module)
     for weight in net.parameters():
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
         return EagerUnroll(net), net
-    return OnTheCpu(Fused(net) if can_fuse(net) else net, net), net
+    return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
 
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
@@ -104,11 +104,11 @@ FIXED_DEPTH = [(name, "ff-recall") for name in OBJECTIVES if name != "pool"]
 
 
 @pytest.mark.parametrize(("name", "variant"), RECURRENT + FIXED_DEPTH)
-def test_captured_updates_equal_plain_ones(name: str, variant: str) -> None:
+def test_graph_gradients_equal_eager_ones(name: str, variant: str) -> None:
     batch = small_batch("mazes")
     outcome = {}
     for kind in ("plain", "captured"):
-        unroll, net = hands_on(variant, kind)
+        unroll, net = unroll_of(variant, kind)
         objective = OBJECTIVES[name]()
         new = objective.takes(4)
         seen = []
@@ -127,10 +127,10 @@ def test_captured_updates_equal_plain_ones(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 13])
-def test_prefixes_advance_from_the_start_and_from_any_state(steps: int) -> None:
+def test_graph_prefix_from_the_start_and_from_a_state(steps: int) -> None:
     x = small_batch("mazes").inputs
-    plain, _ = hands_on("dt-recall", "plain")
-    fast, _ = hands_on("dt-recall", "captured")
+    plain, _ = unroll_of("dt-recall", "plain")
+    fast, _ = unroll_of("dt-recall", "captured")
     wanted, got = plain.forward_no_grad(x, None, steps), fast.forward_no_grad(x, None, steps)
     assert got.step == wanted.step == steps
     assert (got.features - wanted.features).abs().max() < 1e-12
@@ -140,10 +140,10 @@ def test_prefixes_advance_from_the_start_and_from_any_state(steps: int) -> None:
     assert (further.features - expected.features).abs().max() < 1e-12
 
 
-def test_a_stretch_is_captured_once() -> None:
+def test_a_segment_length_is_captured_once() -> None:
     batch = small_batch("mazes")
-    unroll, _ = hands_on("dt-recall", "captured")
-    assert isinstance(unroll, OnTheCpu)
+    unroll, _ = unroll_of("dt-recall", "captured")
+    assert isinstance(unroll, FakeGraphUnroll)
     prepared = [unroll.preparing]
     for steps in (3, 2, 3, 3, 2):
         unroll.forward_backward(batch.inputs, batch.targets, Segment(steps))
@@ -151,3 +151,50 @@ def test_a_stretch_is_captured_once() -> None:
     assert unroll.captures == 2
     # Time goes into preparing when a stretch is new, and only then.
     assert prepared[0] == 0 < prepared[1] < prepared[2] == prepared[-1]
+
+
+def plain_net(variant: str) -> DeepThinking:
+    net = small_net("prefix-sums", variant)
+    assert isinstance(net, DeepThinking)
+    return net
+
+
+@pytest.mark.parametrize("variant", ["dt", "dt-recall"])
+@pytest.mark.parametrize("name", ["alpha 0.3", "alpha 1", "run-time weighted", "pool"])
+def test_fused_gradients_equal_eager_ones(name: str, variant: str) -> None:
+    batch, outcome = small_batch("prefix-sums"), {}
+    for kind in ("plain", "strings"):
+        net = plain_net(variant)
+        for weight in net.parameters():
+            weight.grad = torch.zeros_like(weight)
+        unroll: Unroll = EagerUnroll(FusedStrings(net) if kind == "strings" else net)
+        objective, seen = OBJECTIVES[name](), []
+        new = objective.takes(4)
+        for number in range(6):
+            nn.Module.zero_grad(net, set_to_none=False)
+            update = Update(
+                batch.inputs[:new], batch.targets[:new], StepRng(0, number), ProcessGroup()
+            )
+            loss = objective.run(unroll, update)
+            gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
+            seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
+        outcome[kind] = torch.stack(seen)
+    assert outcome["plain"].abs().max() > 0
+    assert (outcome["plain"] - outcome["strings"]).abs().max() < 1e-11
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("learning", [False, True])
+def test_iterate_equals_think(steps: int, learning: bool) -> None:
+    x, net = small_batch("prefix-sums").inputs, plain_net("dt-recall")
+    fast = FusedStrings(net)
+    with torch.set_grad_enabled(learning):
+        begun = State(net.start(x), 3)
+        wanted = list(think(net, x, steps=steps, state=begun))
+        got = list(iterate(fast, x, steps=steps, state=begun))
+        end = last(iterate(fast, x, steps=steps))
+    assert [t.step for t in got] == [t.step for t in wanted][0 if learning else -1 :]
+    for mine, theirs in zip(reversed(got), reversed(wanted), strict=False):
+        assert (mine.features - theirs.features).abs().max() < 1e-12
+        assert (mine.logits - theirs.logits).abs().max() < 1e-12
+    assert end.step == steps

@@ -1,4 +1,4 @@
-"""Which weights a run keeps, and what only watches."""
+"""Validation, monitoring on larger problems, and which weights are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from small_runs import begin, metrics, stopping_at, unbroken
 
 import iterant
 from iterant.errors import TaskError
-from iterant.io import RunFolder
 from iterant.nets import build
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
@@ -20,21 +19,15 @@ from iterant.training.recipe import Recipe
 from iterant.training.validation import Figures, Validator, by_watching
 
 
-@pytest.fixture(name="whole")
-def _whole() -> dict[str, RunFolder]:
-    """An unbroken run of each kind."""
-    return unbroken()
-
-
 class TestChoosing:
-    def test_checkpoints_and_the_best_of_them(
+    def test_best_last_and_averaged_checkpoints(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = iter([0.2, 0.7, 0.5, 0.7, 0.1])
+        accuracies = iter([0.2, 0.7, 0.5, 0.7, 0.1])
         monkeypatch.setattr(
             Validator,
             "validate",
-            lambda self, net: {"validation": next(told)},
+            lambda self, net: {"validation": next(accuracies)},
         )
         watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
         monkeypatch.setattr(Validator, "monitor", lambda self, net: watched)
@@ -58,8 +51,8 @@ class TestChoosing:
         assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
         assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
 
-    def test_monitoring_is_recorded_and_marked(self, whole: dict[str, RunFolder]) -> None:
-        records = [r for r in metrics(whole["progressive"]) if "figures" in r]
+    def test_monitoring_is_logged_and_marked(self) -> None:
+        records = [r for r in metrics(unbroken()["progressive"]) if "figures" in r]
         assert [(r["kind"], r["epoch"]) for r in records] == [
             ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
             ("validation", 3.0), ("watch", 3.0),
@@ -71,24 +64,22 @@ class TestChoosing:
         assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
         assert records[0]["figures"].keys() == {"validation"}
 
-    def test_larger_problems_choose_nothing(
-        self, whole: dict[str, RunFolder], tmp_path: Path
-    ) -> None:
+    def test_monitoring_does_not_choose_the_best_weights(self, tmp_path: Path) -> None:
         run = begin(tmp_path / "run", watch_every=0)
         for name in run.checkpoints():
-            ours, theirs = run.load(name)[0], whole["progressive"].load(name)[0]
+            ours, theirs = run.load(name)[0], unbroken()["progressive"].load(name)[0]
             assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
         assert not [r for r in run.metrics() if r["kind"] == "watch"]
 
-    def test_larger_problems_choose_where_the_recipe_says_so(
+    def test_choose_watch_uses_larger_problems(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = iter([(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)])
+        accuracies = iter([(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)])
         monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": 0.5})
         monkeypatch.setattr(
             Validator,
             "monitor",
-            lambda self, net: dict(zip(("48 at 4m", "64 at 4m"), next(told), strict=True)),
+            lambda self, net: dict(zip(("48 at 4m", "64 at 4m"), next(accuracies), strict=True)),
         )
         run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
         # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
@@ -98,7 +89,7 @@ class TestChoosing:
         assert isinstance(chosen, torch.nn.Module)
         assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
 
-    def test_features_that_explode_when_watched_stop_nothing(
+    def test_nan_in_monitoring_does_not_stop_a_run(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
@@ -120,7 +111,7 @@ class TestChoosing:
         assert max(files) <= 10_000
 
 
-def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden() -> None:
+def test_missing_sizes_are_skipped_but_bugs_raise() -> None:
     sums = iterant.task("prefix-sums")
     net = iterant.load("prefix-sums")
     recipe = Recipe(iterations=2, watch_count=3)
@@ -142,7 +133,7 @@ def test_sizes_that_a_set_does_not_hold_are_not_watched_and_bugs_are_not_hidden(
         Validator(Broken(), recipe, sums.sample(2)).monitor(net)
 
 
-def test_a_network_of_fixed_depth_is_judged_after_its_last_iteration_alone() -> None:
+def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
     sums = iterant.task("prefix-sums")
     shape = {"dims": 1, "channels": 1, "width": 4, "depth": 3}
     validator = Validator(sums, Recipe(iterations=3, watch_count=3), sums.sample(4))

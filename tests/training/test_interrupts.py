@@ -1,4 +1,4 @@
-"""Why a run ends before its last update: the clock and signals."""
+"""Time limits, signals and diverging losses."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import Listener, assert_equal, begin, unbroken
+from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.interrupts import Clock, Signals, seconds
+from iterant.training.interrupts import Clock, LossGuard, Signals, seconds
 from iterant.training.loop import Loop
 
 LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-@pytest.fixture(name="whole")
-def _whole() -> dict[str, RunFolder]:
-    """An unbroken run of each kind."""
-    return unbroken()
-
-
 class TestStopping:
     def test_a_time_limit_stops_with_a_checkpoint(
-        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(Clock, "elapsed", property(lambda self: _ticks(self)))
         run = begin(tmp_path / "run", "pool", time_limit=200.0)
@@ -34,9 +28,9 @@ class TestStopping:
         assert run.status.reason == "stopped at the time limit"
         assert 0 < run.status.step < 12
         monkeypatch.undo()
-        assert_equal(train(resume=run.path), whole["pool"])
+        assert_equal(train(resume=run.path), unbroken()["pool"])
 
-    def test_the_limit_leaves_room_for_what_took_longest(self) -> None:
+    def test_time_is_reserved_for_the_longest_work(self) -> None:
         clock = Clock(1000.0)
         assert not clock.over
         clock._start -= 985
@@ -52,15 +46,15 @@ class TestStopping:
         [("9m", 540), ("90s", 90), ("1h30m", 5400), ("2d", 172_800), ("45", 45), (1.5, 1.5),
          ("1.5h", 5400), (" 9m ", 540)],
     )  # fmt: skip
-    def test_times(self, text: str | float, value: float) -> None:
+    def test_durations(self, text: str | float, value: float) -> None:
         assert seconds(text) == value
 
     @pytest.mark.parametrize("text", ["", "soon", "9x", "-9m", "0", 0, -1.0, float("nan"), "m9"])
-    def test_what_is_no_time(self, text: str | float) -> None:
+    def test_bad_durations(self, text: str | float) -> None:
         with pytest.raises(UsageError):
             seconds(text)
 
-    def test_signals_are_given_back(self, tmp_path: Path) -> None:
+    def test_signal_handlers_are_restored(self, tmp_path: Path) -> None:
         before = [signal.getsignal(number) for number in LISTENED]
         begin(tmp_path / "run", epochs=1)
         with pytest.raises(RunError):
@@ -69,8 +63,8 @@ class TestStopping:
         assert before == after
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-    def test_a_cluster_may_repeat_itself(
-        self, whole: dict[str, RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    def test_repeated_sigterm_still_saves(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         number: signal.Signals,
     ) -> None:  # fmt: skip
         original = Loop.save
@@ -85,9 +79,9 @@ class TestStopping:
             run = begin(tmp_path / "run", "pool")
         assert run.status.reason == f"stopped by {number.name}"
         assert run.status.step == run.load("last")[1]["step"] > 0
-        assert_equal(train(resume=run.path), whole["pool"])
+        assert_equal(train(resume=run.path), unbroken()["pool"])
 
-    def test_a_second_signal_leaves_at_once(
+    def test_a_second_sigint_stops_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listener = Listener()
@@ -103,7 +97,7 @@ class TestStopping:
         assert (run.state, run.status.reason) == ("stopped", "interrupted")
         assert listener.ends == ["stopped: interrupted"]
 
-    def test_signals_elsewhere_than_in_the_main_thread_are_left_alone(self) -> None:
+    def test_other_threads_install_no_handlers(self) -> None:
         import threading
 
         seen: list[object] = []
@@ -122,3 +116,61 @@ def _ticks(clock: Any) -> float:
     """A clock that goes on by ten seconds each time it is looked at."""
     clock.ticks = getattr(clock, "ticks", 0) + 10
     return float(clock.ticks)
+
+
+def test_advice_depends_on_whether_a_loss_was_ever_finite() -> None:
+    with pytest.raises(TrainingStopped, match=r"at update 1 .*: look at the network"):
+        LossGuard().see(1, float("nan"))
+    resumed = LossGuard()
+    resumed.saved = True
+    with pytest.raises(TrainingStopped, match="lower --rate"):
+        resumed.see(9, float("nan"))
+
+
+def test_count_of_high_losses_survives_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping_at(monkeypatch, 6)
+    original = LossGuard.see
+    monkeypatch.setattr(LossGuard, "see", lambda guard, n, loss: original(guard, n, 1e6 * (n > 1)))
+    run = begin(tmp_path / "run")
+    count = run.load("last")[1]["losses_above"]
+    assert count == run.status.step - 1 > 0
+    seen: list[int] = []
+
+    def see(guard: LossGuard, update: int, loss: float) -> None:
+        seen.append(guard.above)
+        original(guard, update, loss)
+
+    monkeypatch.setattr(LossGuard, "see", see)
+    stopping_at(monkeypatch, None)
+    train(resume=run.path)
+    assert seen[0] == count
+
+
+def test_only_consecutive_high_losses_stop_a_run() -> None:
+    guard = LossGuard(factor=10.0, patience=3)
+    for number, loss in enumerate([0.7, 0.01, 122.0, 90.0, 0.02, 0.5, 6.9]):
+        guard.see(number, loss)
+    for number in (7, 8):
+        guard.see(number, 8.0)
+    with pytest.raises(TrainingStopped, match=r"exploded at update 9 .*: 6.9, 7: 8, 8: 8, 9: 8"):
+        guard.see(9, 8.0)
+
+
+def test_first_loss_survives_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping_at(monkeypatch, 6)
+    run = begin(tmp_path / "run")
+    first = run.load("last")[1]["first_loss"]
+    assert 0 < first < 1
+    seen: list[float | None] = []
+    original = LossGuard.see
+
+    def see(guard: LossGuard, update: int, loss: float) -> None:
+        seen.append(guard.first)
+        original(guard, update, loss)
+
+    monkeypatch.setattr(LossGuard, "see", see)
+    stopping_at(monkeypatch, None)
+    train(resume=run.path)
+    assert set(seen) == {first}

@@ -1,4 +1,4 @@
-"""TensorBoard events: what the run logged, read back by TensorBoard's own reader."""
+"""TensorBoard events, read back by TensorBoard's reader."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
     assert all(value >= 0 for _, value in found["training/rate"])
 
 
-def test_events_hold_what_the_run_logged_and_pass_it_on(tmp_path: Path) -> None:
+def test_events_equal_the_metrics_and_are_passed_on(tmp_path: Path) -> None:
     heard, alone = Listener(), Listener()
     run = begin(tmp_path / "run", reporter=TensorBoardReporter(heard))
     assert_holds_the_metrics(run)
@@ -55,9 +55,7 @@ def test_events_hold_what_the_run_logged_and_pass_it_on(tmp_path: Path) -> None:
     assert [r.update for r in heard.reports] == [r.update for r in alone.reports]
 
 
-def test_a_resumed_run_has_each_update_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopping_at(monkeypatch, 6)
     begin(tmp_path / "run", reporter=TensorBoardReporter(Listener()))
     stopping_at(monkeypatch, None)
@@ -66,7 +64,7 @@ def test_a_resumed_run_has_each_update_once(
     assert_holds_the_metrics(run)
 
 
-def test_without_the_package_it_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tensorboard_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtra, match=r"iterant\[track\]"):
         TensorBoardReporter(Listener())

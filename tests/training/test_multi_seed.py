@@ -1,4 +1,4 @@
-"""Several seeds: each is the seed trained alone, and none can stop another."""
+"""Several seeds: each equals the same seed trained alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def states(runs: list[RunFolder]) -> dict[str, str]:
 
 
 @given(st.sets(st.integers(0, 40), min_size=1))
-def test_seeds_are_read_as_they_are_written(seeds: set[int]) -> None:
+def test_parse_seeds(seeds: set[int]) -> None:
     wanted = sorted(seeds)
     assert parse_seeds(",".join(map(str, wanted))) == wanted
     whole = range(wanted[0], wanted[-1] + 1)
@@ -71,21 +71,21 @@ def test_ranges_and_numbers_mix() -> None:
         ("18446744073709551616", "from 0 to 2**64 - 1"),
     ],
 )
-def test_seeds_that_mean_nothing_are_refused(text: str, said: str) -> None:
+def test_parse_seeds_refuses(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("*", r"\*")) as caught:
         parse_seeds(text)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("seeds", [[], [-1], [2, 2]])
-def test_so_are_seeds_in_python(tmp_path: Path, seeds: list[int]) -> None:
+def test_bad_seeds_in_python(tmp_path: Path, seeds: list[int]) -> None:
     with pytest.raises(UsageError):
         several(tmp_path / "runs", seeds)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("kind", "at_once"), [("progressive", 2), ("pool", 1), ("pool", 3)])
-def test_a_seed_among_others_is_the_seed_alone(
+def test_a_seed_among_others_equals_the_seed_alone(
     tmp_path: Path, alone: Callable[[str, int], RunFolder], kind: str, at_once: int
 ) -> None:
     runs = several(tmp_path / "runs", [2, 0, 1], kind, at_once=at_once)
@@ -109,7 +109,7 @@ def failing_seed(monkeypatch: pytest.MonkeyPatch, seed: int, at: int) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_one_that_fails_does_not_stop_the_others(
+def test_a_failing_seed_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     failing_seed(monkeypatch, 1, at=5)
@@ -125,7 +125,7 @@ def test_one_that_fails_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_stopped_seeds_go_on_and_those_not_begun_begin(
+def test_resume_continues_stopped_seeds_and_starts_missing_ones(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     alone: Callable[[str, int], RunFolder],
@@ -142,7 +142,7 @@ def test_stopped_seeds_go_on_and_those_not_begun_begin(
         assert_equal(run, alone("pool", seed))
 
 
-def test_a_time_limit_is_for_all_of_them_together(
+def test_a_time_limit_holds_for_all_seeds_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
@@ -150,7 +150,7 @@ def test_a_time_limit_is_for_all_of_them_together(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_taken_is_refused_before_any_run(tmp_path: Path) -> None:
+def test_an_existing_folder_is_refused_before_any_run(tmp_path: Path) -> None:
     taken = seed_folder(tmp_path / "r", 2)
     taken.mkdir()
     (taken / "file").touch()
@@ -160,7 +160,7 @@ def test_a_folder_that_is_taken_is_refused_before_any_run(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [taken]
 
 
-def test_a_recipe_that_contradicts_itself_leaves_nothing(tmp_path: Path) -> None:
+def test_a_bad_recipe_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="batch of 4000"):
         several(tmp_path / "r", [0, 1], "progressive", batch=4000)
     assert list(tmp_path.iterdir()) == []
@@ -176,7 +176,7 @@ def test_a_recipe_that_contradicts_itself_leaves_nothing(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_what_contradicts_itself_is_refused(
+def test_bad_arguments_of_train_seeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -184,7 +184,9 @@ def test_what_contradicts_itself_is_refused(
         train_seeds("prefix-sums", seeds=[0], device="cpu", **given)
 
 
-def test_several_processes_train_one_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_refuse_several_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match="give --seed"):
         several(tmp_path / "r", [0])

@@ -1,4 +1,4 @@
-"""What is trained on: the task's own problems, in few bytes, mirrored only where that is fair."""
+"""The training set: split, packing, mirror images, checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
 
 
 @pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
-def test_training_and_validation_share_out_the_tasks_own_problems(task: str) -> None:
+def test_training_and_validation_split_the_problems(task: str) -> None:
     problems = made(task)
     whole: Batch = iterant.task(task).sample(60, seed=0)
     trained = rows_of(*problems.rows(torch.arange(48), StepRng(0, 0)))
@@ -41,19 +41,7 @@ def test_training_and_validation_share_out_the_tasks_own_problems(task: str) -> 
     assert trained | held == rows_of(whole.inputs, whole.targets)
 
 
-def test_packed_problems_take_few_bytes() -> None:
-    problems, sizes = made("chess", count=1000), []
-    pending: list[object] = [problems.train]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Tensor):
-            sizes.append(value.untyped_storage().nbytes())
-        else:
-            pending += vars(value).values()
-    assert sum(sizes) < 64 * 1000  # planes of floats would be 3,072 a position, before targets
-
-
-def test_half_the_problems_are_mirrored_anew_at_every_update() -> None:
+def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
     task, problems = iterant.task("chess"), made("chess", mirror=True, count=400)
     plain, _ = made("chess", count=400).rows(torch.arange(320), StepRng(3, 7))
     inputs, targets = problems.rows(torch.arange(320), StepRng(3, 7))
@@ -68,12 +56,12 @@ def test_half_the_problems_are_mirrored_anew_at_every_update() -> None:
     assert task.solved(targets, Batch(inputs, targets)).all()
 
 
-def test_a_task_without_mirror_images_says_so() -> None:
+def test_mirror_needs_a_task_with_mirror_images() -> None:
     with pytest.raises(RecipeError, match=r"prefix-sums has none.*leave it out"):
         made("prefix-sums", mirror=True)
 
 
-def test_answers_that_no_score_stands_for_are_refused() -> None:
+def test_targets_outside_the_classes_are_refused() -> None:
     """Of a task that checks nothing itself: a GPU would end the process without a word."""
     sums = iterant.task("prefix-sums")
     recipe = Recipe(batch=10, count=60)

@@ -1,4 +1,4 @@
-"""What cannot be trained or resumed is refused in one line, and nothing is touched."""
+"""Starting a run from another one, and requests that are refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,53 @@ from iterant.io import RunFolder
 from iterant.training import train
 
 
-@pytest.fixture(name="whole")
-def _whole() -> dict[str, RunFolder]:
-    """An unbroken run of each kind."""
-    return unbroken()
+@pytest.mark.parametrize("kind", ["progressive", "pool"])
+def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> None:
+    source = unbroken()[kind]
+    branch = begin(tmp_path / "b", kind, start=source.path, rate=1e-30, weight_decay=0.0, epochs=1)
+    theirs, _ = source.load("last")
+    ours, about = branch.load("last")
+    assert about["step"] == 4  # of its own
+    assert branch.config["start"] == str(source.path.resolve())
+    for name, held in theirs.items():
+        if name.startswith("net."):
+            torch.testing.assert_close(ours[name], held)
+        if name.endswith(".step"):
+            assert ours[name] == held + 4  # the moments are older than the branch
+
+
+def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
+    source = unbroken()["pool"]
+    branch = begin(tmp_path / "b", "pool", start=source.path, pool_slots=11, epochs=1)
+    ours, _ = branch.load("last")
+    assert len(ours["pool.filled"]) == 11
+
+
+def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
+    source = begin(tmp_path / "a", average=None, epochs=1)
+    branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
+                   epochs=1)  # fmt: skip
+    theirs, _ = source.load("last")
+    ours, _ = branch.load("last")
+    averages = {name: held for name, held in ours.items() if name.startswith("average.")}
+    assert averages
+    for name, held in averages.items():
+        torch.testing.assert_close(held, theirs["net." + name.removeprefix("average.")])
+
+
+def test_start_refuses_another_network_or_optimizer(tmp_path: Path) -> None:
+    source = unbroken()["progressive"]
+    with pytest.raises(
+        RunError, match=r"does not fit this recipe \(size mismatch for .*; a branch"
+    ):
+        begin(tmp_path / "b", start=source.path, width=6)
+    with pytest.raises(RunError, match="trained by adam, and its moments mean nothing to muon"):
+        begin(tmp_path / "b", start=source.path, optimizer="muon")
+    with pytest.raises(RunError, match="does not exist"):
+        begin(tmp_path / "b", start=tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="start cannot change"):
+        train(resume=source.path, start=source.path)
+    assert not (tmp_path / "b").exists()
 
 
 class TestRefusing:
@@ -42,7 +85,7 @@ class TestRefusing:
             ({"widht": 3}, "did you mean 'width'"),
         ],
     )
-    def test_what_cannot_be_done_is_refused_before_a_folder_is_made(
+    def test_bad_arguments_leave_no_folder(
         self, tmp_path: Path, changes: dict[str, Any], message: str
     ) -> None:
         options = {"device": "cpu", **KINDS["progressive"], **changes}
@@ -51,13 +94,13 @@ class TestRefusing:
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "run").exists()
 
-    def test_a_network_that_is_nowhere(self, tmp_path: Path) -> None:
+    def test_a_missing_network(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be imported"):
             train("prefix-sums", net="no_such_module:Net", out=tmp_path / "run", device="cpu")
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-    def test_a_gpu_where_none_is(self, tmp_path: Path) -> None:
+    def test_a_missing_gpu(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="'cuda:0' was asked for and no GPU is there"):
             train("prefix-sums", out=tmp_path / "run", device="cuda")
 
@@ -68,22 +111,20 @@ class TestRefusing:
         with pytest.raises(UsageError, match="which task"):
             train(out=tmp_path / "a")
 
-    def test_a_folder_that_holds_a_run(self, whole: dict[str, RunFolder]) -> None:
+    def test_a_folder_that_holds_a_run(self) -> None:
         with pytest.raises(RunError, match="holds a run already"):
-            begin(whole["pool"].path)
-        assert whole["pool"].state == "finished"
+            begin(unbroken()["pool"].path)
+        assert unbroken()["pool"].state == "finished"
 
-    def test_a_run_of_another_task(self, whole: dict[str, RunFolder]) -> None:
+    def test_a_run_of_another_task(self) -> None:
         for task in ("mazes", iterant.task("mazes")):
             with pytest.raises(RunError, match="is a run of prefix-sums, not of mazes"):
-                train(task, resume=whole["pool"].path)
+                train(task, resume=unbroken()["pool"].path)
 
     @pytest.mark.parametrize("changes", [{"rate": 1.0}, {"net": "ff"}])
-    def test_a_resumed_run_keeps_its_recipe(
-        self, whole: dict[str, RunFolder], changes: dict[str, Any]
-    ) -> None:
+    def test_a_resumed_run_keeps_its_recipe(self, changes: dict[str, Any]) -> None:
         with pytest.raises(UsageError, match="a resumed run keeps its recipe"):
-            train(resume=whole["pool"].path, **changes)
+            train(resume=unbroken()["pool"].path, **changes)
 
     def test_folders_that_hold_no_run(self, tmp_path: Path) -> None:
         with pytest.raises(RunError, match="does not exist"):
@@ -94,8 +135,8 @@ class TestRefusing:
         with pytest.raises(RunError, match="not of iterant train"):
             train(resume=other.path)
 
-    def test_recipes_of_another_version(self, whole: dict[str, RunFolder], tmp_path: Path) -> None:
-        config = json.loads(json.dumps(whole["pool"].config))
+    def test_a_recipe_of_another_version(self, tmp_path: Path) -> None:
+        config = json.loads(json.dumps(unbroken()["pool"].config))
         del config["format"]
         config["recipe"]["future"] = 1
         run = RunFolder.create(tmp_path / "run", config)

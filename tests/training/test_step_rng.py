@@ -1,4 +1,4 @@
-"""Chance in training: a pure function of the seed and the update, and a true shuffle an epoch."""
+"""Random numbers of training are a function of seed, step and name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ numbers = st.integers(0, 10**6)
 
 
 @given(seeds, numbers, st.integers(-5, 5), st.integers(0, 30))
-def test_a_draw_depends_on_nothing_but_seed_update_and_name(
+def test_draws_depend_on_seed_step_and_name_only(
     seed: int, update: int, low: int, spread: int
 ) -> None:
     drawn = StepRng(seed, update).integer(low, low + spread, "prefix")
@@ -23,14 +23,14 @@ def test_a_draw_depends_on_nothing_but_seed_update_and_name(
 
 
 @given(seeds, numbers, st.integers(1, 40))
-def test_chosen_are_different_and_the_same_again(seed: int, update: int, of: int) -> None:
+def test_choose_is_without_replacement_and_repeatable(seed: int, update: int, of: int) -> None:
     chosen = StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist()
     assert len(set(chosen)) == len(chosen) == of // 2 + 1
     assert set(chosen) <= set(range(of))
     assert StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist() == chosen
 
 
-def test_names_updates_and_seeds_draw_apart() -> None:
+def test_names_steps_and_seeds_draw_differently() -> None:
     def drawn(seed: int, update: int, what: str) -> list[float]:
         return torch.rand(4, generator=StepRng(seed, update).generator(what)).tolist()
 
@@ -60,7 +60,7 @@ def test_epochs_and_seeds_shuffle_differently() -> None:
 
 
 @given(st.integers(1, 12), seeds, st.integers(0, 40), st.integers(0, 40))
-def test_what_is_taken_in_portions_is_what_is_taken_at_once(
+def test_take_in_parts_equals_take_at_once(
     problems: int, seed: int, first: int, count: int
 ) -> None:
     integer = Shuffle(problems, seed).take(0, first + count).tolist() if first + count else []

@@ -1,7 +1,8 @@
-"""One update: the optimisers are torch's own, and everything around them does what it says."""
+"""One optimizer step: optimizer, clipping, EMA, half precision and checkpoints."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,9 @@ from iterant.errors import NetError, RecipeError
 from iterant.nets import Net
 from iterant.training.build import build_network
 from iterant.training.objectives import Unroll, Update
+from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
+from iterant.training.recipes import recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
 
@@ -23,14 +26,10 @@ CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
 
 
-def learner_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
+def trainer_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     chosen = Recipe(**{**SMALL, **changes})
     net, _ = build_network(chosen, iterant.task(problem).spec, seed=1)
     return Trainer(net, chosen, CPU)
-
-
-def module_of(trainer: Trainer) -> nn.Module:
-    return trainer.module
 
 
 class Given:
@@ -74,8 +73,8 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 @pytest.mark.parametrize("word", OPTIMISERS)
-def test_optimisers_are_torchs_own(word: str) -> None:
-    trainer = learner_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
+def test_optimizers_equal_torchs(word: str) -> None:
+    trainer = trainer_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
     trainer.objective = Given(trainer)
     theirs = [nn.Parameter(weight) for weight in weights_of(trainer)]
     optimiser = OPTIMISERS[word](theirs)
@@ -87,21 +86,11 @@ def test_optimisers_are_torchs_own(word: str) -> None:
     restated.assert_same(weights_of(trainer), [weight.detach() for weight in theirs], 1e-6)
 
 
-def test_decay_inside_adam_is_not_decoupled_decay() -> None:
-    ends = []
-    for word in ("adam", "adamw"):
-        trainer = learner_of(optimizer=word, weight_decay=0.1)
-        trainer.objective = Given(trainer)
-        step(trainer, 0)
-        ends.append(weights_of(trainer)[0])
-    assert not torch.allclose(ends[0], ends[1])
-
-
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
-def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
+def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
     moved = {}
     for throttle in (False, True):
-        trainer = learner_of(
+        trainer = trainer_of(
             net=variant,
             optimizer="sgd",
             momentum=0.0,
@@ -113,15 +102,15 @@ def test_the_throttle_slows_exactly_what_is_repeated(variant: str) -> None:
         trainer.objective = Given(trainer)
         step(trainer, 0, factor=0.5)
         moved[throttle] = [b - a for a, b in zip(before, weights_of(trainer), strict=True)]
-    named = [name for name, _ in module_of(trainer).named_parameters()]
+    named = [name for name, _ in trainer.module.named_parameters()]
     for name, plain, slow in zip(named, moved[False], moved[True], strict=True):
         repeated = not variant.startswith("ff") and name.split(".")[0] in ("recall", "block")
         restated.assert_same([slow], [plain / 3 if repeated else plain], 1e-5)
     assert any(name.startswith("projection") for name in named)
 
 
-def test_clipping_bounds_the_norm_of_all_gradients_together() -> None:
-    trainer = learner_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
+def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
+    trainer = trainer_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
     before = weights_of(trainer)
     trainer.objective = Given(trainer)
     step(trainer, 0)
@@ -135,15 +124,15 @@ def test_clipping_bounds_the_norm_of_all_gradients_together() -> None:
 def test_small_gradients_are_not_clipped() -> None:
     ends = []
     for clip in (None, 100.0):
-        trainer = learner_of(optimizer="sgd", clip=clip)
+        trainer = trainer_of(optimizer="sgd", clip=clip)
         trainer.objective = Given(trainer, scale=1e-3)
         step(trainer, 0)
         ends.append(weights_of(trainer))
     restated.assert_same(ends[0], ends[1], 0.0)
 
 
-def test_averaged_weights_follow_their_recurrence() -> None:
-    trainer = learner_of(average=0.6)
+def test_ema_follows_its_recurrence() -> None:
+    trainer = trainer_of(average=0.6)
     trainer.objective = Given(trainer)
     wanted = weights_of(trainer)
     for number in range(20):
@@ -162,8 +151,8 @@ def test_averaged_weights_follow_their_recurrence() -> None:
     assert not torch.allclose(inside[0], raw[0])
 
 
-def test_what_is_no_parameter_is_shipped_beside_the_average() -> None:
-    trainer = learner_of(average=0.6)
+def test_evaluated_weights_include_buffers() -> None:
+    trainer = trainer_of(average=0.6)
     trainer.module.register_buffer("counted", torch.ones(2))
     trainer.objective = Given(trainer)
     step(trainer, 0, factor=10.0)
@@ -173,8 +162,8 @@ def test_what_is_no_parameter_is_shipped_beside_the_average() -> None:
     assert torch.equal(judged["net.projection.weight"], trainer.average["projection.weight"])
 
 
-def test_a_failure_within_averaged_gives_the_weights_back() -> None:
-    trainer = learner_of(average=0.9)
+def test_averaged_restores_weights_after_an_exception() -> None:
+    trainer = trainer_of(average=0.9)
     trainer.objective = Given(trainer)
     step(trainer, 0, factor=100.0)
     raw = weights_of(trainer)
@@ -183,8 +172,8 @@ def test_a_failure_within_averaged_gives_the_weights_back() -> None:
     restated.assert_same(weights_of(trainer), raw, 0.0)
 
 
-def test_the_bf16_copy_follows_its_masters() -> None:
-    trainer = learner_of(precision="bf16", average=0.9)
+def test_the_bf16_copy_equals_the_rounded_weights() -> None:
+    trainer = trainer_of(precision="bf16", average=0.9)
     batch = iterant.task("prefix-sums").sample(8, size=8)
     for number in range(6):
         trainer.update(batch.inputs, batch.targets, StepRng(0, number), 1.0)
@@ -210,8 +199,8 @@ def test_the_bf16_copy_follows_its_masters() -> None:
         {"objective": "progressive-n0"},
     ],
 )
-def test_every_kind_learns(changes: dict[str, Any]) -> None:
-    trainer = learner_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
+def test_the_loss_falls(changes: dict[str, Any]) -> None:
+    trainer = trainer_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
     batch = iterant.task("prefix-sums").sample(16, size=4)
     takes = trainer.objective.takes(16)
     losses = [
@@ -222,9 +211,9 @@ def test_every_kind_learns(changes: dict[str, Any]) -> None:
     assert all(map(torch.isfinite, map(torch.tensor, losses)))
 
 
-def test_a_pool_of_states_is_not_for_networks_of_fixed_depth() -> None:
+def test_pool_refuses_networks_of_fixed_depth() -> None:
     with pytest.raises(RecipeError, match=r"fixed depth.*--objective progressive"):
-        learner_of(net="ff", objective="pool", pool_shortest=1)
+        trainer_of(net="ff", objective="pool", pool_shortest=1)
 
 
 def test_only_modules_are_trained() -> None:
@@ -244,3 +233,133 @@ def test_only_modules_are_trained() -> None:
     bare: Net = Bare()
     with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got Bare"):
         Trainer(bare, Recipe(), CPU)
+
+
+def test_a_restored_trainer_continues_bit_for_bit() -> None:
+    batch = iterant.task("prefix-sums").sample(10, size=6)
+    changes: dict[str, Any] = {"objective": "pool", "batch": 10, "pool_slots": 12,
+                               "pool_shortest": 1, "average": 0.9}  # fmt: skip
+    first = trainer_of(**changes)
+    for number in range(3):
+        first.update(batch.inputs[:3], batch.targets[:3], StepRng(0, number), 1.0)
+    second = trainer_of(**changes)
+    second.restore(copy.deepcopy(first.tensors()), first.updates)
+    for trainer in (first, second):
+        for number in range(3, 6):
+            trainer.update(batch.inputs[3:6], batch.targets[3:6], StepRng(0, number), 0.5)
+    theirs = second.tensors()
+    assert theirs.keys() == first.tensors().keys()
+    for name, value in first.tensors().items():
+        assert torch.equal(value, theirs[name]), name
+
+
+def test_restored_moments_have_the_strides_of_their_weights() -> None:
+    """The GPU's fused optimiser refuses moments in another order than its weights'."""
+    before, after = trainer_of("mazes"), trainer_of("mazes")
+    batch = iterant.task("mazes").sample(2, size=5)
+    before.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
+    for weight in after.module.parameters():
+        if weight.dim() == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+    after.restore(before.tensors(), 1)
+    olds = before.optimizer.state.values()
+    for old, own in zip(olds, list(after.optimizer.state), strict=True):
+        for key in ("exp_avg", "exp_avg_sq"):
+            rng = after.optimizer.state[own][key]
+            assert rng.stride() == own.stride()
+            assert torch.equal(rng, old[key])
+
+
+def trainer_in(precision: str) -> Trainer:
+    chosen = recipe("paper", "prefix-sums").changed(precision=precision, width=8, batch=20)
+    net, _ = build_network(chosen, iterant.task("prefix-sums").spec, 0)
+    return Trainer(net, chosen, CPU)
+
+
+def run_steps(trainer: Trainer, count: int) -> list[float]:
+    batch = iterant.task("prefix-sums").sample(20, size=8, seed=0)
+    first = trainer.updates
+    return [
+        trainer.update(batch.inputs, batch.targets, StepRng(0, first + i), 1.0).item()
+        for i in range(count)
+    ]
+
+
+def flat_weights(trainer: Trainer) -> Tensor:
+    return torch.cat([weight.detach().flatten() for weight in trainer.module.parameters()])
+
+
+def test_fp16_steps_equal_fp32_steps() -> None:
+    exact, half = trainer_in("fp32"), trainer_in("fp16")
+    losses = [run_steps(trainer, 10) for trainer in (exact, half)]
+    assert half.compute is not half.module
+    assert all(weight.dtype == torch.float16 for weight in half.compute.parameters())
+    assert all(weight.dtype == torch.float32 for weight in half.module.parameters())
+    assert max(abs(a - b) for a, b in zip(*losses, strict=True)) < 1e-4
+    assert (flat_weights(exact) - flat_weights(half)).norm() < 0.02 * flat_weights(exact).norm()
+
+
+def test_an_overflow_skips_the_step() -> None:
+    trainer = trainer_in("fp16")
+    assert trainer.loss_scale is not None
+    run_steps(trainer, 2)
+    before, scale = flat_weights(trainer), trainer.loss_scale.scale.item()
+    trainer.loss_scale.scale.fill_(float("inf"))
+    run_steps(trainer, 1)
+    assert torch.equal(flat_weights(trainer), before)
+    trainer.loss_scale.scale.fill_(scale)
+    run_steps(trainer, 1)
+    assert not torch.equal(flat_weights(trainer), before)
+
+
+def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
+    loss_scale = LossScale(CPU)
+    gradients = [torch.full((3,), 2.0**17)]
+    loss_scale.unscale(gradients)
+    assert gradients[0].tolist() == [2, 2, 2]
+    assert loss_scale.overflow.item() == 0
+    loss_scale.unscale([torch.tensor([float("nan"), 1.0])])
+    assert loss_scale.overflow.item() == 1
+    assert loss_scale.scale.item() == 2.0**15
+    loss_scale.grown.fill_(1999)
+    loss_scale.unscale([torch.ones(1)])
+    assert loss_scale.scale.item() == 2.0**16
+
+
+def test_a_nan_loss_does_not_lower_the_scale() -> None:
+    loss_scale, broken = LossScale(CPU), [torch.tensor([float("nan")])]
+    for _ in range(200):
+        loss_scale.see(torch.tensor(float("nan")))
+        loss_scale.unscale([gradient.clone() for gradient in broken])
+        assert loss_scale.overflow.item() == 1, "the update is left out"
+    assert loss_scale.scale.item() == 2.0**16
+    for _ in range(200):  # as many real overflows do not bring it down to nothing
+        loss_scale.see(torch.tensor(1.0))
+        loss_scale.unscale([gradient.clone() for gradient in broken])
+    assert loss_scale.scale.item() == 1
+
+
+def test_features_beyond_fp16_change_no_weight() -> None:
+    trainer = trainer_in("fp16")
+    run_steps(trainer, 1)
+    with torch.no_grad():
+        for weight in trainer.module.parameters():
+            weight.mul_(1e4)
+    trainer._sync_copies()
+    before = flat_weights(trainer)
+    losses = run_steps(trainer, 60)
+    assert not any(loss == loss for loss in losses)
+    assert torch.equal(flat_weights(trainer), before)
+
+
+def test_the_loss_scale_is_in_the_checkpoint() -> None:
+    whole, first, second = trainer_in("fp16"), trainer_in("fp16"), trainer_in("fp16")
+    run_steps(whole, 6)
+    run_steps(first, 3)
+    assert first.loss_scale is not None
+    first.loss_scale.scale.fill_(2.0**12)
+    assert second.loss_scale is not None
+    second.restore({name: value.clone() for name, value in first.tensors().items()}, 3)
+    assert second.loss_scale.scale.item() == 2.0**12
+    run_steps(second, 3)
+    assert (flat_weights(second) - flat_weights(whole)).norm() < 0.02 * flat_weights(whole).norm()

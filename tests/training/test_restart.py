@@ -1,4 +1,4 @@
-"""A run that does not fit its own problems begins again, and is otherwise like any other."""
+"""A run that ends below ``again_below`` restarts with other weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def validating(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
     monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(found)})
 
 
-def test_it_begins_again_with_other_weights_until_it_fits(
+def test_a_failed_run_restarts_with_other_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listener = Listener()
@@ -51,9 +51,7 @@ def test_it_begins_again_with_other_weights_until_it_fits(
     assert any(not torch.equal(weights[name], straight[name]) for name in straight)
 
 
-def test_after_three_tries_it_ends_with_the_best_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_of_three_tries_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validating(monkeypatch, 0.1, 0.3, 0.2)
     run = begin(tmp_path / "run", **ASKED)
     assert (run.state, run.load("last")[1]["tries"]) == ("finished", 3)
@@ -61,7 +59,7 @@ def test_after_three_tries_it_ends_with_the_best_of_them(
 
 
 @pytest.mark.parametrize("stop", [2, 11])
-def test_stopped_in_its_second_try_it_goes_on_with_that(
+def test_resume_in_the_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
     validating(monkeypatch, 0.2, 0.95)
@@ -80,9 +78,7 @@ def test_stopped_in_its_second_try_it_goes_on_with_that(
     assert_equal(unbroken, train(resume=broken.path, device="cpu"))
 
 
-def test_killed_as_it_begins_again_it_begins_the_second_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_during_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validating(monkeypatch, 0.2, 0.95)
     unbroken = begin(tmp_path / "unbroken", **ASKED)
     validating(monkeypatch, 0.2, 0.95)
@@ -96,15 +92,13 @@ def test_killed_as_it_begins_again_it_begins_the_second_try(
         assert torch.equal(value, killed.load("last")[0][name]), name
 
 
-def test_short_runs_and_those_that_nothing_is_asked_of_begin_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_runs_are_not_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validating(monkeypatch, 0.2, 0.2)
     assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
     monkeypatch.setattr(loops, "_MIN_STEPS", 13)
     assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
 
 
-def test_what_is_never_validated_cannot_be_asked_for() -> None:
+def test_again_below_needs_validation() -> None:
     with pytest.raises(RecipeError, match="again_below must be 0"):
         Recipe(validation=0.0, again_below=0.5)

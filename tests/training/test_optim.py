@@ -1,0 +1,275 @@
+"""Muon and learning rate schedules, also against the rates in the authors' log."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import begin, metrics
+from torch import Tensor, nn
+
+import iterant
+from iterant import registry
+from iterant.nets.factory import VARIANTS
+from iterant.training import train
+from iterant.training.build import build_network
+from iterant.training.loop import Loop
+from iterant.training.optim import LossScale, Muon, build_optimizer, lr_factor, orthogonal
+from iterant.training.recipe import Recipe
+from iterant.training.recipes import recipe
+from iterant.training.rng import StepRng
+from iterant.training.trainer import Trainer
+from iterant.training.validation import Figures, Validator
+
+CPU = torch.device("cpu")
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 6), (3, 5, 40), (2, 40, 5)])
+def test_newton_schulz_moves_singular_values_near_one(shape: tuple[int, ...]) -> None:
+    matrices = drawn(*shape).double()
+    made = orthogonal(matrices)
+    assert made.shape == matrices.shape
+    for before, after in zip(matrices, made, strict=True):
+        u, sizes, vt = torch.linalg.svd(before, full_matrices=False)
+        seen = u.T @ after @ vt.T  # diagonal: the same directions on both sides
+        off = seen - torch.diag(seen.diag())
+        assert float(off.abs().max()) < 1e-6
+        sound = sizes > 0.1 * sizes[0]
+        assert float(seen.diag()[sound].min()) > 0.5
+        assert float(seen.diag().max()) < 1.3
+
+
+def test_muon_does_not_depend_on_the_scale_of_gradients() -> None:
+    ends = []
+    for scale in (1.0, 1e-3):
+        weight = nn.Parameter(drawn(4, 6, 3))
+        muon = Muon([{"params": [weight], "matrices": {id(weight)}}], 0.01)
+        for number in range(3):
+            weight.grad = scale * drawn(4, 6, 3, seed=number)
+            muon.step()
+        ends.append(weight.detach())
+    torch.testing.assert_close(ends[0], ends[1], rtol=1e-4, atol=1e-6)
+
+
+def test_size_of_a_muon_step() -> None:
+    weight = nn.Parameter(torch.zeros(8, 16, 3, 3))
+    muon = Muon([{"params": [weight], "matrices": {id(weight)}}], 1.0)
+    weight.grad = drawn(8, 16, 3, 3)
+    muon.step()
+    assert 0.15 < float(weight.detach().square().mean().sqrt()) < 0.25
+
+
+def test_muon_is_adamw_for_other_parameters() -> None:
+    ours, theirs = nn.Parameter(drawn(5, 3)), nn.Parameter(drawn(5, 3))
+    muon = Muon([{"params": [ours]}], 0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    adamw = torch.optim.AdamW([theirs], lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    for number in range(5):
+        ours.grad, theirs.grad = drawn(5, 3, seed=number), drawn(5, 3, seed=number)
+        muon.step()
+        adamw.step()
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_muon_skips_overflowed_gradients() -> None:
+    weights = [nn.Parameter(drawn(4, 6)), nn.Parameter(drawn(3))]
+    muon = Muon([{"params": weights, "matrices": {id(weights[0])}}], 0.1, weight_decay=0.1)
+    loss_scale = LossScale(CPU)
+    loss_scale.attach(muon)
+    before = [weight.detach().clone() for weight in weights]
+    for weight in weights:
+        weight.grad = torch.full_like(weight, float("inf"))
+    loss_scale.overflow.fill_(1.0)
+    muon.step()
+    assert all(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    loss_scale.overflow.zero_()
+    muon.step()
+    assert all(bool(torch.isfinite(weight).all()) for weight in weights)
+    assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+
+
+def trainer_of(**changes: Any) -> Trainer:
+    fields: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "optimizer": "muon",
+                              "rate": 0.01, "weight_decay": 0.0}  # fmt: skip
+    chosen = Recipe(**{**fields, **changes})
+    net, _ = build_network(chosen, iterant.task("mazes").spec, seed=1)
+    return Trainer(net, chosen, CPU)
+
+
+@pytest.mark.parametrize("net", ["dt", "dt-recall", "ff", "ff-recall"])
+def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
+    trainer = trainer_of(net=net)
+    batch = iterant.task("mazes").sample(2, size=5)
+    trainer.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
+    kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
+    for name, weight in trainer.module.named_parameters():
+        ends = name.startswith(("projection", "head"))
+        assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
+
+
+@pytest.mark.parametrize("throttle", [False, True])
+def test_muon_resumes_bit_for_bit(throttle: bool) -> None:
+    batch = iterant.task("mazes").sample(2, size=5)
+    first, second = trainer_of(throttle=throttle), trainer_of(throttle=throttle)
+    first.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
+    second.restore({name: held.clone() for name, held in first.tensors().items()}, 1)
+    for trainer in (first, second):
+        trainer.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
+    theirs = second.tensors()
+    for name, held in first.tensors().items():
+        assert torch.equal(held, theirs[name]), name
+
+
+def by_epoch(chosen: Recipe, per_epoch: int = 7) -> list[float]:
+    """The factor at the first and the last update of every epoch, which must be one."""
+    factors = []
+    for epoch in range(chosen.epochs):
+        first = lr_factor(chosen, epoch * per_epoch, per_epoch)
+        assert first == lr_factor(chosen, (epoch + 1) * per_epoch - 1, per_epoch)
+        factors.append(first)
+    return factors
+
+
+def test_exponential_warm_up() -> None:
+    factors = by_epoch(Recipe(epochs=8, warmup=5, schedule="constant"))
+    for epoch in range(4):
+        assert factors[epoch] == 1 - math.exp(-(epoch + 1) / 5)
+    assert factors[4:] == [1.0] * 4  # the last epoch of the warm-up has the full rate
+
+
+def test_milestones() -> None:
+    factors = by_epoch(Recipe(epochs=8, warmup=0, milestones=(3, 5), decay=0.1))
+    assert factors == pytest.approx([1, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.01])
+
+
+def test_warm_up_and_milestones_multiply() -> None:
+    factors = by_epoch(Recipe(epochs=4, warmup=4, milestones=(1,), decay=0.5))
+    assert factors[2] == pytest.approx(0.5 * (1 - math.exp(-3 / 4)))
+
+
+def test_hold_is_constant_then_linear_to_zero() -> None:
+    chosen = Recipe(epochs=10, warmup=0, schedule="hold", hold=0.6)
+    factors = [lr_factor(chosen, update, 10) for update in range(100)]
+    assert factors[:61] == [1.0] * 61
+    assert factors[60:] == pytest.approx([1 - step / 40 for step in range(40)])
+
+
+def test_linear_warm_up() -> None:
+    chosen = Recipe(epochs=2, warmup=0, warmup_updates=4, schedule="constant")
+    assert [lr_factor(chosen, update, 5) for update in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+def test_cosine() -> None:
+    chosen = Recipe(epochs=10, warmup=0, schedule="cosine")
+    factors = [lr_factor(chosen, update, 10) for update in range(100)]
+    assert factors[0] == 1.0
+    assert factors[50] == pytest.approx(0.5)
+    assert 0 < factors[-1] < 0.001
+    assert factors == sorted(factors, reverse=True)
+
+
+PROBLEMS = ("prefix-sums", "mazes", "chess")
+MAZES: dict[str, Any] = {"size": 3, "count": 50, "width": 4, "iterations": 2, "watch_every": 0}
+LOG = json.loads((Path(__file__).parent / "data" / "authors-maze-run.json").read_text())
+VALIDATED = [value / 100 for value in LOG["validation accuracy (%) after each epoch"]]
+
+
+def authors_factors(
+    epochs: int, period: int, milestones: Sequence[int], decay: float
+) -> list[float]:
+    """The rate of every epoch over the base rate: set anew in the warm-up, then decayed in place.
+
+    Epochs count from 0. A milestone of 60 is met once 60 epochs are over.
+    """
+    factors, factor = [], 1.0
+    for epoch in range(epochs):
+        if epoch in milestones:
+            factor *= decay
+        if epoch < period:
+            factor = 1.0 if epoch + 1 >= period else 1.0 - math.exp(-(epoch + 1) / period)
+        factors.append(factor)
+    return factors
+
+
+def authors_choice(validated: Sequence[float]) -> int:
+    """The epoch, from 1, whose weights are tested: only a strictly better one replaces the best."""
+    best, epoch = -1.0, 0
+    for number, value in enumerate(validated, start=1):
+        if value > best:
+            best, epoch = value, number
+    return epoch
+
+
+def our_factors(made: Recipe, per_epoch: int = 80) -> list[float]:
+    return [lr_factor(made, epoch * per_epoch, per_epoch) for epoch in range(made.epochs)]
+
+
+@pytest.mark.parametrize("word", ["paper", "paper-code"])
+@pytest.mark.parametrize("net", VARIANTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_learning_rate_equals_the_authors_rule(word: str, net: str, problem: str) -> None:
+    made = recipe(word, problem, net)
+    steps = made.milestones if made.schedule == "steps" else ()
+    theirs = authors_factors(made.epochs, made.warmup, steps, made.decay)
+    assert our_factors(made) == pytest.approx(theirs, rel=1e-12)
+    assert made.validate_every == 1
+    assert any("after every epoch" in note for note in made.notes)
+
+
+def test_learning_rate_equals_the_authors_log() -> None:
+    """They log after an epoch what the next one will have."""
+    made, task, config = recipe("paper", "mazes"), registry.task("mazes"), LOG["config"]
+    assert (made.epochs, made.warmup, made.rate) == (
+        config["epochs"], config["warmup_period"], config["lr"],
+    )  # fmt: skip
+    net, _ = build_network(made, task.spec, seed=0)
+    assert isinstance(net, torch.nn.Module)
+    first, recurrent = build_optimizer(made, net).param_groups
+    logged = LOG["learning rate logged after each epoch"]
+    for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
+        rates = [made.rate * group["share"] * factor for factor in our_factors(made)]
+        assert rates[1:] == pytest.approx(logged[name][:-1], rel=1e-5)
+
+
+def test_same_validation_log_chooses_the_authors_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, weights = iter(VALIDATED), {}
+    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
+    keep_best = Loop._keep_best
+
+    def remember(loop: Loop, epoch: int, fresh: Figures) -> None:
+        weights[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
+        keep_best(loop, epoch, fresh)
+
+    monkeypatch.setattr(Loop, "_keep_best", remember)
+    run = train("mazes", out=tmp_path / "run", device="cpu", recipe="paper", batch=40, **MAZES)
+    logged = [record for record in metrics(run) if record["kind"] == "validation"]
+    assert [record["epoch"] for record in logged] == list(range(1, 51))
+    assert [record["figures"]["validation"] for record in logged] == VALIDATED
+    assert run.status.best["epoch"] == authors_choice(VALIDATED) == 43
+    assert run.status.best["validation"] == pytest.approx(0.9999)
+    assert torch.equal(run.load("best")[0]["net.projection.weight"], weights[43])
+    rates = [record["rate"] for record in metrics(run) if record["kind"] == "train"]
+    logged_rates = LOG["learning rate logged after each epoch"]["all but the recurrent block"]
+    assert rates[1:] == pytest.approx(logged_rates[:-1], rel=1e-5)
+
+
+@pytest.mark.parametrize("validated", [[0.0, 0.0], [0.5, 1.0, 1.0, 0.9], [0.9, 0.2, 0.9, 0.95]])
+def test_the_first_of_equal_validations_is_the_best(
+    validated: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter(validated)
+    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
+    run = begin(tmp_path / "run", epochs=len(validated), watch_every=0)
+    assert run.status.best["epoch"] == authors_choice(validated)
