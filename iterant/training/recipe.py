@@ -200,65 +200,59 @@ _SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "poo
            "pool_stay": (0, 1), "pool_swap": (0, 1), "places": (0, 1),
            "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
            "beta2": (0, 0.99999), "again_below": (0, 1)}  # fmt: skip
+_CHOICES = ("objective", "optimizer", "schedule", "choose", "precision")
 
 
 def _check(recipe: Recipe) -> None:
+    """Check every field; the error names the first bad one."""
+    values = vars(recipe)
+
+    def require(name: str, valid: bool, text: str, hint: str = "", remedy: str = "") -> None:
+        if not valid:
+            raise RecipeError(f"{name}{hint} must {text}, got {values[name]!r}{remedy}")
+
     for name, least in _WHOLE.items():
-        if not _is_whole(value := getattr(recipe, name), least):
-            hint = " (m; the paper has 30)" if name == "iterations" else ""
-            raise RecipeError(f"{name}{hint} must be a whole number from {least} on, got {value!r}")
+        hint = " (m; the paper has 30)" if name == "iterations" else ""
+        whole = _is_whole(values[name], least)
+        require(name, whole, f"be a whole number from {least} on", hint)
     for name in ("width", "count", "pool_longest"):
-        if not _is_whole(value := getattr(recipe, name), 1) and value is not None:
-            raise RecipeError(f"{name} must be a whole number above 0, got {value!r}")
+        valid = values[name] is None or _is_whole(values[name], 1)
+        require(name, valid, "be a whole number above 0")
     for name, (low, high) in _SHARES.items():
-        if not _is_number(value := getattr(recipe, name)) or not low <= value <= high:
-            raise RecipeError(f"{name} must lie between {low} and {high}, got {value!r}")
-    for name in ("rate", "clip"):
-        value = getattr(recipe, name)
-        if not (_is_number(value) and value > 0) and not (name == "clip" and value is None):
-            raise RecipeError(f"{name} must be above 0, got {value!r}")
+        valid = _is_number(values[name]) and low <= values[name] <= high
+        require(name, valid, f"lie between {low} and {high}")
+    require("rate", _is_number(recipe.rate) and recipe.rate > 0, "be above 0")
+    clip, average = recipe.clip, recipe.average
+    require("clip", clip is None or (_is_number(clip) and clip > 0), "be above 0")
+    valid = average is None or (_is_number(average) and 0 < average < 1)
+    require("average", valid, "lie between 0 and 1", remedy="; try 0.999")
     for name in ("weight_decay", "pool_settle", "pool_shake"):
-        if not _is_number(value := getattr(recipe, name)) or value < 0:
-            raise RecipeError(f"{name} must be 0 or more, got {value!r}")
-    if recipe.average is not None and not (_is_number(recipe.average) and 0 < recipe.average < 1):
-        raise RecipeError(f"average must lie between 0 and 1, got {recipe.average!r}; try 0.999")
+        require(name, _is_number(values[name]) and values[name] >= 0, "be 0 or more")
     for field in fields(recipe):
-        if field.type == "bool" and not isinstance(value := getattr(recipe, field.name), bool):
-            raise RecipeError(f"{field.name} must be true or false, got {value!r}")
+        if field.type == "bool":
+            require(field.name, isinstance(values[field.name], bool), "be true or false")
     if recipe.again_below and not recipe.validation:
         raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
-    _check_lists(recipe)
-    for kind in ("objective", "optimizer", "schedule", "choose", "precision"):
-        word, words = getattr(recipe, kind), registry.known(kind)
-        if word not in words:
-            raise RecipeError(registry.unknown_name(kind, str(word), words))
-
-
-def _check_lists(recipe: Recipe) -> None:
-    for name, least, empty in (("head", 1, None), ("milestones", 0, ())):
-        value = getattr(recipe, name)
-        whole = isinstance(value, tuple) and all(_is_whole(item, least) for item in value)
-        if not whole and value != empty:
-            raise RecipeError(f"{name} must be whole numbers from {least} on, got {value!r}")
+    for name, least in (("head", 1), ("milestones", 0)):
+        value = values[name]
+        valid = isinstance(value, tuple) and all(_is_whole(item, least) for item in value)
+        valid = valid or (name == "head" and value is None)
+        require(name, valid, f"be whole numbers from {least} on")
     size = recipe.size
     pair = isinstance(size, tuple) and len(size) == 2 and all(_is_whole(end, 0) for end in size)
-    if not (size is None or _is_whole(size, 1) or pair):
-        raise RecipeError(f"size must be a number, or two for a range, got {size!r}")
-    known = registry.known("damage")
-    if not isinstance(recipe.pool_damage_kinds, tuple) or not recipe.pool_damage_kinds:
-        raise RecipeError(
-            f"pool_damage_kinds must be one or more of {', '.join(known)}, "
-            f"got {recipe.pool_damage_kinds!r}"
-        )
-    for word in recipe.pool_damage_kinds:
-        if word not in known:
-            raise RecipeError(registry.unknown_name("damage", str(word), known))
-    notes = recipe.notes
-    if not isinstance(notes, tuple) or not all(isinstance(line, str) for line in notes):
-        raise RecipeError(f"notes must be lines of text, got {notes!r}")
+    require("size", size is None or _is_whole(size, 1) or pair, "be a number, or two for a range")
+    notes, kinds = recipe.notes, recipe.pool_damage_kinds
+    valid = isinstance(notes, tuple) and all(isinstance(line, str) for line in notes)
+    require("notes", valid, "be lines of text")
     for name in ("name", "net"):
-        if not isinstance(value := getattr(recipe, name), str):
-            raise RecipeError(f"{name} must be a word, got {value!r}")
+        require(name, isinstance(values[name], str), "be a word")
+    known = ", ".join(registry.known("damage"))
+    valid = isinstance(kinds, tuple) and len(kinds) > 0
+    require("pool_damage_kinds", valid, f"be one or more of {known}")
+    choices = [(kind, values[kind]) for kind in _CHOICES] + [("damage", kind) for kind in kinds]
+    for kind, word in choices:
+        if word not in registry.known(kind):
+            raise RecipeError(registry.unknown_name(kind, str(word), registry.known(kind)))
 
 
 def _is_number(value: object) -> bool:

@@ -157,8 +157,8 @@ def _paper(problem: str, net: str) -> Fields:
 
 def _paper_code(problem: str, net: str) -> Fields:
     paper, code = _paper(problem, net), _CODE.get(problem, {})
-    kept = tuple(note for note in paper.get("notes", ()) if note not in (_FACTOR, _CHESS))
-    return {**paper, **code, "notes": (*code.get("notes", ()), *kept)}
+    notes = [note for note in paper.get("notes", ()) if note not in (_FACTOR, _CHESS)]
+    return {**paper, **code, "notes": (*code.get("notes", ()), *notes)}
 
 
 def _quick(problem: str, net: str) -> Fields:

@@ -40,7 +40,7 @@ class Corruption:
 
     features: Tensor
     """(B, W, *S): the states"""
-    held: Tensor
+    pool: Tensor
     """(slots, W, *S): the states of all slots"""
     noise: Tensor
     """(B, W, *S): unit Gaussian noise"""
@@ -61,7 +61,7 @@ def noise(corruption: Corruption) -> Tensor:
 
 def another(corruption: Corruption) -> Tensor:
     """The state of another slot, of another problem."""
-    return corruption.held[corruption.other]
+    return corruption.pool[corruption.other]
 
 
 def jitter(corruption: Corruption) -> Tensor:
@@ -126,7 +126,7 @@ class ReplayPool:
     """Weight of the features' mean absolute change per iteration, added to the loss"""
     hard: bool = False
     """A slot keeps its problem until it is solved"""
-    held: Slots | None = field(default=None, repr=False)
+    content: Slots | None = field(default=None, repr=False)
     noise: Tensor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -182,19 +182,19 @@ class ReplayPool:
     @torch.no_grad()
     def _slots(self, net: Net, update: Update) -> Slots:
         """The slots; at the first step filled with its problems, repeated, without states."""
-        if self.held is None:
+        if self.content is None:
             device = update.inputs.device
             index = torch.arange(self.slots, device=device) % len(update.inputs)
             features = net.start(update.inputs[:1])
             solved = torch.ones(self.slots, dtype=torch.bool, device=device)
-            self.held = Slots(
+            self.content = Slots(
                 inputs=update.inputs[index].clone(),
                 targets=update.targets[index].clone(),
                 features=features.new_zeros(self.slots, *features.shape[1:]),
                 filled=torch.zeros(self.slots, dtype=torch.bool, device=device),
                 solved=solved if self.hard else None,
             )
-        return self.held
+        return self.content
 
     def _insert(self, pool: Slots, rows: Tensor, update: Update) -> None:
         """Put new problems into these slots, except into those that keep theirs."""
@@ -246,12 +246,12 @@ class ReplayPool:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold for an exact resume."""
-        columns = {} if self.held is None else vars(self.held)
+        columns = {} if self.content is None else vars(self.content)
         return {name: value for name, value in columns.items() if value is not None}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore the slots of a checkpoint; without any, start with an empty pool."""
-        self.held = Slots(**tensors) if tensors else None
+        self.content = Slots(**tensors) if tensors else None
 
 
 @torch.no_grad()

@@ -83,7 +83,7 @@ class Trainer:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._step
         if device.type == "cuda" and capture and type(self.processes) is ProcessGroup:
-            self._capture_moves()
+            self._capture_step()
 
     def _build_unroll(self, scale: Tensor | None, *, captured: bool) -> Unroll:
         """CUDA graphs on a GPU; on a CPU active cells only, where that is exact; else eager."""
@@ -94,7 +94,7 @@ class Trainer:
             return EagerUnroll(net, smoothing, scale, places)
         return SparseUnroll(net, smoothing, scale)
 
-    def _capture_moves(self) -> None:
+    def _capture_step(self) -> None:
         """Capture the optimizer step as a CUDA graph, where the optimizer allows it."""
         if "capturable" in self.optimizer.defaults:
             for group in self.optimizer.param_groups:
@@ -165,7 +165,7 @@ class Trainer:
             yield self.net
             return
         compute = dict(self.compute.named_parameters())
-        kept = [compute[name].detach().clone() for name in self.average]
+        raw = [compute[name].detach().clone() for name in self.average]
         with torch.no_grad():
             torch._foreach_copy_(
                 [compute[name] for name in self.average], list(self.average.values())
@@ -174,7 +174,7 @@ class Trainer:
             yield self.net
         finally:
             with torch.no_grad():
-                torch._foreach_copy_([compute[name] for name in self.average], kept)
+                torch._foreach_copy_([compute[name] for name in self.average], raw)
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
@@ -183,29 +183,26 @@ class Trainer:
 
     def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
-        made = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
+        tensors = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
         for index, state in self.optimizer.state_dict()["state"].items():
             for key, value in state.items():
                 if value is not None:
-                    made[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
+                    tensors[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
         for name, weight in (self.average or {}).items():
-            made[f"average.{name}"] = weight
+            tensors[f"average.{name}"] = weight
         if self.loss_scale is not None:
-            made |= {f"scaling.{name}": value for name, value in self.loss_scale.tensors().items()}
+            tensors |= {
+                f"scaling.{name}": value for name, value in self.loss_scale.tensors().items()
+            }
         if pool and isinstance(self.objective, ReplayPool):
-            made |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
-        return made
+            tensors |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
+        return tensors
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], updates: int) -> None:
         """Restore what `tensors` returned after ``updates`` steps."""
-        parts: dict[str, dict[str, Tensor]] = {
-            "net": {},
-            "optimizer": {},
-            "average": {},
-            "pool": {},
-            "scaling": {},
-        }
+        names = ("net", "optimizer", "average", "pool", "scaling")
+        parts: dict[str, dict[str, Tensor]] = {name: {} for name in names}
         for name, value in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = value
@@ -222,8 +219,8 @@ class Trainer:
         if self.loss_scale is not None:
             self.loss_scale.restore(parts["scaling"])
         if isinstance(self.objective, ReplayPool):
-            held = {name: value.to(self.device) for name, value in parts["pool"].items()}
-            self.objective.restore(held)
+            slots = {name: value.to(self.device) for name, value in parts["pool"].items()}
+            self.objective.restore(slots)
         if self.compute is not self.module:
             torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
         if self.fast is not None:

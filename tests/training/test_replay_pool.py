@@ -124,10 +124,10 @@ def updates(
         fresh = task.sample(takes, size=5, seed=9, first=number * takes)
         rng = StepRng(seed, number)
         update = Update(fresh.inputs.double(), fresh.targets, rng, ProcessGroup())
-        before = copied(pool.held)
+        before = copied(pool.content)
         pool.run(unroll, update)
         rows = torch.from_numpy(rng.choose(pool.batch, pool.slots, "slots"))
-        after = copied(pool.held)
+        after = copied(pool.content)
         assert unroll.call is not None
         assert after is not None
         yield update, rows, before, unroll.call, after
@@ -257,10 +257,10 @@ class TestHard:
         unroll: Any = FixedAnswer()
         pool = ReplayPool(2, 2, fresh=1.0, damage=0.0, shortest=1, longest=1, hard=True)
         pool.run(unroll, Update(torch.zeros(2, 1, 4), targets, StepRng(0, 0), ProcessGroup()))
-        assert pool.held is not None
-        assert pool.held.solved is not None
-        first = (pool.held.targets == targets[0]).all(dim=1)
-        assert torch.equal(pool.held.solved, first)
+        assert pool.content is not None
+        assert pool.content.solved is not None
+        first = (pool.content.targets == targets[0]).all(dim=1)
+        assert torch.equal(pool.content.solved, first)
 
     def test_hard_treats_unused_slots_as_solved(self) -> None:
         (_, rows, _, _, after), *_ = list(updates(small(hard=True), recorder(), 1))
@@ -469,25 +469,25 @@ class TestLearning:
                 fresh.inputs.double(), fresh.targets, StepRng(2, number), ProcessGroup()
             )
             successor.run(recorder(), update)
-        assert successor.held is not None
+        assert successor.content is not None
         for name, value in there(whole[-1]).items():
-            assert torch.equal(vars(successor.held)[name], value), name
+            assert torch.equal(vars(successor.content)[name], value), name
 
 
 def corruption(*sides: int, count: int = 400) -> Corruption:
     generator = torch.Generator().manual_seed(5)
-    features, strange, held = (
+    features, noise_, pool = (
         torch.rand(count, 3, *sides, generator=generator) + shift for shift in (1, 2, 3)
     )
     other = torch.randint(count, (count,), generator=generator)
-    return Corruption(features, held, strange, other, generator)
+    return Corruption(features, pool, noise_, other, generator)
 
 
 def test_kinds_of_corruption() -> None:
     hit = corruption(7)
     assert not zeros(hit).any()
     assert torch.equal(noise(hit), hit.noise)
-    assert torch.equal(another(hit), torch.stack([hit.held[i] for i in hit.other.tolist()]))
+    assert torch.equal(another(hit), torch.stack([hit.pool[i] for i in hit.other.tolist()]))
     torch.testing.assert_close(jitter(hit) - hit.features, JITTER * hit.noise)
 
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import NetError, RecipeError
-from iterant.nets import Net
 from iterant.training.build import build_network
 from iterant.training.objectives import Unroll, Update
 from iterant.training.optim import LossScale
@@ -32,8 +31,8 @@ def trainer_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     return Trainer(net, chosen, CPU)
 
 
-class Given:
-    """An objective whose gradients are known: of update u, the u-th draw of a generator."""
+class KnownGradients:
+    """An objective with known gradients: those of step u are drawn with seed u."""
 
     def __init__(self, trainer: Trainer, scale: float = 1.0) -> None:
         self.trainer, self.scale = trainer, scale
@@ -75,7 +74,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 @pytest.mark.parametrize("word", OPTIMISERS)
 def test_optimizers_equal_torchs(word: str) -> None:
     trainer = trainer_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
-    trainer.objective = Given(trainer)
+    trainer.objective = KnownGradients(trainer)
     theirs = [nn.Parameter(weight) for weight in weights_of(trainer)]
     optimiser = OPTIMISERS[word](theirs)
     for number in range(5):
@@ -99,7 +98,7 @@ def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
             rate=1.0,
         )
         before = weights_of(trainer)
-        trainer.objective = Given(trainer)
+        trainer.objective = KnownGradients(trainer)
         step(trainer, 0, factor=0.5)
         moved[throttle] = [b - a for a, b in zip(before, weights_of(trainer), strict=True)]
     named = [name for name, _ in trainer.module.named_parameters()]
@@ -112,7 +111,7 @@ def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
 def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
     trainer = trainer_of(optimizer="sgd", momentum=0.0, weight_decay=0.0, rate=1.0, clip=0.5)
     before = weights_of(trainer)
-    trainer.objective = Given(trainer)
+    trainer.objective = KnownGradients(trainer)
     step(trainer, 0)
     wanted = gradients(trainer, 0)
     length = sum(float((gradient**2).sum()) for gradient in wanted) ** 0.5
@@ -125,7 +124,7 @@ def test_small_gradients_are_not_clipped() -> None:
     ends = []
     for clip in (None, 100.0):
         trainer = trainer_of(optimizer="sgd", clip=clip)
-        trainer.objective = Given(trainer, scale=1e-3)
+        trainer.objective = KnownGradients(trainer, scale=1e-3)
         step(trainer, 0)
         ends.append(weights_of(trainer))
     restated.assert_same(ends[0], ends[1], 0.0)
@@ -133,7 +132,7 @@ def test_small_gradients_are_not_clipped() -> None:
 
 def test_ema_follows_its_recurrence() -> None:
     trainer = trainer_of(average=0.6)
-    trainer.objective = Given(trainer)
+    trainer.objective = KnownGradients(trainer)
     wanted = weights_of(trainer)
     for number in range(20):
         step(trainer, number, factor=10.0)
@@ -154,21 +153,21 @@ def test_ema_follows_its_recurrence() -> None:
 def test_evaluated_weights_include_buffers() -> None:
     trainer = trainer_of(average=0.6)
     trainer.module.register_buffer("counted", torch.ones(2))
-    trainer.objective = Given(trainer)
+    trainer.objective = KnownGradients(trainer)
     step(trainer, 0, factor=10.0)
-    judged = trainer.evaluated_weights()
-    assert judged.keys() == {f"net.{name}" for name in trainer.module.state_dict()}
+    weights = trainer.evaluated_weights()
+    assert weights.keys() == {f"net.{name}" for name in trainer.module.state_dict()}
     assert trainer.average is not None
-    assert torch.equal(judged["net.projection.weight"], trainer.average["projection.weight"])
+    assert torch.equal(weights["net.projection.weight"], trainer.average["projection.weight"])
 
 
 def test_averaged_restores_weights_after_an_exception() -> None:
     trainer = trainer_of(average=0.9)
-    trainer.objective = Given(trainer)
+    trainer.objective = KnownGradients(trainer)
     step(trainer, 0, factor=100.0)
     raw = weights_of(trainer)
-    with pytest.raises(RuntimeError, match="judging failed"), trainer.averaged():
-        raise RuntimeError("judging failed")
+    with pytest.raises(RuntimeError, match="evaluation failed"), trainer.averaged():
+        raise RuntimeError("evaluation failed")
     restated.assert_same(weights_of(trainer), raw, 0.0)
 
 
@@ -217,22 +216,9 @@ def test_pool_refuses_networks_of_fixed_depth() -> None:
 
 
 def test_only_modules_are_trained() -> None:
-    class Bare:
-        def read(self, inputs: Tensor) -> Tensor | None:
-            return None
-
-        def start(self, inputs: Tensor) -> Tensor:
-            return inputs
-
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            return features
-
-        def answer(self, features: Tensor) -> Tensor:
-            return features
-
-    bare: Net = Bare()
-    with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got Bare"):
-        Trainer(bare, Recipe(), CPU)
+    net: Any = object()
+    with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got object"):
+        Trainer(net, Recipe(), CPU)
 
 
 def test_a_restored_trainer_continues_bit_for_bit() -> None:
@@ -254,7 +240,7 @@ def test_a_restored_trainer_continues_bit_for_bit() -> None:
 
 
 def test_restored_moments_have_the_strides_of_their_weights() -> None:
-    """The GPU's fused optimiser refuses moments in another order than its weights'."""
+    """Fused optimizers on a GPU require it."""
     before, after = trainer_of("mazes"), trainer_of("mazes")
     batch = iterant.task("mazes").sample(2, size=5)
     before.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
@@ -265,9 +251,9 @@ def test_restored_moments_have_the_strides_of_their_weights() -> None:
     olds = before.optimizer.state.values()
     for old, own in zip(olds, list(after.optimizer.state), strict=True):
         for key in ("exp_avg", "exp_avg_sq"):
-            rng = after.optimizer.state[own][key]
-            assert rng.stride() == own.stride()
-            assert torch.equal(rng, old[key])
+            moment = after.optimizer.state[own][key]
+            assert moment.stride() == own.stride()
+            assert torch.equal(moment, old[key])
 
 
 def trainer_in(precision: str) -> Trainer:
