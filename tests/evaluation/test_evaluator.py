@@ -16,7 +16,15 @@ from torch import Tensor
 
 import iterant
 from iterant.errors import TaskError, UsageError
-from iterant.evaluation import evaluate, evaluate_batch, evaluator, is_finite, split_batch
+from iterant.evaluation import (
+    evaluate,
+    evaluate_batch,
+    evaluator,
+    is_finite,
+    split_batch,
+    track_answers,
+    tradeoff,
+)
 from iterant.evaluation.evaluator import Timer
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import depth_of
@@ -176,6 +184,22 @@ def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | N
     assert parts.taken is not None
     assert torch.equal(parts.taken, whole.taken)
     assert parts.change == pytest.approx(whole.change)
+
+
+def test_every_evaluation_goes_on_with_smaller_batches_where_memory_is_short() -> None:
+    class Starved(ByHand):
+        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+            if len(features) > 12 and index == 4:
+                raise RuntimeError("out of memory")
+            return super().step(features, memory, index)
+
+    curve, full = (evaluate_batch(net, TASK, BATCH, steps=9) for net in (Starved(), ByHand()))
+    assert (curve.shrunk, full.shrunk) == (10, None)
+    assert curve.solved.tolist() == full.solved.tolist()
+    short, whole = (track_answers(net, TASK, BATCH, 9) for net in (Starved(), ByHand()))
+    assert torch.equal(short.right, whole.right)
+    assert torch.equal(short.worst, whole.worst)
+    assert tradeoff(Starved(), TASK, BATCH, steps=9) == tradeoff(ByHand(), TASK, BATCH, steps=9)
 
 
 def test_answers_are_decoded_at_the_marks_only() -> None:

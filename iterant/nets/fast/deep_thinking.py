@@ -1,12 +1,14 @@
-"""A network of the paper with the same weights, computed faster: fewer and larger kernels.
+"""The paper's networks in fewer and larger GPU kernels, with the same weights.
 
     >>> fast = Fused(net)
     >>> loss(last(think(fast, x, steps=30)).logits, y).backward()
-    >>> fast.flush()                       # the kernels' gradients arrive here
+    >>> fast.flush()                       # adds the gradients of the weights
 
-Two things make training fast. Convolution, addition and ReLU are one kernel (cuDNN's, where there
-is one). And the gradients of the kernels, which the backward chain does not wait for, are computed
-on a second CUDA stream beside it and summed in float32. A test compares with the plain network.
+Convolution, addition and ReLU are one cuDNN kernel where there is one. Weight gradients are not
+needed by the backward pass itself, so they are computed on a second CUDA stream and summed in
+float32. Strings are computed as images one pixel high.
+
+Shapes: B batch, W width, *S space.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from iterant.nets.layers import ResidualBlock
 
 
 class Layer:
-    """One convolution: a weight, or some input channels of it, in the layout of the images."""
+    """One convolution: a weight, or some of its input channels, in channels-last layout."""
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
         """The input channels ``first`` to ``last`` of a weight."""
@@ -33,41 +35,41 @@ class Layer:
 
     @property
     def kernel(self) -> Tensor:
-        """The kernel: pinned, or laid out anew."""
+        """The kernel: the pinned copy, or a new one."""
         return self.laid_out() if self.pinned is None else self.pinned
 
     def gradient(self) -> Tensor:
-        """Where the gradients of these channels belong, made if there is none."""
+        """The part of the weight's gradient for these channels; zeros if there is none yet."""
         if self.weight.grad is None:
             self.weight.grad = torch.zeros_like(self.weight)
         return self.weight.grad[:, self.first : self.last]
 
     def laid_out(self) -> Tensor:
-        """The weight as the images need it: strings are images one pixel high."""
+        """The weight as a 2D kernel in channels-last layout."""
         part = self.weight.detach()[:, self.first : self.last]
         images = part.unsqueeze(2) if part.dim() == 3 else part
         return images.contiguous(memory_format=torch.channels_last)
 
 
 class Tape:
-    """The gradients of the kernels, computed as iterations leave (input, gradient of the output).
+    """Computes weight gradients from pairs (input, gradient of the output) of each iteration.
 
-    On CUDA that happens on a second stream beside the backward chain, which does not wait for it.
-    Sums are float32, so that in bfloat16 nothing is lost by adding up thirty iterations.
+    On CUDA that runs on a second stream, in parallel with the backward pass. Sums are float32:
+    in bfloat16 the small gradients of thirty iterations would be rounded away.
     """
 
     def __init__(self) -> None:
-        """Nothing on it."""
+        """Start empty."""
         self._sums: dict[Layer, Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
     def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
-        """Leave a pair: its part of the weight's gradient is computed and added."""
+        """Add the weight gradient of one pair."""
         self.beside(lambda: self._add(layer, x, gradient), [x, gradient])
 
     def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
-        """Do work that reads these beside whatever comes next."""
+        """Run work that reads these tensors on the second stream."""
         if not reads[0].is_cuda:
             work()
             return
@@ -81,22 +83,22 @@ class Tape:
 
     @torch.no_grad()
     def flush(self) -> None:
-        """Wait for the second stream, and add the sums to the gradients."""
+        """Wait for the second stream, and add the sums to the weights' gradients."""
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
-        if self._sums:  # a network without repetition has hundreds: all in a few kernels
+        if self._sums:  # feed-forward networks have hundreds: add all in a few kernels
             gradients = [layer.gradient() for layer in self._sums]
             torch._foreach_add_(gradients, list(self._sums.values()))
         self._sums.clear()
-        self._kept.clear()  # only now: the second stream was reading their memory
+        self._kept.clear()  # not earlier: the second stream was reading them
 
     @torch.no_grad()
     def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
-        made = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-        self.add(layer, made.squeeze(2) if layer.weight.dim() == 3 else made)
+        part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
+        self.add(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
 
     def add(self, layer: Layer, part: Tensor) -> None:
-        """Add a part of the gradient of a layer's weight."""
+        """Add a part of a layer's weight gradient."""
         if layer not in self._sums:
             self._sums[layer] = part
         elif self._sums[layer].dtype == torch.float64:
@@ -106,15 +108,15 @@ class Tape:
 
 
 class Fused:
-    """The network's four methods over its own weights, for training."""
+    """The four methods of a network, on its own weights."""
 
     def __init__(self, net: PaperNet) -> None:
-        """Wrap a network; it goes on holding the weights."""
+        """Wrap a network, which keeps the weights."""
         if net.config.group_norm:
             raise TypeError("group norm has no fused form")
         self.net, self.readout = net, net.readout
         self.tape = Tape()
-        # The tape takes the weights' gradients; this tells autograd that there is one to take.
+        # Weights are no autograd inputs (the tape takes their gradients); this input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
         self._projection = Layer(net.projection.weight)
@@ -131,11 +133,11 @@ class Fused:
         self._head = [Layer(layer.weight) for layer in convs]
 
     def check(self, inputs: Tensor) -> None:
-        """As the network itself."""
+        """As the network does."""
         self.net.check(inputs)
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The recall term, once a problem."""
+        """The recall term."""
         return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
 
     def start(self, inputs: Tensor) -> Tensor:
@@ -150,7 +152,7 @@ class Fused:
         return self._strings(images)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration in as few kernels as there are."""
+        """One iteration."""
         images = _images(features)
         if self._recall is not None and memory is not None:
             relu = self.net.config.recall_relu
@@ -160,24 +162,24 @@ class Fused:
         return self.net.bounding(self._strings(images))
 
     def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
-        """Those of one iteration: all there are, or its own where nothing is repeated."""
+        """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
         if self.depth is None:
             return self._blocks
         each = len(self._blocks) // self.depth
         return self._blocks[index * each : (index + 1) * each]
 
     def flush(self) -> None:
-        """Bring the gradients of the kernels up to date: once after each backward."""
+        """Add the weight gradients; call once after each backward."""
         self.tape.flush()
 
     def pin(self) -> None:
-        """Lay the kernels out now and keep them: whoever changes the weights calls `refresh`."""
+        """Keep copies of the kernels; call `refresh` after changing the weights."""
         for layer in self._layers():
             layer.pinned = layer.laid_out()
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Bring pinned kernels up to date with the weights, in place."""
+        """Update the pinned kernels from the weights, in place."""
         for layer in self._layers():
             new = layer.laid_out()
             if layer.pinned is not None and layer.pinned.data_ptr() != new.data_ptr():
@@ -195,22 +197,22 @@ class Fused:
 
 
 def can_fuse(net: object) -> TypeGuard[DeepThinking | FeedForward]:
-    """Whether `Fused` computes the same: a subclass may think differently and is left as it is."""
+    """Whether `Fused` computes the same; subclasses may override methods, so they are excluded."""
     if type(net) is DeepThinking or type(net) is FeedForward:
         return not net.config.group_norm
     return False
 
 
 def _images(tensor: Tensor) -> Tensor:
-    """Strings as images one pixel high, so that one set of kernels serves both."""
+    """Strings as images one pixel high, in channels-last layout."""
     images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
     return images.contiguous(memory_format=torch.channels_last)
 
 
 def _apply(function: type[Function], x: Tensor, *rest: object) -> Tensor:
     run: Any = function.apply  # torch leaves it untyped
-    made: Tensor = run(x, *rest)
-    return made
+    out: Tensor = run(x, *rest)
+    return out
 
 
 def _padding(kernel: Tensor) -> list[int]:
@@ -218,7 +220,7 @@ def _padding(kernel: Tensor) -> list[int]:
 
 
 def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
-    """relu?(conv(x) + added?) in one kernel where cuDNN has it."""
+    """relu?(conv(x) + added?), in one kernel where cuDNN has it."""
     padding = _padding(kernel)
     if x.is_cuda and relu and added is None:
         return torch.cudnn_convolution_relu(x, kernel, None, [1, 1], padding, [1, 1], 1)
@@ -232,10 +234,10 @@ def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Te
 
 
 def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) -> list[Tensor]:
-    made: list[Tensor] = torch.ops.aten.convolution_backward(
+    gradients: list[Tensor] = torch.ops.aten.convolution_backward(
         gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1, which
     )
-    return made
+    return gradients
 
 
 def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
@@ -243,7 +245,7 @@ def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
 
 
 class _Conv(Function):
-    """relu?(conv(x) + added?), the kernel's gradient left on the tape."""
+    """relu?(conv(x) + added?); the tape takes the weight gradient."""
 
     @staticmethod
     def forward(
@@ -272,7 +274,7 @@ class _Conv(Function):
 
 
 class _Block(Function):
-    """relu(x + conv2(relu(conv1(x)))), the kernels' gradients left on the tape."""
+    """relu(x + conv2(relu(conv1(x)))); the tape takes the weight gradients."""
 
     @staticmethod
     def forward(
