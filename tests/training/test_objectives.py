@@ -101,7 +101,9 @@ def batch_of(problem: str) -> Batch:
     return Batch(batch.inputs[..., :6], batch.targets[..., :6])
 
 
-def learned(objective: Objective, net: Net, update: Update) -> tuple[Tensor, list[Tensor]]:
+def loss_and_gradients(
+    objective: Objective, net: Net, update: Update
+) -> tuple[Tensor, list[Tensor]]:
     """The loss and every parameter's gradient, the way training gets them."""
     weights = restated.parameters(net)
     for weight in weights:
@@ -188,36 +190,21 @@ class TestWork:
         assert self.counted(RunTimeWeighted(7), 0) == {"with": 7, "answers": 7}
 
 
-class TestGradients:
-    def projection(self, objective: Progressive, number: int) -> Tensor:
-        net = tiny()
-        _, gradients = learned(objective, net, update_of(batch_of("prefix-sums"), number))
-        assert isinstance(net, nn.Module)
-        names = [name for name, _ in net.named_parameters()]
-        assert any(bool(gradient.any()) for gradient in gradients)
-        return gradients[names.index("projection.weight")]
+def test_no_gradient_passes_the_prefix() -> None:
+    objective, net = Progressive(4, alpha=1.0), tiny()
+    number = next(u for u in range(100) if objective.draw(StepRng(1, u))[0] > 0)
+    _, gradients = loss_and_gradients(objective, net, update_of(batch_of("prefix-sums"), number))
+    assert isinstance(net, nn.Module)
+    by_name = dict(zip((name for name, _ in net.named_parameters()), gradients, strict=True))
+    assert not by_name.pop("projection.weight").any()
+    assert any(bool(gradient.any()) for gradient in by_name.values())
 
-    def number_with(self, objective: Progressive, *, prefix: bool) -> int:
-        return next(u for u in range(100) if (objective.draw(StepRng(1, u))[0] > 0) == prefix)
 
-    def test_no_gradient_passes_the_prefix(self) -> None:
-        objective = Progressive(4, alpha=1.0)
-        assert not self.projection(objective, self.number_with(objective, prefix=True)).any()
-
-    def test_without_prefix_the_projection_has_a_gradient(self) -> None:
-        objective = Progressive(4, alpha=1.0)
-        assert self.projection(objective, self.number_with(objective, prefix=False)).any()
-
-    def test_the_full_unroll_always_reaches_the_projection(self) -> None:
-        objective = Progressive(4, alpha=0.5)
-        assert self.projection(objective, self.number_with(objective, prefix=True)).any()
-
-    def test_results_are_detached(self) -> None:
-        net, batch = tiny(), batch_of("prefix-sums")
-        unroll = EagerUnroll(net)
-        state = unroll.forward_no_grad(batch.inputs, None, 3)
-        assert not state.features.requires_grad
-        assert not Progressive(4, 0.5).run(unroll, update_of(batch, 0)).requires_grad
+def test_results_are_detached() -> None:
+    net, batch = tiny(), batch_of("prefix-sums")
+    unroll = EagerUnroll(net)
+    assert not unroll.forward_no_grad(batch.inputs, None, 3).features.requires_grad
+    assert not Progressive(4, 0.5).run(unroll, update_of(batch, 0)).requires_grad
 
 
 KINDS = [("prefix-sums", "dt-recall"), ("prefix-sums", "dt"), ("mazes", "dt-recall"),
@@ -237,7 +224,7 @@ class TestRestated:
         for number in range(2 if problem == "mazes" else 5):
             n, k = objective.draw(StepRng(1, number))
             seen.add(n > 0)
-            loss, gradients = learned(objective, net, update_of(batch, number))
+            loss, gradients = loss_and_gradients(objective, net, update_of(batch, number))
             wanted = restated.progressive(
                 net, batch.inputs, batch.targets, m=4, alpha=alpha, n=n, k=k
             )
@@ -248,7 +235,7 @@ class TestRestated:
 
     def test_run_time_weighted(self, problem: str, variant: str) -> None:
         net, batch = tiny(problem, variant), batch_of(problem)
-        loss, gradients = learned(RunTimeWeighted(4), net, update_of(batch, 0))
+        loss, gradients = loss_and_gradients(RunTimeWeighted(4), net, update_of(batch, 0))
         wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
         torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
         theirs = restated.gradients_of(wanted, restated.parameters(net))

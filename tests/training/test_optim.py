@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import begin, metrics
+from small_runs import metrics
 from torch import Tensor, nn
 
 import iterant
@@ -263,13 +263,3 @@ def test_same_validation_log_chooses_the_authors_epoch(
     rates = [record["rate"] for record in metrics(run) if record["kind"] == "train"]
     logged_rates = LOG["learning rate logged after each epoch"]["all but the recurrent block"]
     assert rates[1:] == pytest.approx(logged_rates[:-1], rel=1e-5)
-
-
-@pytest.mark.parametrize("validated", [[0.0, 0.0], [0.5, 1.0, 1.0, 0.9], [0.9, 0.2, 0.9, 0.95]])
-def test_the_first_of_equal_validations_is_the_best(
-    validated: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    values = iter(validated)
-    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
-    run = begin(tmp_path / "run", epochs=len(validated), watch_every=0)
-    assert run.status.best["epoch"] == authors_choice(validated)

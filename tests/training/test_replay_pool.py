@@ -431,47 +431,12 @@ class TestLearning:
         ours = [weight.grad for weight in weights if weight.grad is not None]
         restated.assert_same(ours, restated.gradients_of(wanted, weights), 1e-12)
 
-    def test_continued_states_give_the_projection_no_gradient(self) -> None:
-        net, unroll = tiny(), recorder()
-        pool = small()
-        for *_, call, _ in updates(pool, unroll, 4):
-            going_on = State(call.state.features[~call.restart])
-        weights = restated.parameters(net)
-        EagerUnroll(net).forward_backward(
-            call.inputs[~call.restart],
-            call.targets[~call.restart],
-            Segment(3),
-            state=going_on,
-            restart=torch.zeros(len(going_on.features), dtype=torch.bool),
-        )
-        projection = weights[0].grad
-        assert projection is None or not projection.any()
-
     def test_draws_depend_on_the_seed_only(self) -> None:
         first = [call.state.features for *_, call, _ in updates(small(), recorder(), 5)]
         again = [call.state.features for *_, call, _ in updates(small(), recorder(), 5)]
         other = [call.state.features for *_, call, _ in updates(small(), recorder(), 5, seed=3)]
         assert all(map(torch.equal, first, again))
         assert not all(map(torch.equal, first, other))
-
-    def test_a_restored_pool_continues_alike(self) -> None:
-        pool, unroll = small(), recorder()
-        whole = [after for *_, after in updates(pool, unroll, 8)]
-        broken = small()
-        for _ in updates(broken, recorder(), 4):
-            pass
-        successor = small()
-        successor.restore({name: value.clone() for name, value in broken.tensors().items()})
-        task = iterant.task("prefix-sums")
-        for number in range(4, 8):
-            fresh = task.sample(2, size=5, seed=9, first=number * 2)
-            update = Update(
-                fresh.inputs.double(), fresh.targets, StepRng(2, number), ProcessGroup()
-            )
-            successor.run(recorder(), update)
-        assert successor.content is not None
-        for name, value in there(whole[-1]).items():
-            assert torch.equal(vars(successor.content)[name], value), name
 
 
 def corruption(*sides: int, count: int = 400) -> Corruption:
