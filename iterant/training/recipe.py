@@ -102,7 +102,7 @@ class Recipe:
     places: float = 0.0
     """Weight of a cross-entropy over positions (where is class 1?) against the usual one"""
 
-    # The optimiser
+    # The optimizer
     optimizer: str = "adam"
     """adam, adamw, sgd or muon (orthogonalised momentum; adamw outside the recurrent kernels)"""
     rate: float = 1e-3
@@ -114,7 +114,7 @@ class Recipe:
     beta2: float = 0.999
     """Of adam, adamw and muon: decay of the mean squared gradient"""
     weight_decay: float = 2e-4
-    """L2 penalty of adam and sgd; decoupled in adamw and muon"""
+    """As an L2 penalty in adam and sgd, decoupled in adamw and muon"""
     clip: float | None = None
     """Largest norm of the whole gradient; None: no clipping"""
     average: float | None = None
