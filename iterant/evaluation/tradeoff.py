@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from iterant.engine import Thought
 from iterant.errors import UsageError
 from iterant.evaluation.cost import operations, reads_every_answer
 from iterant.evaluation.curve import wilson
@@ -67,23 +68,17 @@ class TradeOff:
         }
 
 
-class _RuleRecorder:
+class _RuleAnswers:
     """The answers of one rule on a batch that keeps its size."""
 
-    def __init__(self, rule: Rule, steps: int) -> None:
-        self.rule, self.steps = rule, steps
-
-    def start(self, count: int, device: torch.device) -> None:
-        self.watch = self.rule.watch()
-        self.answers = AnswerBuffer(count, device)
+    def __init__(self, rule: Rule, count: int, device: torch.device) -> None:
+        self.watch, self.answers = rule.watch(), AnswerBuffer(count, device)
         self.waiting = torch.ones(count, dtype=torch.bool, device=device)
         self.finite = torch.ones_like(self.waiting)
 
-    def record(self, iteration: Iteration) -> bool:
-        """Take one iteration; True where all problems have stopped."""
-        thought = iteration.thought
+    def record(self, thought: Thought, last: bool) -> None:
         done = self.watch.see(thought).to(self.waiting.device) & self.waiting
-        leaving = self.waiting if thought.step == self.steps else done
+        leaving = self.waiting if last else done
         if bool(leaving.any()):
             rows = leaving.nonzero().flatten()
             prediction, answered_at = self.watch.answer(thought)
@@ -91,32 +86,30 @@ class _RuleRecorder:
             self.answers.put(rows, answer, thought.step, done[rows])
             self.finite[rows] = is_finite(thought.features)[rows]
             self.waiting = self.waiting & ~leaving
-        return not bool(self.waiting.any())
 
 
 class _RulesRecorder:
-    """All rules at once; ``finished`` gets the rules' answers to each batch."""
+    """All rules at once; ``finished`` gets each batch with the answers of the rules."""
 
     def __init__(
         self,
         rules: Sequence[Rule],
         steps: int,
-        finished: Callable[[Batch, list[_RuleRecorder]], None],
+        finished: Callable[[Batch, list[_RuleAnswers]], None],
     ) -> None:
-        self.recorders = [_RuleRecorder(rule, steps) for rule in rules]
-        self.finished = finished
+        self.rules, self.steps, self.finished = rules, steps, finished
 
     def start(self, first: int, part: Batch, began: float) -> None:
-        self.part = part
-        for recorder in self.recorders:
-            recorder.start(len(part), part.inputs.device)
+        self.part, device = part, part.inputs.device
+        self.each = [_RuleAnswers(rule, len(part), device) for rule in self.rules]
 
     def record(self, iteration: Iteration) -> bool:
-        ended = [recorder.record(iteration) for recorder in self.recorders]  # every rule sees it
-        return all(ended)
+        for one in self.each:
+            one.record(iteration.thought, last=iteration.thought.step == self.steps)
+        return not any(bool(one.waiting.any()) for one in self.each)
 
     def finish(self) -> None:
-        self.finished(self.part, self.recorders)
+        self.finished(self.part, self.each)
 
 
 def tradeoff(
@@ -136,8 +129,8 @@ def tradeoff(
     budget_of(net, steps)
     sums = torch.zeros(len(rules), 4, dtype=torch.int64)
 
-    def add(part: Batch, recorders: list[_RuleRecorder]) -> None:
-        for row, one in zip(sums, recorders, strict=True):
+    def add(part: Batch, each: list[_RuleAnswers]) -> None:
+        for row, one in zip(sums, each, strict=True):
             answer, finite = one.answers, one.finite
             right = task.solved(answer.prediction, part).to(finite.device) & finite
             row += torch.stack(
@@ -177,9 +170,9 @@ def compaction(
     """
     answers = stops = 0
 
-    def compare(part: Batch, recorders: list[_RuleRecorder]) -> None:
+    def compare(part: Batch, each: list[_RuleAnswers]) -> None:
         nonlocal answers, stops
-        whole = recorders[0].answers
+        whole = each[0].answers
         shrunk = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
         answers += int((whole.prediction != shrunk.prediction).flatten(1).any(dim=1).sum())
         stops += int((whole.steps != shrunk.steps).sum())
