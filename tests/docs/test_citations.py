@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PLACEHOLDER = "results/NAME.json"
 PAGES = [
     *(REPOSITORY / name for name in ("README.md", "RESULTS.md", "CHANGELOG.md")),
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
     *sorted((REPOSITORY / "iterant" / "zoo" / "weights").glob("*/CARD.md")),
 ]
 
