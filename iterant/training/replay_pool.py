@@ -217,7 +217,8 @@ class ReplayPool:
         other = torch.randint(self.slots, (len(rows),), generator=generator)
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         kind = kind.to(device).view(-1, *[1] * (features.dim() - 1))
-        noise = self._noise(pool, rng)[which]
+        noise = self._noise(pool, rng)[to_device(which, device)]
+        other = to_device(other, device)
         corruption = Corruption(features, pool.features, noise, other, generator)
         for number, word in enumerate(self.kinds):
             corrupt = registry.find("damage", word)
