@@ -72,8 +72,14 @@ def test_another_network_that_does_not_come_leaves_the_first_at_work(
     visit = Visit(browser, address)
     visit.show("mazes")
     visit.page.route("**/networks/mazes-2/*", lambda route: route.fulfill(status=404, body=""))
+    # The message may be replaced at once, when the first network settles: record all of them.
+    visit.page.evaluate(
+        "() => { window.messages = []; const words = document.getElementById('words');"
+        " new MutationObserver(() => messages.push(words.textContent))"
+        ".observe(words, {childList: true, characterData: true, subtree: true}); }"
+    )
     visit.page.select_option("#networks", "mazes-2")
-    visit.wait("document.getElementById('words').textContent.includes('thinks on')")
+    visit.wait("messages.some((text) => text.includes('mazes thinks on'))")
     assert visit.page.input_value("#networks") == "mazes"
     assert visit.panel("mazes", "panel.network") == "mazes"
     visit.close()
