@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from iterant.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
+
+    import torch
 
     from iterant.nets.protocol import Net
     from iterant.tasks.protocol import Task
@@ -95,24 +97,23 @@ def locations(kind: str) -> tuple[str, ...]:
 
 def find(kind: str, word: str) -> Any:
     """The class or function of a name, or of ``module:object``."""
-    place = _LOCATIONS[kind].get(word, word)
-    module, _, attribute = place.partition(":")
+    module, _, attribute = _LOCATIONS[kind].get(word, word).partition(":")
     if not attribute:
         raise UnknownName(unknown_name(kind, word, known(kind)))
+    name = module.removesuffix(".py").strip("./").replace("/", ".")
+    if name != module:
+        raise UnknownName(f"{kind} {word!r} names a file; wanted {name}:{attribute}")
     try:
         imported = importlib.import_module(module)
     except (ImportError, ValueError) as error:  # ValueError: an empty module name
-        file = module.removesuffix(".py").strip("./").replace("/", ".")
-        remedy = f"one of {', '.join(known(kind))}, or module:Class, installed or in this folder"
-        if file != module:
-            remedy = f"{file}:{attribute}, without the path and .py"
         raise UnknownName(
-            f"{kind} {word!r} cannot be imported ({error}); wanted {remedy}"
+            f"{kind} {word!r} cannot be imported ({error}); wanted one of "
+            f"{', '.join(known(kind))}, or module:Class, installed or in this folder"
         ) from error
     try:
         return getattr(imported, attribute)
     except AttributeError as error:
-        names = {*dir(imported), *getattr(imported, "__all__", ())}
+        names = tuple({*dir(imported), *getattr(imported, "__all__", ())})
         near = difflib.get_close_matches(attribute, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "check the name of the class"
         raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
@@ -147,6 +148,31 @@ def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Pat
     net: Net = find("trained", "load")(word, device)
     folder: Path = find("trained", "folder")(word)
     return net, folder
+
+
+def device(word: str = "auto", *, present: bool = True) -> torch.device:
+    """The torch device of that name; ``auto``: the GPU if there is one.
+
+    Each process of torchrun takes the GPU of its local rank. ``present=False``: check the name
+    only, not whether this machine has such a GPU.
+    """
+    import torch
+
+    if word == "auto":
+        word = "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, index = word.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or not (index.isdecimal() or word == kind):
+        raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
+    if kind == "cuda" and not index:
+        word = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+    if kind == "mps":
+        missing = not torch.backends.mps.is_available()
+    else:
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        missing = kind == "cuda" and int(word.partition(":")[2]) >= count
+    if missing and present:
+        raise UsageError(f"device {word!r} was asked for and is not there; use --device cpu")
+    return torch.device(word)
 
 
 def task(word: str, **options: Any) -> Task:

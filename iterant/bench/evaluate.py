@@ -34,7 +34,6 @@ from iterant.nets import DeepThinking, FeedForward, build, parameter_count
 from iterant.nets.factory import variant_config
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.device import device_of
 from iterant.zoo import load
 
 
@@ -60,7 +59,7 @@ def bench_evaluate(
     """
     if width is not None and width < 1:
         raise UsageError(f"width must be at least 1, got {width}")
-    where = device_of(device)
+    where = registry.device(device)
     name = task if isinstance(task, str) else task.spec.name
     task = registry.task(task) if isinstance(task, str) else task
     how: dict[str, Any] = {

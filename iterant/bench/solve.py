@@ -22,7 +22,6 @@ from iterant.solving import Answer, solutions, solve
 from iterant.solving.problems import budget_for
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Task
-from iterant.training.device import device_of
 from iterant.zoo import load
 
 
@@ -51,7 +50,7 @@ def bench_solve(
     The dense network takes one round, since it is far slower. The figures are for
     `iterant.io.write_result`.
     """
-    where = device_of(device)
+    where = registry.device(device)
     task = registry.task(task) if isinstance(task, str) else task
     net: Any = load(task.spec.name if run is None else run, where)
     size = task.spec.train_size if size is None else task.check_size(size)

@@ -33,7 +33,6 @@ from iterant.errors import UsageError
 from iterant.nets import Net, build, parameter_count
 from iterant.tasks.protocol import Task
 from iterant.training.build import build_network
-from iterant.training.device import device_of
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer
@@ -69,7 +68,7 @@ def bench_train(
         raise UsageError(
             f"a measurement needs at least 1 round of at least 1 step, got {rounds} of {steps}"
         )
-    where = device_of(device)
+    where = registry.device(device)
     task = registry.task(task) if isinstance(task, str) else task
     base = (
         registry.recipe(recipe, task.spec.name, net)

@@ -46,9 +46,7 @@ def print_table(head: Sequence[str], *rows: Sequence[str], right: bool = False) 
 def _check_device(_: object, word: str) -> None:
     """Check the word now; whether that GPU exists is checked when it is used."""
     if word != "auto":
-        from iterant.training.device import device_named
-
-        device_named(word)
+        registry.device(word, present=False)
 
 
 SEVERAL = Parameter(consume_multiple=1, negative="")

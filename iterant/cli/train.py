@@ -164,11 +164,10 @@ def _train_one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
 
 def _train_several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
     from iterant.cli.live import display
-    from iterant.training.device import device_of
     from iterant.training.multi_seed import parse_seeds, train_seeds
 
     screen, seeds = console(), parse_seeds(text)
-    if device_of(how["device"]).type == "cpu" and len(seeds) > 1:
+    if registry.device(how["device"]).type == "cpu" and len(seeds) > 1:
         screen.print("on a CPU the seeds are trained one after the other", soft_wrap=True)
     with display(screen, many=True) as shown:
         runs = train_seeds(

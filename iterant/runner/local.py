@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
+from iterant import registry
 from iterant.errors import IterantError
 from iterant.runner.folder import SweepFolder
 from iterant.runner.worker import KILL, Launch, Stop, supervise
-from iterant.training.device import device_of
 from iterant.training.interrupts import Clock, Signals
 
 MEMORY_PER_PROCESS = 1 << 30
@@ -34,7 +34,7 @@ its end or until there is a reason to stop. Returns how it ended."""
 
 def capacity(launch: Launch) -> int:
     """How many runs fit on this machine side by side: by GPUs, or by cores and memory."""
-    if device_of(launch.device).type == "cuda":
+    if registry.device(launch.device).type == "cuda":
         return max(1, torch.cuda.device_count() // launch.processes)
     cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
     return max(1, min(cores, _free_memory() // (MEMORY_PER_PROCESS * launch.processes)))
@@ -85,7 +85,7 @@ def run_pool(
     for slot in range(count):
         slots.put(slot)
     clock, kill = Clock(limit), False
-    on_gpu = device_of(launch.device).type == "cuda"
+    on_gpu = registry.device(launch.device).type == "cuda"
     with Signals() as signals:
 
         def stop() -> str | None:

@@ -27,7 +27,6 @@ from iterant.io import RunFolder
 from iterant.io.files import explain_os_error, make_folder
 from iterant.runner.folder import LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun, recipe_of
-from iterant.training.device import device_of
 from iterant.training.logging import Reporter
 from iterant.training.run import train
 from iterant.zoo.loading import load
@@ -96,7 +95,7 @@ def _test(
         say(f"test: {test.key}")
         task = registry.task(planned.task, **({"data": data} if data else {}))
         curve = evaluate(
-            load(run.path, device_of(device)), task, size=test.size, count=test.count,
+            load(run.path, registry.device(device)), task, size=test.size, count=test.count,
             seed=test.seed, max_steps=test.max_steps,
         )  # fmt: skip
         figures = curve.described()

@@ -27,7 +27,6 @@ from iterant.tasks.protocol import Task
 from iterant.tasks.rng import check_seed
 from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
-from iterant.training.device import device_of
 from iterant.training.distributed import ProcessGroup, join
 from iterant.training.interrupts import Clock, Signals, seconds
 from iterant.training.logging import Reporter, SilentReporter
@@ -136,7 +135,7 @@ def train(
 
 def use_device(name: str) -> torch.device:
     """The device of that name, made the current one."""
-    device = device_of(name)
+    device = registry.device(name)
     if device.type == "cuda":
         torch.cuda.set_device(device)
     return device

@@ -24,7 +24,6 @@ from iterant import registry
 from iterant.errors import DataError, IterantError, UnknownName
 from iterant.io import read_weights
 from iterant.nets import Net, build
-from iterant.training.device import device_of
 
 SHIPPED = Path(__file__).parent / "weights"
 
@@ -51,7 +50,7 @@ def load(
     ``which`` chooses a checkpoint of a run: best, averaged or last. Weights stored in half
     precision are loaded as float32.
     """
-    target = device_of(str(device))
+    target = registry.device(str(device))
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     kind, arguments = config.get("kind"), config.get("config")

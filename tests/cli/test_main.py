@@ -86,14 +86,6 @@ def test_version(command: Any) -> None:
     assert command("--version") == (0, f"{iterant.__version__}\n", "")
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_apple_gpu(there: bool, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
-    monkeypatch.setattr("torch.backends.mps.is_available", lambda: there)
-    code, _, errors = command("train", "mazes", "--device", "mps", "--show")
-    assert code == (0 if there else 2)
-    assert ("no Apple GPU is there" in errors) != there
-
-
 def test_a_process() -> None:
     done = start("sample", "maze")
     assert done.returncode == 2

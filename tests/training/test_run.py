@@ -78,7 +78,7 @@ class TestRefusing:
             ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
             ({"shard_mb": 0}, "shard size must be at least"),
             ({"time_limit": "soon"}, "a time is written like"),
-            ({"device": "cuda:99"}, "GPU is there; use --device cpu"),
+            ({"device": "cuda:99"}, "is not there; use --device cpu"),
             ({"device": "gpu"}, "unknown device 'gpu'"),
             ({"device": "meta"}, "unknown device 'meta'"),
             ({"recipe": "papper"}, "did you mean 'paper'"),
@@ -101,7 +101,7 @@ class TestRefusing:
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
     def test_a_missing_gpu(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="'cuda:0' was asked for and no GPU is there"):
+        with pytest.raises(UsageError, match="'cuda:0' was asked for and is not there"):
             train("prefix-sums", out=tmp_path / "run", device="cuda")
 
     def test_out_or_resume(self, tmp_path: Path) -> None:
