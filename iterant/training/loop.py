@@ -40,6 +40,8 @@ _TRIES = 3
 """How often a run that ends below ``again_below`` is started."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
+PERFECT = "stopped by a perfect validation"
+"""Why a run ends whose best weights cannot change: the first of equally good ones are kept."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class Loop:
         """Optimizer steps done."""
         return self.trainer.updates
 
-    def steps(self, clock: Clock, signals: Signals) -> Generator[None, None, str]:
+    def steps(
+        self, clock: Clock, signals: Signals, until_perfect: bool = False
+    ) -> Generator[None, None, str]:
         """Train to the last step or the first reason to stop; returns the reason.
 
         Yields after every optimizer step, so that several runs can take turns.
@@ -112,6 +116,10 @@ class Loop:
         self.timed_from = (self.update, clock.elapsed)
         while self.update < self.total:
             reason = self._reason_to_stop(clock, signals)
+            # EMA weights keep improving after a perfect validation; others cannot.
+            if until_perfect and self.recipe.average is None:
+                perfect = self.figures.get("validation") == 1.0
+                reason = PERFECT if self.processes.any_process(perfect) else reason
             if reason is not None:
                 self.save()
                 return reason

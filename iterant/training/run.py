@@ -51,6 +51,7 @@ class RunContext:
     clock: Clock
     signals: Signals | None = None
     """Signal handlers shared by several runs; None: the run installs its own"""
+    until_perfect: bool = False
 
 
 def train(
@@ -67,6 +68,7 @@ def train(
     time_limit: str | float | None = None,
     shard_mb: float | None = None,
     drop_pool: bool = False,
+    until_perfect: bool = False,
     reporter: Reporter | None = None,
     **changes: Any,
 ) -> RunFolder:
@@ -89,6 +91,7 @@ def train(
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         shard_mb: split checkpoints into files of this size, in millions of bytes.
         drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
+        until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         reporter: receives the progress.
         changes: fields of the recipe.
     """
@@ -107,7 +110,9 @@ def train(
     processes = join(torch_device)
     if reporter is None or processes.rank:
         reporter = SilentReporter()
-    context = RunContext(torch_device, processes, checkpoints, reporter, clock)
+    context = RunContext(
+        torch_device, processes, checkpoints, reporter, clock, until_perfect=until_perfect
+    )
     try:
         if resume is not None:
             changes |= {"net": net} if net else {}
@@ -307,7 +312,7 @@ def _run(
         if source is not None:
             loop.resume(source)
         if folder is None:
-            yield from loop.steps(context.clock, signals)
+            yield from loop.steps(context.clock, signals, context.until_perfect)
         else:
             folder.set_status("running", step=loop.update, steps=loop.total)
             size = parameter_count(loop.trainer.net)
@@ -315,7 +320,7 @@ def _run(
                      f"seed {loop.seed}")  # fmt: skip
             loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
             try:
-                reason = yield from loop.steps(context.clock, signals)
+                reason = yield from loop.steps(context.clock, signals, context.until_perfect)
             except BaseException as error:
                 interrupted = isinstance(error, KeyboardInterrupt | GeneratorExit)
                 state = "stopped" if interrupted else "failed"

@@ -13,6 +13,8 @@ import iterant
 from iterant.errors import RunError
 from iterant.io import RunFolder
 from iterant.training import train
+from iterant.training.loop import PERFECT
+from iterant.training.validation import Validator
 
 
 class TestResuming:
@@ -153,3 +155,14 @@ class TestResuming:
         monkeypatch.chdir("/")
         stopping_at(monkeypatch, 3)
         assert train(resume=run.path).status.step == 3
+
+
+@pytest.mark.parametrize(("average", "step"), [(None, 4), (0.5, 12)])
+def test_a_perfect_validation_ends_a_run_whose_weights_are_not_averaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: float | None, step: int
+) -> None:
+    monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": 1.0})
+    run = begin(tmp_path / "run", until_perfect=True, average=average, validate_every=1)
+    assert run.status.step == step
+    assert run.status.reason == (PERFECT if average is None else None)
+    assert run.load("last")[1]["step"] == step, "it can be resumed"
