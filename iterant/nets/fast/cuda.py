@@ -4,11 +4,11 @@
     >>> last(think(fast, inputs, steps=1000)).prediction     # as by the rule itself
 
 A rule of some hundred parameters takes a GPU less time than a kernel takes to launch. So gathering,
-both layers, tanh and the largest change of every sample are one Triton kernel, and it is launched
-for 16 iterations ahead before their changes are copied to the CPU, where halting rules look at
-them: a GPU is waited for once in 16 iterations. Iterations that nobody asks for any more are lost.
+both layers, tanh and the largest change of every sample are one Triton kernel, launched for a block
+of iterations before anything is read. While halting rules look at the changes of one block on the
+CPU, the GPU computes the next. Iterations that are not asked for any more are discarded.
 
-Shapes: B batch, W width, N rows of a sample, A iterations computed ahead.
+Shapes: B batch, W width, N rows of a sample, A iterations of a block.
 """
 
 from __future__ import annotations
@@ -24,19 +24,43 @@ from iterant.nets.fast.packed import PackedRule
 from iterant.nets.local_rule import LocalRule
 
 _AHEAD = 16
-_BYTES = 1 << 28
-"""Of the features computed ahead, at most"""
+_BYTES = 1 << 27
+"""Largest size of a block's features"""
+
+
+class _Block:
+    """Some iterations that follow each other."""
+
+    def __init__(self, features: Tensor, changes: Tensor) -> None:
+        """``features`` (A, B, N, W); ``changes`` (A, B): the largest change of each sample."""
+        self.features, self.changes = features, changes
+        self._on_cpu = changes.to("cpu", non_blocking=True)
+        self._copied = torch.cuda.Event() if changes.is_cuda else None
+        if self._copied is not None:
+            self._copied.record()
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def moved(self, index: int) -> Tensor:
+        """(B,) on the CPU: the changes of one iteration; waits until they are computed."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        return self._on_cpu[index]
+
+    def select(self, first: int, which: Tensor) -> _Block:
+        """Some samples, from an iteration on."""
+        return _Block(self.features[first:, which], self.changes[first:, which])
 
 
 class FusedRule(PackedRule):
     """A local rule in float32 on a GPU."""
 
-    _block: Tensor
-    """(A, B, N, W): features computed ahead"""
-    _moves: Tensor
-    """(A, B): the largest change of each sample in each of those iterations, on the CPU"""
+    _block: _Block
+    _next: _Block | None
+    """The block after that, once the caller has gone on from features of this one"""
     _place: int
-    """How many of them have been returned"""
+    """How many iterations of the block have been returned"""
     _table: Tensor
     """(B, N, R) int32: what every cell reads"""
 
@@ -45,11 +69,16 @@ class FusedRule(PackedRule):
         """One iteration; ``memory`` is what `read` returned last."""
         self._check_memory(memory)
         if features is not self._features:
-            # Somebody else's features: rows without a cell must be zero, as walls are.
-            self._compute_ahead((features * self._is_cell).contiguous())
-        elif self._place == len(self._block):
-            self._compute_ahead(features)
-        self._features, self.moved = self._block[self._place], self._moves[self._place]
+            # Features of another origin: rows without a cell must be zero, as walls are.
+            self._block = self._launch((features * self._is_cell).contiguous())
+            self._next, self._place = None, 0
+        else:
+            if self._place == len(self._block):
+                self._block = self._next or self._launch(features)
+                self._next, self._place = None, 0
+            self._next = self._next or self._launch(self._block.features[-1])
+        self._features = self._block.features[self._place]
+        self.moved = self._block.moved(self._place)
         self._place += 1
         return self._features
 
@@ -66,21 +95,20 @@ class FusedRule(PackedRule):
         if self._features is not None:
             self._table = self._table[which]
             super().keep(which, inputs, features)
-            self._block = self._block[self._place :, which]
-            self._moves = self._moves[self._place :, which.cpu()]
+            self._block = self._block.select(self._place, which)
+            self._next = None if self._next is None else self._next.select(0, which)
             self._place = 0
 
-    def _compute_ahead(self, features: Tensor) -> None:
-        """The next iterations from these features, and how far each moves every sample."""
+    def _launch(self, features: Tensor) -> _Block:
+        """The next iterations from these features."""
         count = max(1, min(_AHEAD, _BYTES // (features.numel() * features.element_size() or 1)))
-        self._block = features.new_empty(count, *features.shape)
+        block = features.new_empty(count, *features.shape)
         # Rows of a multiple of 16 bytes: the kernel is compiled once, for aligned pointers.
         changes = features.new_zeros(count, -(-len(features) // 4) * 4)
-        self._launch(features, self._block.unbind(), changes.unbind())
-        self._moves = changes[:, : len(features)].cpu()
-        self._place = 0
+        self._iterate(features, block.unbind(), changes.unbind())
+        return _Block(block, changes[:, : len(features)])
 
-    def _launch(
+    def _iterate(
         self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
     ) -> None:
         """Write the features of the next iterations, and the largest changes of every sample."""

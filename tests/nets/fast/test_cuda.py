@@ -30,7 +30,7 @@ class Emulated(FusedRule):
 
     launched = 0
 
-    def _launch(
+    def _iterate(
         self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
     ) -> None:
         for after, change in zip(following, moved, strict=True):
@@ -71,7 +71,7 @@ def test_every_iteration_is_that_of_the_sparse_form() -> None:
         assert fast.moved is not None
         assert sparse.moved is not None
         assert torch.allclose(fast.moved, sparse.moved, atol=1e-5)
-    assert fast.launched == 48, "three times 16"
+    assert fast.launched == 64, "three blocks of 16, and the one after them"
 
 
 @pytest.mark.parametrize("halting", [None, StableAnswer(5)])
@@ -86,7 +86,7 @@ def test_samples_leave_without_anything_being_computed_twice(
     assert torch.equal(answer.prediction, sparse.prediction)
     assert torch.equal(answer.steps, sparse.steps)
     assert len(set(answer.steps.tolist())) > 4
-    assert fast.launched == -(-int(answer.steps.max()) // 16) * 16
+    assert fast.launched == -(-int(answer.steps.max()) // 16) * 16 + 16
 
 
 def test_what_is_done_to_the_features_is_heard() -> None:
@@ -104,10 +104,10 @@ def test_large_batches_are_computed_less_far_ahead(monkeypatch: pytest.MonkeyPat
     size = fast.start(inputs).numel() * 4
     monkeypatch.setattr(fused_form, "_BYTES", 3 * size + 1)
     last(think(fast, inputs, steps=2))
-    assert fast.launched == 3
+    assert fast.launched == 3 + 3
     monkeypatch.setattr(fused_form, "_BYTES", 0)
     last(think(fast, inputs, steps=2))
-    assert fast.launched == 3 + 2
+    assert fast.launched == 3 + 3 + 1 + 2
 
 
 def device_for_triton() -> torch.device:
