@@ -26,7 +26,7 @@ from iterant.analysis.recovery import recover
 from iterant.draw.plots import Plot, Trace
 from iterant.errors import UsageError
 from iterant.io import RunFolder, read_weights
-from iterant.io.run_folder import CHECKPOINTS
+from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net
 from iterant.solving.solver import check_fits
 from iterant.tasks.protocol import Batch, Flips, HasKinds, Shortens, Task

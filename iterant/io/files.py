@@ -6,7 +6,7 @@
 
 A reader sees the old file or the new one, never half of it. A process killed while writing leaves
 at most a hidden ``.tmp`` file, which `remove_leftovers` deletes. Every `OSError` becomes a
-one-line `RunError` with path, cause and remedy.
+one-line `RunError`.
 
 JSON has no NaN and no infinity. Values that must be read back equal (configurations, checkpoint
 metadata) refuse them; values that are only shown (metrics, status, results) store null instead,
@@ -22,10 +22,9 @@ import json
 import math
 import os
 import secrets
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import Any, NoReturn
+from typing import Any
 
 from iterant.errors import RunError, UsageError
 from iterant.formatting import byte_size
@@ -36,20 +35,13 @@ Record = dict[str, Any]
 LARGEST_JSON = 64 << 20
 """Larger than any JSON file that iterant writes; refuse others before they fill the memory."""
 
-_CHECKSUM = "sha256"
 _BLOCK = 1 << 16
-
-_CAUSES: dict[int, tuple[str, str]] = {
-    errno.EROFS: ("the file system is read-only", "choose a folder that can be written"),
-    errno.EACCES: ("permission is denied", "choose another folder or change its permissions"),
-    errno.EPERM: ("permission is denied", "choose another folder or change its permissions"),
-    errno.ENOENT: ("no such file or folder", "check the path"),
-    errno.ENOTDIR: ("a file stands where a folder is wanted", "check the path"),
-    errno.EISDIR: ("a folder stands where a file is wanted", "check the path"),
-    errno.EEXIST: ("a file stands where a folder is wanted", "check the path"),
-    errno.EFBIG: ("the file is larger than the system allows", "lower --shard-mb"),
-    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
-    errno.EIO: ("the device reports an input/output error", "check the disk"),
+_FULL = "the disk is full; free some space or choose another folder"
+_CAUSES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "the file is larger than the system allows; lower --shard-mb",
+    errno.EROFS: "the file system is read-only; choose a folder that can be written",
 }
 
 
@@ -58,20 +50,10 @@ def quoted(path: PathLike) -> str:
     return repr(os.fspath(path))
 
 
-def explain_os_error(error: OSError, verb: str, path: PathLike, needed: int = 0) -> RunError:
+def explain_os_error(error: OSError, verb: str, path: PathLike) -> RunError:
     """One line for a refusal by the system: ``raise explain_os_error(error, "write", path)``."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        space = f"{byte_size(needed)} needed"
-        with contextlib.suppress(OSError):
-            space += f", {byte_size(shutil.disk_usage(Path(path).parent).free)} free"
-        cause, remedy = f"the disk is full ({space})", "free some space or choose another folder"
-    else:
-        other = (error.strerror or str(error)).lower(), "check the path and the disk"
-        cause, remedy = _CAUSES.get(error.errno or 0, other)
-    return RunError(f"cannot {verb} {quoted(path)}: {cause}; {remedy}")
-
-
-# Folders, and whether they can be written
+    other = f"{(error.strerror or str(error)).lower()}; check the path and its permissions"
+    return RunError(f"cannot {verb} {quoted(path)}: {_CAUSES.get(error.errno or 0, other)}")
 
 
 def make_folder(path: PathLike) -> Path:
@@ -84,8 +66,11 @@ def make_folder(path: PathLike) -> Path:
     return folder
 
 
+# Checks before long work: can the result be written? They create nothing.
+
+
 def check_writable_file(path: PathLike) -> Path:
-    """Check, before long work, that a file can be written into an existing folder."""
+    """Check that a file can be written into an existing folder."""
     target = Path(path)
     if not target.parent.is_dir():
         raise UsageError(
@@ -94,20 +79,19 @@ def check_writable_file(path: PathLike) -> Path:
         )
     if target.is_dir():
         raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
-    _check_access(target, target.parent)
+    check_writable_folder(target.parent)
     return target
 
 
 def check_writable_folder(path: PathLike) -> Path:
-    """Check that files can be written into a folder, which may have to be created; create none."""
+    """Check that files can be written into a folder, which may have to be created."""
     folder = Path(path)
     existing = next(p for p in (folder, *folder.absolute().parents) if os.path.lexists(p))
-    if not existing.is_dir():
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        what = "cannot be written" if existing.is_dir() else "is no folder"
         raise UsageError(
-            f"cannot write into {quoted(path)}: {quoted(existing)} is no folder; "
-            "choose another folder"
+            f"cannot write into {quoted(path)}: {quoted(existing)} {what}; choose another folder"
         )
-    _check_access(folder, existing)
     return folder
 
 
@@ -117,14 +101,6 @@ def check_new_folder(path: PathLike) -> Path:
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is there already; give a new or an empty folder as --out")
     return folder
-
-
-def _check_access(path: Path, folder: Path) -> None:
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"cannot write {quoted(path)}: nothing may be written into the folder "
-            f"{quoted(folder)}; choose another"
-        )
 
 
 # Bytes
@@ -156,7 +132,7 @@ def write_atomic(path: PathLike, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise explain_os_error(error, "write", path, len(data)) from error
+            raise explain_os_error(error, "write", path) from error
         raise
 
 
@@ -169,17 +145,13 @@ def remove_leftovers(folder: PathLike) -> None:
 
 def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
     """Read a file of at most ``limit`` bytes."""
-    path = Path(path)
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             data = file.read() if limit is None else file.read(limit + 1)
     except OSError as error:
         raise explain_os_error(error, "read", path) from error
     if limit is not None and len(data) > limit:
-        raise RunError(
-            f"{quoted(path)} is larger than {byte_size(limit)}, too large for a file "
-            "that iterant wrote; check the path"
-        )
+        raise RunError(f"{quoted(path)} is larger than {byte_size(limit)}; check the path")
     return data
 
 
@@ -192,27 +164,17 @@ def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
     Tuples become lists, paths text, numpy and torch values numbers and lists. ``where`` is the
     position of the value for error messages.
     """
-    at = f" at {where.lstrip('.')!r}" if where else ""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (str, PurePath)):
         return str(value)
     if isinstance(value, int):
         return int(value)
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return float(value)
-        if nan_to_null:
-            return None
-        raise UsageError(f"cannot write {value} as JSON{at}; give a finite number or None")
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, (str, int)) or isinstance(key, bool):
-                raise UsageError(
-                    f"cannot write the key {key!r} as JSON{at}; give text or whole numbers as keys"
-                )
+    if isinstance(value, float) and (nan_to_null or math.isfinite(value)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping) and all(type(key) in (str, int) for key in value):
         return {
-            str(key): to_json(item, nan_to_null=nan_to_null, where=f"{where}.{key}")
+            str(key): to_json(item, nan_to_null=nan_to_null, where=f"{where}.{key}".lstrip("."))
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
@@ -223,7 +185,8 @@ def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
     if hasattr(value, "tolist"):
         return to_json(value.tolist(), nan_to_null=nan_to_null, where=where)
     raise UsageError(
-        f"cannot write a {type(value).__name__} as JSON{at}; give text, numbers, lists and dicts"
+        f"cannot write {str(value)[:50]!r} ({type(value).__name__}) as JSON at {where!r}; give "
+        "text, finite numbers, lists and dicts with text or whole numbers as keys"
     )
 
 
@@ -239,21 +202,21 @@ def write_json(
     """Write a value as JSON, atomically; ``checksummed`` adds the checksum of an object."""
     content = to_json(value, nan_to_null=nan_to_null)
     if checksummed:
-        content = {**content, _CHECKSUM: checksum(content)}
+        content = {**content, "sha256": checksum(content)}
     write_atomic(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
 
 
-def read_json(path: PathLike, *, checksummed: bool = False, limit: int = LARGEST_JSON) -> Any:
+def read_json(path: PathLike, *, checksummed: bool = False) -> Any:
     """Read a JSON file; verify and remove the checksum of one that was written with it."""
-    value = _parse(read_bytes(path, limit), quoted(path))
+    value = _parse(read_bytes(path, LARGEST_JSON), quoted(path))
     if not checksummed:
         return value
-    if not isinstance(value, dict) or _CHECKSUM not in value:
+    if not isinstance(value, dict) or "sha256" not in value:
         raise RunError(
             f"{quoted(path)} carries no checksum, so iterant did not write it or it is damaged; "
             "restore it from a copy or choose another folder"
         )
-    if value.pop(_CHECKSUM) != checksum(value):
+    if value.pop("sha256") != checksum(value):
         raise RunError(
             f"{quoted(path)} does not match its own checksum: it was damaged or edited; "
             "restore it from a copy"
@@ -264,29 +227,15 @@ def read_json(path: PathLike, *, checksummed: bool = False, limit: int = LARGEST
 def _parse(data: bytes, where: str) -> Any:
     """Parse JSON without NaN and infinities; ``where`` names the file in errors."""
 
-    def refuse_constant(word: str) -> NoReturn:
-        raise ValueError(f"it holds {word}, which JSON has no number for")
-
     def finite(text: str) -> float:
         if not math.isfinite(float(text)):
-            raise ValueError(f"it holds {text[:20]}, which is too large for a number")
+            raise ValueError(f"{text[:20]} is no number of JSON")
         return float(text)
 
     try:
-        return json.loads(data.decode(), parse_constant=refuse_constant, parse_float=finite)
-    except json.JSONDecodeError as error:
-        cause = f"{error.msg} at byte {error.pos} (line {error.lineno}, column {error.colno})"
-        if not data.strip():
-            cause = "it is empty"
-        elif error.pos >= len(data.rstrip()):
-            cause = f"it ends too early, at byte {len(data)}"
-    except UnicodeDecodeError as error:
-        cause = f"byte {error.start} is not UTF-8"
-    except RecursionError:
-        cause = "it is nested too deeply"
-    except ValueError as error:
-        cause = str(error)
-    raise RunError(f"{where} is not valid JSON: {cause}; restore it from a copy") from None
+        return json.loads(data.decode(), parse_constant=finite, parse_float=finite)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{where} is not valid JSON ({error}); restore it from a copy") from None
 
 
 # JSON lines: one record a line, appended during a run.
@@ -301,32 +250,27 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     The line reaches the operating system at once: a killed process loses nothing, a power cut may
     lose the last seconds.
     """
-    data = _line(record)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            size = start = os.fstat(handle).st_size
+        with Path(path).open("ab+", buffering=0) as file:
+            end = start = file.seek(0, os.SEEK_END)
             tail = b""
             while start > 0 and b"\n" not in tail:
-                length = min(_BLOCK, start)
-                start -= length
-                tail = os.pread(handle, length, start) + tail
+                start = max(0, start - _BLOCK)
+                file.seek(start)
+                tail = file.read(end - start)
             last = tail.rpartition(b"\n")[2]
             complete = _record(last) is not None
-            end = size if complete else size - len(last)
-            os.ftruncate(handle, end)
-            os.lseek(handle, end, os.SEEK_SET)
-            left = memoryview(b"\n" + data if complete else data)
+            end -= 0 if complete else len(last)
+            file.truncate(end)
+            left = b"\n" * complete + _line(record)
             try:
                 while left:  # one call may write less than it is given
-                    left = left[os.write(handle, left) :]
+                    left = left[file.write(left) :]
             except BaseException:
-                os.ftruncate(handle, end)
+                file.truncate(end)
                 raise
-        finally:
-            os.close(handle)
     except OSError as error:
-        raise explain_os_error(error, "append to", path, len(data)) from error
+        raise explain_os_error(error, "append to", path) from error
 
 
 def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
@@ -359,8 +303,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 
 def _record(line: bytes) -> Record | None:
-    try:
+    with contextlib.suppress(RunError):
         value = _parse(line, "")
-    except RunError:
-        return None
-    return value if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else None
+    return None

@@ -26,7 +26,6 @@ from iterant.errors import RunError, UsageError
 from iterant.io.files import (
     PathLike,
     check_writable_folder,
-    explain_os_error,
     make_folder,
     quoted,
     read_json,
@@ -68,17 +67,26 @@ def code_version() -> tuple[str | None, bool | None]:
     if (_ROOT / ".git").exists():
         # Without GIT_DIR and the like: a hook or an outer git command sets them for another folder.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-        try:
-            output = subprocess.run(
-                ["/usr/bin/env", "git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".",
-                 ":!results"],
-                cwd=_ROOT, env=clean, capture_output=True, text=True, timeout=20, check=True,
-            ).stdout  # fmt: skip
-        except (OSError, subprocess.SubprocessError):
-            output = ""
-        commit = re.search(r"^# branch\.oid (\w+)$", output, re.MULTILINE)
+        done = subprocess.run(
+            [
+                "/usr/bin/env",
+                "git",
+                "status",
+                "--porcelain=v2",
+                "--branch",
+                "-uno",
+                "--",
+                ".",
+                ":!results",
+            ],
+            cwd=_ROOT,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        commit = re.search(r"^# branch\.oid (\w+)$", done.stdout, re.MULTILINE)
         if commit:
-            return commit[1], any(not line.startswith("#") for line in output.splitlines())
+            return commit[1], any(not line.startswith("#") for line in done.stdout.splitlines())
     variable = os.environ.get("ITERANT_COMMIT", "").strip()
     if not variable:
         return None, None
@@ -95,7 +103,7 @@ def versions() -> dict[str, str | None]:
             return None
 
     return {
-        "iterant": getattr(sys.modules["iterant"], "__version__", None) or installed("iterant"),
+        "iterant": installed("iterant"),
         "python": platform.python_version(),
         "torch": getattr(sys.modules.get("torch"), "__version__", None) or installed("torch"),
         "numpy": installed("numpy"),
@@ -106,12 +114,9 @@ def hardware() -> dict[str, Any]:
     """The processor, the cores open to this process, memory in GiB, and the GPU in use."""
     try:
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30), 1)
-    except (OSError, ValueError):
-        memory = None
-    try:
         cpuinfo = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        cpuinfo = ""
+    except (OSError, ValueError):  # not Linux
+        memory, cpuinfo = None, ""
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     affinity = getattr(os, "sched_getaffinity", None)
     torch: Any = sys.modules.get("torch")
@@ -133,57 +138,29 @@ def command_line(words: Sequence[str] | None = None) -> str:
     >>> command_line(["/home/me/bin/iterant", "train", "mazes"])
     'iterant train mazes'
     """
-    first, *rest = list(sys.argv if words is None else words) or [""]
-    program = PurePath(first).name
-    if program in ("__main__.py", "main.py"):  # python -m iterant
-        program = PurePath(first).parent.name
-    return shlex.join([program, *map(without_machine_paths, rest)])
+    first, *rest = (sys.argv if words is None else words) or [""]
+    program = PurePath(first)
+    if program.name in ("__main__.py", "main.py"):  # python -m iterant
+        program = program.parent
+    return shlex.join([program.name, *map(_without_machine_paths, rest)])
 
 
-def without_machine_paths(text: str) -> str:
-    """Shorten absolute paths: relative to the current folder, otherwise the last name."""
-    here = str(Path.cwd())
+def _without_machine_paths(value: Any) -> Any:
+    """Shorten absolute paths in JSON: relative to the current folder, otherwise the last name."""
+    if isinstance(value, dict):
+        return {_without_machine_paths(k): _without_machine_paths(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_machine_paths(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    here = Path.cwd()
 
     def shorten(match: re.Match[str]) -> str:
         path = PurePath(match["path"])
-        inside = path.is_relative_to(here)
-        return match["before"] + (str(path.relative_to(here)) if inside else path.name)
+        short = path.relative_to(here) if path.is_relative_to(here) else path.name
+        return f"{match['before']}{short}"
 
-    return _MACHINE_PATH.sub(shorten, text)
-
-
-def write_result(
-    name: str,
-    figures: Mapping[str, Any],
-    *,
-    seed: int | Sequence[int] | None = None,
-    command: str | Sequence[str] | None = None,
-    folder: PathLike = "results",
-) -> Path:
-    """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
-    result = make_result(name, figures, seed=seed, command=command)
-    path = make_folder(folder) / f"{name}.json"
-    write_json(path, result)
-    return path
-
-
-def check_result_path(path: PathLike) -> Path:
-    """Check, before long work, that `write_result` can write this file."""
-    target = Path(path)
-    if target.suffix != ".json":
-        raise UsageError(
-            f"figures are written as .json, got {quoted(path)}; try {target.stem}.json"
-        )
-    _check_name(target.stem)
-    if target.is_dir():
-        raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
-    check_writable_folder(target.parent)
-    return target
-
-
-def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
+    return _MACHINE_PATH.sub(shorten, value)
 
 
 def make_result(
@@ -199,7 +176,7 @@ def make_result(
     try:
         line = command_line(shlex.split(command) if isinstance(command, str) else command)
     except ValueError:  # an open quote: not a shell command, so treat it as prose
-        line = without_machine_paths(str(command))
+        line = _without_machine_paths(command)
     return {
         "name": name,
         "command": line,
@@ -209,27 +186,39 @@ def make_result(
         "seed": to_json(seed),
         "hardware": hardware(),
         "versions": versions(),
-        "figures": _shorten_paths(to_json(figures, nan_to_null=True)),
+        "figures": _without_machine_paths(to_json(figures, nan_to_null=True)),
     }
 
 
-def _shorten_paths(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_machine_paths(value)
-    if isinstance(value, dict):
-        return {without_machine_paths(key): _shorten_paths(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shorten_paths(item) for item in value]
-    return value
+def write_result(
+    name: str,
+    figures: Mapping[str, Any],
+    *,
+    seed: int | Sequence[int] | None = None,
+    command: str | Sequence[str] | None = None,
+    folder: PathLike = "results",
+) -> Path:
+    """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""
+    path = make_folder(folder) / f"{name}.json"
+    write_json(path, make_result(name, figures, seed=seed, command=command))
+    return path
 
 
-def read_results(folder: PathLike = "results") -> list[dict[str, Any]]:
-    """All results of a folder by name, without hidden and other files."""
-    try:
-        paths = sorted(p for p in Path(folder).iterdir() if re.fullmatch(r"[^.].*\.json", p.name))
-    except OSError as error:
-        raise explain_os_error(error, "read", folder) from error
-    return [read_result(path) for path in paths]
+def check_result_path(path: PathLike) -> Path:
+    """Check, before long work, that `write_result` can write this file."""
+    target = Path(path)
+    if target.suffix != ".json" or target.is_dir():
+        raise UsageError(
+            f"figures are written to a .json file, got {quoted(path)}; try {target.stem}.json"
+        )
+    _check_name(target.stem)
+    check_writable_folder(target.parent)
+    return target
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise UsageError(f"{name!r} cannot name a result; use letters, digits, -, _ and .")
 
 
 def read_result(path: PathLike) -> dict[str, Any]:

@@ -20,22 +20,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError
 from iterant.formatting import counted
-from iterant.io.checkpoint import FORMAT, index_path, load_tensors, save_tensors
+from iterant.io.checkpoint import (
+    CHECKPOINTS,
+    CONFIG,
+    FORMAT,
+    check_format,
+    checkpoint_names,
+    load_tensors,
+    save_tensors,
+)
 from iterant.io.files import (
     PathLike,
     Record,
     append_line,
     check_writable_folder,
-    explain_os_error,
     make_folder,
     quoted,
     read_json,
@@ -43,21 +51,16 @@ from iterant.io.files import (
     write_json,
     write_lines,
 )
-from iterant.io.lock import FILE, Lock, lock_holder
+from iterant.io.lock import FILE, lock_folder, lock_holder
 from iterant.io.results import environment
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-CONFIG, ENVIRONMENT, STATUS = "config.json", "environment.json", "status.json"
-METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
+ENVIRONMENT, STATUS, METRICS = "environment.json", "status.json", "metrics.jsonl"
 
 _PARTS = {ENVIRONMENT, STATUS, METRICS, CHECKPOINTS}
 """A folder with any of these is, or was, a run; a weights folder has none of them."""
-
-STATES = ("created", "running", "finished", "stopped", "failed")
-"""States in status.json; `RunFolder.state` adds "interrupted": running, but not locked."""
 
 _DEPTH = 4
 """How many levels below a folder `list_runs` searches."""
@@ -68,6 +71,7 @@ class Status:
     """The progress of a run."""
 
     state: str = "created"
+    """created, running, finished, stopped or failed"""
     reason: str | None = None
     """Why it stopped or failed."""
     step: int = 0
@@ -79,13 +83,12 @@ class Status:
     """The time of writing: UTC, ISO 8601."""
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class RunFolder:
     """A run on disk; see `create` and `open`."""
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        """Only for `create` and `open`."""
-        self.path = path
-        self.config = config
+    path: Path
+    config: dict[str, Any]
 
     def __fspath__(self) -> str:
         """The path, so that a run can be given in place of one: ``iterant.load(run)``."""
@@ -109,16 +112,28 @@ class RunFolder:
     @staticmethod
     def check_new(path: PathLike) -> None:
         """Check, before preparing data, that a run can be created in this folder."""
-        if check_writable_folder(path).exists():
-            _check_free(Path(path))
+        folder = check_writable_folder(path)
+        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+        if CONFIG in names:
+            raise RunError(
+                f"{quoted(folder)} holds a run already; go on with it: --resume {folder}, "
+                "or choose another --out"
+            )
+        # A process killed while creating a run leaves some parts without a config: start over.
+        foreign = sorted(n for n in names - _PARTS - {FILE} if not re.fullmatch(r"\..*\.tmp", n))
+        if foreign:
+            raise RunError(
+                f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
+                "choose another --out"
+            )
 
     @classmethod
     def create(cls, path: PathLike, config: Mapping[str, Any]) -> RunFolder:
         """Create a run in a new or empty folder; ``config`` is a JSON object."""
+        cls.check_new(path)
         folder = make_folder(path)
-        _check_free(folder)
-        with Lock(folder, tidy=(folder,)):
-            _check_free(folder)  # again: another process may have been faster
+        with lock_folder(folder):
+            cls.check_new(folder)  # again: another process may have been faster
             make_folder(folder / CHECKPOINTS)
             write_lines(folder / METRICS, [])
             write_json(folder / ENVIRONMENT, environment(), checksummed=True, nan_to_null=True)
@@ -130,30 +145,17 @@ class RunFolder:
     def open(cls, path: PathLike) -> RunFolder:
         """Open the run in a folder, or raise an error that names what is missing or damaged."""
         folder = Path(path)
-        if not folder.is_dir():
-            what = "is not a folder" if folder.exists() else "does not exist"
-            raise RunError(
-                f"run folder {quoted(folder)} {what}; see the runs there are: iterant runs"
-            )
-        if not (folder / CONFIG).exists():
-            raise RunError(
-                f"{quoted(folder)} holds no run ({CONFIG} is missing); "
-                "give the folder that was --out when training"
-            )
-        missing = [n for n in (ENVIRONMENT, STATUS, METRICS) if not (folder / n).exists()]
-        if missing:
-            raise RunError(
-                f"{quoted(folder)} is not a whole run folder: {', '.join(missing)} is missing; "
-                "restore it from a copy"
-            )
+        for name in (CONFIG, ENVIRONMENT, STATUS, METRICS):
+            if not (folder / name).exists():
+                missing = f"holds no run ({name} is missing)"
+                raise RunError(
+                    f"{quoted(folder)} {missing if folder.is_dir() else 'does not exist'}; "
+                    "give the folder that was --out when training: iterant runs lists them"
+                )
         config = read_json(folder / CONFIG, checksummed=True)
-        if config.get("format") != FORMAT:
-            raise RunError(
-                f"{quoted(folder / CONFIG)} has format {config.get('format')!r}, and this version "
-                f"of iterant reads {FORMAT}; use the version that wrote it"
-            )
+        check_format(config, folder / CONFIG)
         run = cls(folder, config)
-        _ = run.environment, run.status
+        _ = run.environment, run.status  # report damage now
         return run
 
     @property
@@ -188,21 +190,13 @@ class RunFolder:
         best: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the status; step, steps and best keep their values where they are not given."""
-        if state not in STATES:
-            raise UsageError(f"unknown state {state!r}; choose one of: {', '.join(STATES)}")
-        old = self.status
-        new = Status(
-            state=state,
-            reason=reason,
-            step=old.step if step is None else step,
-            steps=old.steps if steps is None else steps,
-            best=old.best if best is None else best,
-        )
-        _write_status(self.path, new)
+        given = {"step": step, "steps": steps, "best": best}
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
-    def lock(self) -> Lock:
+    def lock(self) -> AbstractContextManager[None]:
         """The lock for writing: ``with run.lock(): ...``; a second process is refused."""
-        return Lock(self.path, tidy=(self.path, self.path / CHECKPOINTS))
+        return lock_folder(self.path)
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append a record to the metrics; NaN and infinities become null."""
@@ -212,15 +206,10 @@ class RunFolder:
         """All complete records so far."""
         return read_lines(self.path / METRICS)
 
-    def rewind_metrics(self, step: int) -> int:
-        """Remove records after ``step``, which a resumed run writes again; return their number.
-
-        Records without a step stay.
-        """
-        records = self.metrics()
-        earlier = [record for record in records if record.get("step", step) <= step]
-        write_lines(self.path / METRICS, earlier)
-        return len(records) - len(earlier)
+    def rewind_metrics(self, step: int) -> None:
+        """Remove records after ``step``: a resumed run writes them again."""
+        records = [record for record in self.metrics() if record.get("step", step) <= step]
+        write_lines(self.path / METRICS, records)
 
     def save(
         self,
@@ -230,53 +219,21 @@ class RunFolder:
         shard_mb: float | None = None,
     ) -> list[Path]:
         """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
-        path = self._checkpoint(name)
-        make_folder(path.parent)
-        return save_tensors(path, tensors, metadata, shard_mb)
+        return save_tensors(
+            make_folder(self.path / CHECKPOINTS) / name, tensors, metadata, shard_mb
+        )
 
     def load(self, name: str, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The tensors and metadata of a checkpoint, verified; see `load_tensors`."""
-        try:
-            return load_tensors(self._checkpoint(name), prefix)
-        except RunError as error:
-            others = ", ".join(other for other in self.checkpoints() if other != name)
-            hint = f"; this run also has: {others}" if others else ""
-            raise RunError(f"checkpoint {name!r}: {error}{hint}") from error
+        return load_tensors(self.path / CHECKPOINTS / name, prefix)
 
     def has(self, name: str) -> bool:
         """Whether there is a checkpoint of this name."""
-        return index_path(self._checkpoint(name)).exists()
+        return name in self.checkpoints()
 
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints."""
-        try:
-            return sorted(path.stem for path in (self.path / CHECKPOINTS).glob("[!.]*.json"))
-        except OSError as error:
-            raise explain_os_error(error, "read", self.path / CHECKPOINTS) from error
-
-    def _checkpoint(self, name: str) -> Path:
-        if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
-            raise UsageError(f"{name!r} cannot name a checkpoint; use letters, digits, - and _")
-        return self.path / CHECKPOINTS / name
-
-
-def _check_free(folder: Path) -> None:
-    try:
-        names = {entry.name for entry in folder.iterdir()}
-    except OSError as error:
-        raise explain_os_error(error, "read", folder) from error
-    if CONFIG in names:
-        raise RunError(
-            f"{quoted(folder)} holds a run already; go on with it: --resume {folder}, "
-            "or choose another --out"
-        )
-    # A process killed while creating a run leaves some parts without a config: start over.
-    foreign = sorted(n for n in names - _PARTS - {FILE} if not re.fullmatch(r"\..*\.tmp", n))
-    if foreign:
-        raise RunError(
-            f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
-            "choose another --out"
-        )
+        return checkpoint_names(self.path)
 
 
 def _write_status(folder: Path, status: Status) -> None:
@@ -310,23 +267,15 @@ def list_runs(root: PathLike) -> list[RunSummary]:
         raise RunError(
             f"there is no folder {quoted(root)}; train a run first: iterant train --help"
         )
-    return [_summary(path) for path in sorted(_run_folders(root, _DEPTH))]
-
-
-def _run_folders(folder: Path, depth: int) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            is_folder = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    except OSError as error:
-        if depth == _DEPTH:
-            raise explain_os_error(error, "read", folder) from error
-        return  # skip subfolders without read permission
-    if _PARTS & is_folder.keys():
-        yield folder
-    elif depth:
-        for name in is_folder:
-            if is_folder[name] and not name.startswith("."):
-                yield from _run_folders(folder / name, depth - 1)
+    runs = []
+    for name, folders, files in os.walk(root):
+        folder = Path(name)
+        is_run = bool(_PARTS & {*folders, *files})
+        if is_run:
+            runs.append(folder)
+        too_deep = len(folder.relative_to(root).parts) == _DEPTH
+        folders[:] = [] if is_run or too_deep else [n for n in folders if not n.startswith(".")]
+    return [_summary(path) for path in sorted(runs)]
 
 
 def _summary(path: Path) -> RunSummary:
@@ -335,29 +284,21 @@ def _summary(path: Path) -> RunSummary:
         status, state = run.status, run.state
     except RunError as error:
         return RunSummary(path, "unreadable", str(error))
-    recipe = run.config.get("recipe")
-    seed = run.config.get("seed", recipe.get("seed") if isinstance(recipe, dict) else None)
-    try:
-        updated = datetime.fromisoformat(status.updated)
-        age = (datetime.now(UTC) - updated).total_seconds()
-    except (TypeError, ValueError):
-        age = None
+    # Tasks and recipes are stored as text, or as an object with "name".
+    task, recipe = (
+        value if isinstance(value, dict) else {"name": value}
+        for value in (run.config.get("task", ""), run.config.get("recipe", ""))
+    )
+    updated = datetime.fromisoformat(status.updated)
     return RunSummary(
         path=path,
         state=state,
         reason=status.reason,
-        task=_name(run.config.get("task")),
-        recipe=_name(recipe),
-        seed=seed if isinstance(seed, int) else None,
+        task=str(task.get("name", "")),
+        recipe=str(recipe.get("name", "")),
+        seed=run.config.get("seed", recipe.get("seed")),
         step=status.step,
         steps=status.steps,
         best=status.best,
-        age_seconds=age,
+        age_seconds=(datetime.now(UTC) - updated).total_seconds(),
     )
-
-
-def _name(value: Any) -> str:
-    """The name of a task or recipe, which is stored as text or as an object with "name"."""
-    if isinstance(value, dict):
-        value = value.get("name")
-    return value if isinstance(value, str) else ""

@@ -21,15 +21,16 @@ which is looked at again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.io import Lock, RunFolder, read_json, write_json
+from iterant.io import RunFolder, read_json, write_json
+from iterant.io.checkpoint import CONFIG
 from iterant.io.files import PathLike, make_folder, quoted
-from iterant.io.lock import lock_holder
-from iterant.io.run_folder import CONFIG
+from iterant.io.lock import lock_folder, lock_holder
 from iterant.runner.plan import Plan, PlannedRun
 
 PLAN, RUNS, WORK, SLURM = "sweep.json", "runs", "work", "slurm"
@@ -101,9 +102,9 @@ class SweepFolder:
         write_json(folder / PLAN, {"format": FORMAT, **plan.described()}, checksummed=True)
         return cls.open(folder)
 
-    def lock(self) -> Lock:
+    def lock(self) -> AbstractContextManager[None]:
         """The right to start runs of this sweep."""
-        return Lock(self.path, tidy=(self.path,))
+        return lock_folder(self.path)
 
     def run(self, name: str) -> PlannedRun:
         """The planned run of that name."""
@@ -119,10 +120,9 @@ class SweepFolder:
         """Files of the process of a run."""
         return self.path / WORK / name
 
-    def work_lock(self, name: str) -> Lock:
+    def work_lock(self, name: str) -> AbstractContextManager[None]:
         """The right to work on a run."""
-        place = make_folder(self.work_path(name))
-        return Lock(place, tidy=(place,))
+        return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
         """The process that works on a run, in words; None: there is none."""

@@ -113,7 +113,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("--resume nowhere --start elsewhere", "leave out --start"),
         ("--resume nowhere --seeds 0", "no run nowhere-s0"),
         ("prefix-sums --start nowhere --seeds 0-1", "--start is for one run"),
-        ("prefix-sums --start nowhere", "run folder 'nowhere' does not exist"),
+        ("prefix-sums --start nowhere", "'nowhere' does not exist"),
         ("chess --data nowhere", "nowhere"),
     ],
     "evaluate": [

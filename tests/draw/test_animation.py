@@ -84,9 +84,9 @@ def test_unwritable_folder_is_refused_first(
 ) -> None:
     """Asked as the system answers people; who runs the tests may be allowed everything."""
     monkeypatch.setattr(os, "access", lambda place, mode: place != tmp_path or not mode & os.W_OK)
-    with pytest.raises(UsageError, match="nothing may be written into the folder"):
+    with pytest.raises(UsageError, match="cannot be written; choose another"):
         check_animation(tmp_path / "film.gif")
-    with pytest.raises(UsageError, match="nothing may be written into the folder"):
+    with pytest.raises(UsageError, match="cannot be written; choose another"):
         check_png(tmp_path / "picture.png")
 
 

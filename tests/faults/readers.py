@@ -14,7 +14,7 @@ from PIL import Image
 
 from iterant import registry
 from iterant.errors import IterantError
-from iterant.io import RunFolder, load_tensors, read_result, read_weights, write_result
+from iterant.io import RunFolder, read_result, read_weights, write_result
 from iterant.io.files import read_lines
 from iterant.runner import read_plan
 from iterant.tasks.chess.lichess import read_puzzles
@@ -107,7 +107,7 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
     """All of them; ``home`` is a folder to work in, ``run`` a whole run folder."""
     write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=home)
     result = (home / "figures.json").read_bytes()
-    weights = next((run / "checkpoints").glob("last*.safetensors")).read_bytes()
+    shard = next((run / "checkpoints").glob("last*.safetensors"))
     made = {
         "FEN": Reader(FENS, _encoded("chess")),
         "EPD": Reader(EPDS, _encoded("chess")),
@@ -123,7 +123,9 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
         ),
         "sweep files": Reader(SWEEPS, _filed("s.toml", read_plan)),
         "result files": Reader((result,), _filed("r.json", read_result)),
-        "safetensors": Reader((weights,), _filed("w.safetensors", load_tensors)),
+        "safetensors": Reader(
+            (shard.read_bytes(),), _within(run, f"checkpoints/{shard.name}", _opened)
+        ),
         "seeds": Reader(
             (b"0-7", b"0,2,5", b"0-3,8"), lambda content, _: parse_seeds(_text(content))
         ),

@@ -25,7 +25,6 @@ from iterant.export.authors import import_checkpoint
 from iterant.io import (
     RunFolder,
     list_runs,
-    load_tensors,
     read_result,
     read_weights,
     save_weights,
@@ -179,15 +178,12 @@ def test_damage_is_reported_or_harmless(
 
 
 @pytest.mark.parametrize("how", FOREIGN)
-def test_foreign_files_as_weights_and_checkpoints(
+def test_foreign_files_as_checkpoints(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("model.pth", "model.safetensors"):
-        Path(name).write_bytes(FOREIGN[how])
+    Path("model.pth").write_bytes(FOREIGN[how])
     with pytest.raises(IterantError):
         import_checkpoint("model.pth", task=registry.task("mazes").spec, out="out")
-    with pytest.raises(IterantError):
-        load_tensors("model.safetensors")
     assert not Path("EXPLODED").exists()
     assert not Path("out").exists(), "nothing half-made is left"

@@ -12,17 +12,9 @@ import pytest
 import torch
 
 from iterant.errors import RunError, UsageError
+from iterant.io.checkpoint import CHECKPOINTS, CONFIG, save_weights
 from iterant.io.lock import FILE
-from iterant.io.run_folder import (
-    CHECKPOINTS,
-    CONFIG,
-    ENVIRONMENT,
-    METRICS,
-    STATUS,
-    RunFolder,
-    list_runs,
-)
-from iterant.io.weights import save_weights
+from iterant.io.run_folder import ENVIRONMENT, METRICS, STATUS, RunFolder, list_runs
 
 CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
 
@@ -47,21 +39,16 @@ def test_create_and_open(run: RunFolder) -> None:
 
 
 def test_folder_in_use_is_refused(run: RunFolder, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"holds a run already.*--resume"):
-        RunFolder.create(run.path, CONFIGURATION)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(RunError, match=r"not empty \(it has 'thesis.tex'\).*another --out"):
-        RunFolder.create(tmp_path / "full", CONFIGURATION)
-    with pytest.raises(RunError, match="a file stands where a folder is wanted"):
-        RunFolder.create(tmp_path / "full" / "thesis.tex", CONFIGURATION)
-    with pytest.raises(RunError, match="a file stands where a folder is wanted"):
-        RunFolder.create(tmp_path / "full" / "thesis.tex" / "m0", CONFIGURATION)
-    with pytest.raises(UsageError, match="is no folder"):
-        RunFolder.check_new(tmp_path / "full" / "thesis.tex" / "m0")
-    for place in (run.path, tmp_path / "full"):
-        with pytest.raises(RunError, match=r"holds a run already|is not empty"):
-            RunFolder.check_new(place)
+    for check in (RunFolder.check_new, lambda path: RunFolder.create(path, CONFIGURATION)):
+        with pytest.raises(RunError, match=r"holds a run already.*--resume"):
+            check(run.path)
+        with pytest.raises(RunError, match=r"not empty \(it has 'thesis.tex'\).*another --out"):
+            check(tmp_path / "full")
+        for place in ("thesis.tex", "thesis.tex/m0"):
+            with pytest.raises(UsageError, match="is no folder"):
+                check(tmp_path / "full" / place)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
     (tmp_path / "empty").mkdir()
     RunFolder.check_new(tmp_path / "empty")
@@ -74,15 +61,6 @@ def test_invalid_config_leaves_no_run(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "m0", CONFIGURATION)
 
 
-def test_other_folders_are_refused(run: RunFolder, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="does not exist"):
-        RunFolder.open(tmp_path / "m1")
-    with pytest.raises(RunError, match="is not a folder"):
-        RunFolder.open(run.path / CONFIG)
-    with pytest.raises(RunError, match=f"holds no run .{CONFIG} is missing"):
-        RunFolder.open(tmp_path)
-
-
 @pytest.mark.parametrize("name", [CONFIG, ENVIRONMENT, STATUS, METRICS])
 def test_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
     path = run.path / name
@@ -91,37 +69,30 @@ def test_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
     with pytest.raises(RunError, match=name):
         RunFolder.open(run.path).metrics()
     path.unlink()
-    with pytest.raises(RunError, match=f"{name} is missing"):
+    with pytest.raises(RunError, match=f"holds no run .{name} is missing"):
         RunFolder.open(run.path)
 
 
-def test_edited_config_is_refused(run: RunFolder) -> None:
+def test_other_folders_are_refused(run: RunFolder, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="does not exist"):
+        RunFolder.open(tmp_path / "m1")
     text = (run.path / CONFIG).read_text()
     (run.path / CONFIG).write_text(text.replace('"seed": 1', '"seed": 2'))
     with pytest.raises(RunError, match="does not match its own checksum"):
         RunFolder.open(run.path)
-
-
-def test_other_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="has format 2"):
-        RunFolder.create(tmp_path / "m0", {"format": 2})
+        RunFolder.create(tmp_path / "m2", {"format": 2})
 
 
 def test_status_keeps_earlier_values(run: RunFolder) -> None:
     run.set_status("running", step=5, steps=10, best={"accuracy": 0.5, "loss": math.inf})
     run.set_status("failed", reason="NaN at step 6", step=6)
     status = RunFolder.open(run.path).status
-    assert (status.state, status.reason, status.step, status.steps) == (
-        "failed",
-        "NaN at step 6",
-        6,
-        10,
-    )
+    assert (status.state, status.reason) == ("failed", "NaN at step 6")
+    assert (status.step, status.steps) == (6, 10)
     assert status.best == {"accuracy": 0.5, "loss": None}
     run.set_status("finished")
     assert run.status.reason is None
-    with pytest.raises(UsageError, match="unknown state 'done'"):
-        run.set_status("done")
 
 
 def test_running_without_a_lock_is_interrupted(run: RunFolder) -> None:
@@ -140,30 +111,23 @@ def test_rewind_metrics(run: RunFolder) -> None:
     with (run.path / METRICS).open("ab") as file:
         file.write(b'{"step": 8, "lo')
     before = run.metrics()
-    assert run.rewind_metrics(4) == 3
+    run.rewind_metrics(4)
     assert run.metrics() == [r for r in before if "event" in r or r["step"] <= 4]
     assert run.metrics()[4] == {"step": 3, "loss": None}
-    assert run.rewind_metrics(4) == 0
     run.log({"step": 5})
     assert run.metrics()[-1] == {"step": 5}
 
 
 def test_checkpoints_by_name(run: RunFolder) -> None:
     assert not run.has("last")
-    with pytest.raises(RunError, match="checkpoint 'last'"):
+    with pytest.raises(RunError, match=r"last\.json"):
         run.load("last")
     run.save("best", {"net.a": torch.ones(2)}, {"step": 1})
-    shard = run.save("last", {"net.a": torch.zeros(2), "pool.b": torch.ones(1)}, {"step": 2})[1]
+    run.save("last", {"net.a": torch.zeros(2), "pool.b": torch.ones(1)}, {"step": 2})
     assert run.has("last")
     assert run.checkpoints() == ["best", "last"]
     assert list(run.load("last", "pool.")[0]) == ["pool.b"]
     assert run.load("best")[1] == {"step": 1}
-    shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(RunError, match=r"last-.*cut short.*also has: best") as caught:
-        run.load("last")
-    assert "\n" not in str(caught.value)
-    with pytest.raises(UsageError, match="cannot name a checkpoint"):
-        run.save("../best", {})
 
 
 def train(path: str, pipe: Connection) -> None:
@@ -236,56 +200,33 @@ def test_killed_creation_is_complete_or_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_list_runs(tmp_path: Path) -> None:
-    done = RunFolder.create(
-        tmp_path / "a", {"task": "mazes", "recipe": {"name": "best", "seed": 4}}
-    )
+    with pytest.raises(RunError, match="iterant train"):
+        list_runs(tmp_path / "runs")
+    assert list_runs(tmp_path) == []
+    recipe = {"name": "best", "seed": 4}
+    done = RunFolder.create(tmp_path / "a", {"task": "mazes", "recipe": recipe})
     done.set_status("finished", step=10, steps=10, best={"accuracy": 0.9})
-    lost = RunFolder.create(
-        tmp_path / "sweep" / "b", {"task": {"name": "chess"}, "recipe": "paper", "seed": 0}
-    )
+    config = {"task": {"name": "chess"}, "recipe": "paper", "seed": 0}
+    lost = RunFolder.create(tmp_path / "sweep" / "b", config)
     lost.set_status("running", step=3, steps=10)
     broken = RunFolder.create(tmp_path / "c", {})
     (broken.path / STATUS).write_text("{")
-    half = tmp_path / "d"
-    (half / "checkpoints").mkdir(parents=True)
+    (tmp_path / "d" / "checkpoints").mkdir(parents=True)
     save_weights(tmp_path / "weights", {"kind": "x", "config": {}}, {"a": torch.ones(1)})
-    (tmp_path / "notes.txt").touch()
     (tmp_path / ".hidden" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "1/2/3/4/5/checkpoints").mkdir(parents=True)
+    (tmp_path / "sweep" / "up").symlink_to(tmp_path)
 
     a, c, d, b = list_runs(tmp_path)
-    assert (a.path, a.task, a.recipe, a.seed, a.state) == (
-        done.path,
-        "mazes",
-        "best",
-        4,
-        "finished",
-    )
-    assert (a.step, a.steps, a.best) == (10, 10, {"accuracy": 0.9})
+    assert (a.path, a.task, a.recipe, a.seed) == (done.path, "mazes", "best", 4)
+    assert (a.state, a.step, a.steps, a.best) == ("finished", 10, 10, {"accuracy": 0.9})
     assert a.age_seconds is not None
     assert -1 <= a.age_seconds < 3600
-    assert (b.path, b.task, b.recipe, b.seed, b.state) == (
-        lost.path,
-        "chess",
-        "paper",
-        0,
-        "interrupted",
-    )
+    assert (b.path, b.task, b.recipe, b.seed) == (lost.path, "chess", "paper", 0)
+    assert b.state == "interrupted"
     assert c.state == d.state == "unreadable"
     assert STATUS in str(c.reason)
     assert CONFIG in str(d.reason)
     assert "\n" not in str(c.reason)
     with lost.lock():
         assert list_runs(lost.path)[0].state == "running"
-
-
-def test_list_runs_of_missing_and_empty_folders(tmp_path: Path) -> None:
-    assert list_runs(tmp_path) == []
-    with pytest.raises(RunError, match="iterant train"):
-        list_runs(tmp_path / "runs")
-
-
-def test_list_runs_ignores_circular_links(tmp_path: Path) -> None:
-    (tmp_path / "sweep").mkdir()
-    (tmp_path / "sweep" / "up").symlink_to(tmp_path)
-    RunFolder.create(tmp_path / "sweep" / "a", {})
-    assert len(list_runs(tmp_path)) == 1

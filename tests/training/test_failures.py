@@ -230,7 +230,7 @@ class TestDisks:
         subprocess.run([mount, "-o", "remount,ro", str(little_disk)], check=True)
         with pytest.raises(RunError, match="the file system is read-only; choose"):
             train(resume=run.path)
-        with pytest.raises(UsageError, match="nothing may be written into the folder"):
+        with pytest.raises(UsageError, match="cannot be written; choose another"):
             begin(little_disk / "other")
         subprocess.run([mount, "-o", "remount,rw", str(little_disk)], check=True)
         stopping_at(monkeypatch, None)
