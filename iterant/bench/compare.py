@@ -1,8 +1,8 @@
 """Time several ways of the same work in turns, and measure the memory that each takes.
 
     >>> times = compare({"ours": fast, "plain": slow}, rounds=5)
-    >>> times.ratio("plain", "ours")
-    Spread(median=2.4, lowest=2.3, highest=2.6)
+    >>> ratio(times["plain"], times["ours"])
+    {'median': 2.4, 'lowest': 2.3, 'highest': 2.6}
 
 A machine that is busy or hot slows all sides alike, so the figure to quote is the ratio within a
 round, with its spread over the rounds.
@@ -19,79 +19,59 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from iterant.errors import UsageError
+from iterant.errors import RunError, UsageError
+from iterant.formatting import counted
 
 Work = Callable[[], object]
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and range of some numbers."""
-
-    median: float
-    lowest: float
-    highest: float
-
-    @classmethod
-    def of(cls, numbers: list[float]) -> Spread:
-        """Of one number or more."""
-        return cls(statistics.median(numbers), min(numbers), max(numbers))
-
-
-@dataclass(frozen=True)
-class Times:
-    """Seconds of each round, by side."""
-
-    seconds: dict[str, list[float]]
-
-    def median(self, side: str) -> float:
-        """The median over the rounds."""
-        return statistics.median(self.seconds[side])
-
-    def ratio(self, slow: str, fast: str) -> Spread:
-        """How many times longer ``slow`` took than ``fast``, round by round."""
-        pairs = zip(self.seconds[slow], self.seconds[fast], strict=True)
-        return Spread.of([a / b for a, b in pairs])
-
-
-def waiter(device: torch.device) -> Work:
-    """A function that returns when the device has finished all work submitted to it."""
-    return (lambda: torch.cuda.synchronize(device)) if device.type == "cuda" else lambda: None
+Progress = Callable[[int, int], None]
+"""Called with the rounds done and their number."""
+SIDES = ("ours", "plain")
+RESULT = "result of bench: "
 
 
 def compare(
     sides: Mapping[str, Work],
     *,
     rounds: int,
-    wait: Work = lambda: None,
-    clock: Callable[[], float] = time.perf_counter,
-    progress: Callable[[int, int], None] | None = None,
-) -> Times:
-    """Time each side once a round, one after the other; warm them up before.
-
-    ``wait``: see `waiter`. ``progress``: called with the rounds done and their number.
-    """
+    device: torch.device,
+    progress: Progress | None = None,
+) -> dict[str, list[float]]:
+    """The seconds of each side in each round, one side after the other; warm them up before."""
     if rounds < 1:
         raise UsageError(f"a measurement needs at least 1 round, got {rounds}")
     seconds: dict[str, list[float]] = {side: [] for side in sides}
     for done in range(1, rounds + 1):
         for side, work in sides.items():
-            wait()
-            start = clock()
+            _wait(device)
+            start = time.perf_counter()
             work()
-            wait()
-            seconds[side].append(clock() - start)
+            _wait(device)
+            seconds[side].append(time.perf_counter() - start)
         if progress is not None:
             progress(done, rounds)
-    return Times(seconds)
+    return seconds
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
+    """The median of each side over the rounds."""
+    return {side: statistics.median(rounds) for side, rounds in seconds.items()}
+
+
+def ratio(slow: Iterable[float], fast: Iterable[float]) -> dict[str, float]:
+    """How many times longer ``slow`` took than ``fast``, round by round."""
+    ratios = [a / b for a, b in zip(slow, fast, strict=True)]
+    return {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
 
 def machine() -> dict[str, Any]:
@@ -99,59 +79,41 @@ def machine() -> dict[str, Any]:
     return {"threads": torch.get_num_threads(), "load before": round(os.getloadavg()[0], 2)}
 
 
-def memory_figures(peaks: Mapping[str, int], what: str) -> dict[str, Any]:
-    """Bytes of both sides and their ratio; ``what`` was counted."""
-    ratio = peaks["plain"] / max(peaks["ours"], 1)
-    return {"what": what, **peaks, "ratio": ratio}
+def peak_memory(
+    prepare: Callable[..., Mapping[str, Work]], device: torch.device, **arguments: Any
+) -> dict[str, Any]:
+    """Bytes that the work of each side takes at its peak, and their ratio.
 
-
-def gpu_peak(work: Callable[[], T], device: torch.device) -> tuple[T, int]:
-    """The result of the work, and the bytes that it allocated on the GPU at its peak."""
-    if device.type != "cuda":
-        return work(), 0
-    torch.cuda.synchronize(device)
-    before = torch.cuda.memory_allocated(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    result = work()
-    torch.cuda.synchronize(device)
-    return result, torch.cuda.max_memory_allocated(device) - before
-
-
-def process_growth(prepare: Callable[..., Work], **arguments: Any) -> int:
-    """Bytes by which a new process grows, at its peak, by the work that ``prepare`` returns.
-
-    A process of its own, because memory that one side freed and the allocator kept would not be
-    counted for the other. The arguments go there as JSON.
+    ``prepare(device, **arguments)`` returns the work by side. On the CPU each side has a process of
+    its own, because memory that one side freed and the allocator kept would not be counted for the
+    other.
     """
-    source = str(Path(__file__).resolve().parents[2])
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
-    request = {"module": prepare.__module__, "name": prepare.__name__, "arguments": arguments}
-    process = subprocess.run(
-        [sys.executable, "-c", f"from {__name__} import print_growth; print_growth()"],
-        input=json.dumps(request),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-    )
-    if process.returncode != 0:
-        reason = (process.stderr.strip().splitlines() or [f"code {process.returncode}"])[-1]
-        raise UsageError(
-            f"the memory could not be measured, the process for it ended early ({reason}); "
-            "try a smaller --width or fewer problems, or --no-memory"
-        )
-    return int(process.stdout)
+    peaks = {}
+    for side in SIDES:
+        if device.type == "cuda":
+            work = prepare(str(device), **arguments)[side]
+            torch.cuda.synchronize(device)
+            before = torch.cuda.memory_allocated(device)
+            torch.cuda.reset_peak_memory_stats(device)
+            work()
+            torch.cuda.synchronize(device)
+            peaks[side] = torch.cuda.max_memory_allocated(device) - before
+        else:
+            place = f"{prepare.__module__}:{prepare.__name__}"
+            peaks[side] = in_new_process(growth, prepare=place, side=side, arguments=arguments)
+    what = "allocated on the GPU" if device.type == "cuda" else "growth of a process"
+    return {"what": what, **peaks, "ratio": peaks["plain"] / max(peaks["ours"], 1)}
 
 
-def print_growth() -> None:
-    """The other end of `process_growth`: its request is read from the standard input."""
-    request = json.load(sys.stdin)
-    prepare = getattr(importlib.import_module(request["module"]), request["name"])
-    work = prepare(**request["arguments"])
+def growth(prepare: str, side: str, arguments: dict[str, Any]) -> int:
+    """Bytes by which this process grows, at its peak, by the work of one side."""
+    module, _, name = prepare.partition(":")
+    work = getattr(importlib.import_module(module), name)("cpu", **arguments)[side]
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak: importing does not count
     before = _peak_resident()
     work()
-    sys.stdout.write(f"{_peak_resident() - before}\n")
+    return _peak_resident() - before
 
 
 def _peak_resident() -> int:
@@ -164,3 +126,30 @@ def _peak_resident() -> int:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def in_new_process(function: Callable[..., Any], processes: int = 1, **arguments: Any) -> Any:
+    """The result of a function in a new Python process, or in rank 0 of several with torchrun.
+
+    The arguments and the result are sent as JSON.
+    """
+    torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
+    place = f"{function.__module__}:{function.__name__}"
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
+    process = subprocess.run(
+        [sys.executable, "-m", *(torchrun if processes > 1 else []), "iterant.bench", place,
+         json.dumps(arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    lines = [line for line in process.stdout.splitlines() if line.startswith(RESULT)]
+    if process.returncode or not lines:
+        pattern = r"^(?:\[rank\d+\]: *)?((?:iterant\.errors\.|\w*Error\b).*)"
+        errors = re.findall(pattern, process.stderr, re.MULTILINE)
+        raise RunError(
+            f"a measurement in {counted(processes, 'process', 'processes')} ended early "
+            f"({(errors or [f'code {process.returncode}'])[0]}); try a smaller --width, fewer "
+            "problems, or --no-memory"
+        )
+    return json.loads(lines[-1].removeprefix(RESULT))

@@ -2,16 +2,12 @@
 
     >>> step = PlainStep(net, recipe, device)
     >>> loss = step.update(inputs, targets, EvenRng(seed=0, update=0, of=20), factor=1.0)
-    >>> solved = plain_curve(net, task, batch, steps=100)
 
-They compute what `iterant.training` and `iterant.evaluation` compute, in the straightforward way of
-the reference implementation: features and problem are concatenated and convolved at every
-iteration; the head reads out every iteration although training uses only the last; the iterations
-before the segment that is trained are run with gradients, which are then dropped; the full unroll
-is run at every update, even where α = 1 gives it no weight; an evaluation keeps all outputs, and no
-problem stops early. Everything is float32, kernel by kernel.
-
-Tests compare losses, gradients and curves of both ways.
+They compute what ours compute, in the straightforward way of the reference implementation: the
+problem is concatenated and convolved at every iteration; the head reads out every iteration
+although training uses only the last; iterations before the trained segment are run with gradients,
+which are dropped; the full unroll is run even where α = 1 gives it no weight; an evaluation keeps
+all outputs, and no problem stops early. Everything is float32, kernel by kernel.
 """
 
 from __future__ import annotations
@@ -33,7 +29,6 @@ from iterant.training.optim import build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 
-_CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _GOLDEN = 0.618033988749895
 """The fractional parts of its multiples are evenly spread, however many there are."""
 
@@ -49,18 +44,18 @@ class EvenRng(StepRng):
 
     def integer(self, low: int, high: int, what: str) -> int:
         """An integer from ``low`` to ``high``, both included."""
-        fractions = {
-            "prefix": (self.update + 0.5) / self.of,
-            "stretch": (self.update * _GOLDEN + 0.5) % 1.0,
-        }
-        return low + int(fractions[what] * (high - low + 1))
+        if what == "prefix":
+            fraction = (self.update + 0.5) / self.of
+        else:
+            fraction = (self.update * _GOLDEN + 0.5) % 1.0
+        return low + int(fraction * (high - low + 1))
 
 
 def iterate(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tensor:
     """The features (N, width, *space) after iteration ``index``."""
     if net.recall is not None:
-        joined = torch.cat([features, inputs], dim=1)
-        features = _CONVOLVE[net.config.dims](joined, net.recall.weight, padding=1)
+        convolve = functional.conv1d if net.config.dims == 1 else functional.conv2d
+        features = convolve(torch.cat([features, inputs], dim=1), net.recall.weight, padding=1)
         if net.config.recall_relu:
             features = torch.relu(features)
     block: Any = net.blocks[index] if isinstance(net, FeedForward) else net.block
@@ -68,34 +63,17 @@ def iterate(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tens
     return after
 
 
-def unroll(
-    net: PaperNet, inputs: Tensor, iterations: int, features: Tensor | None = None, done: int = 0
-) -> tuple[Tensor, Tensor]:
-    """Logits and features after more iterations, from the features after ``done`` of them."""
-    start = torch.relu(net.projection(inputs))
-    features = start if features is None else features
-    logits = features.new_empty(0)
-    for index in range(done, done + iterations):
-        features = iterate(net, inputs, features, index)
-        logits = net.head(features)
-    return logits, features
-
-
 @torch.no_grad()
 def plain_curve(net: PaperNet, task: Task, batch: Batch, steps: int) -> Tensor:
     """(steps,) int64: problems solved after each iteration."""
     inputs = batch.inputs
     features = torch.relu(net.projection(inputs))
-    shape = (len(inputs), steps, net.config.classes, *inputs.shape[2:])
-    outputs = torch.zeros(shape, dtype=inputs.dtype, device=inputs.device)
+    outputs = inputs.new_zeros(len(inputs), steps, net.config.classes, *inputs.shape[2:])
     for index in range(steps):
         features = iterate(net, inputs, features, index)
         outputs[:, index] = net.head(features)
-    solved = [
-        task.solved(net.readout.predict(outputs[:, index], inputs), batch).sum()
-        for index in range(steps)
-    ]
-    return torch.stack(solved).cpu()
+    predictions = [net.readout.predict(outputs[:, index], inputs) for index in range(steps)]
+    return torch.stack([task.solved(each, batch).sum() for each in predictions]).cpu()
 
 
 def plain_loss(
@@ -108,6 +86,13 @@ def plain_loss(
 ) -> Tensor:
     """The paper's Algorithm 1 for given n and k: a scalar with its graph."""
 
+    def unroll(features: Tensor, first: int, stop: int) -> tuple[Tensor, Tensor]:
+        logits = features.new_empty(0)
+        for index in range(first, stop):
+            features = iterate(net, inputs, features, index)
+            logits = net.head(features)
+        return logits, features
+
     def cross_entropy(logits: Tensor) -> Tensor:
         losses = functional.cross_entropy(
             logits, targets, reduction="none", label_smoothing=smoothing
@@ -116,14 +101,14 @@ def plain_loss(
         return losses.mean() if counted is None else losses[counted].mean()
 
     (n, k), alpha = draw, objective.alpha
-    logits, _ = unroll(net, inputs, objective.iterations)
-    full = cross_entropy(logits) if alpha != 1 else inputs.new_zeros(())
-    progressive = inputs.new_zeros(())
+    start = torch.relu(net.projection(inputs))
+    full, _ = unroll(start, 0, objective.iterations)
+    loss = (1 - alpha) * cross_entropy(full) if alpha != 1 else inputs.new_zeros(())
     if alpha != 0:
-        features = unroll(net, inputs, n)[1].detach() if n else None
-        logits, _ = unroll(net, inputs, k, features, done=n)
-        progressive = cross_entropy(logits)
-    return (1 - alpha) * full + alpha * progressive
+        prefix = unroll(start, 0, n)[1].detach() if n else start
+        segment, _ = unroll(prefix, n, n + k)
+        loss = loss + alpha * cross_entropy(segment)
+    return loss
 
 
 def progressive_of(net: Net, recipe: Recipe) -> Progressive:
@@ -141,7 +126,7 @@ class PlainStep:
     """Optimizer steps on a copy of a network."""
 
     def __init__(self, net: Net, recipe: Recipe, device: torch.device) -> None:
-        """Copy a network of the paper; the recipe's objective must be the progressive loss."""
+        """Copy the network."""
         self.recipe, self.objective = recipe, progressive_of(net, recipe)
         copied: Any = copy.deepcopy(net)
         self.net: PaperNet = copied.to(device)

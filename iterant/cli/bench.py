@@ -62,10 +62,10 @@ def train(
         memory: measure the peak memory too
         out: the folder for the result
     """
-    from iterant.bench import bench_train, result_name
+    from iterant.bench import bench_train
 
     figures = _measure(
-        bench_train, result_name, task, out, recipe=recipe, net=net, width=width, batch=batch,
+        bench_train, task, out, recipe=recipe, net=net, width=width, batch=batch,
         steps=steps, rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
     )  # fmt: skip
     precisions, speed = figures["precision"], figures["steps per second"]
@@ -112,10 +112,10 @@ def evaluate(
         memory: measure the peak memory too
         out: the folder for the result
     """
-    from iterant.bench import bench_evaluate, evaluation_name
+    from iterant.bench import bench_evaluate
 
     figures = _measure(
-        bench_evaluate, evaluation_name, task, out, run=run, net=net, width=width, size=size,
+        bench_evaluate, task, out, run=run, net=net, width=width, size=size,
         count=count, steps=steps, rounds=rounds, device=device, seed=seed, memory=memory,
     )  # fmt: skip
     seconds, speed = figures["seconds to the curve"], figures["iterations per second"]
@@ -155,10 +155,10 @@ def solve(
         seed: of the problems
         out: the folder for the result
     """
-    from iterant.bench import bench_solve, solving_name
+    from iterant.bench import bench_solve
 
     figures = _measure(
-        bench_solve, solving_name, task, out, run=run, size=size, count=count, rounds=rounds,
+        bench_solve, task, out, run=run, size=size, count=count, rounds=rounds,
         device=device, seed=seed,
     )  # fmt: skip
     print_table(
@@ -191,15 +191,12 @@ def scale(
         processes: how many together [default: 1 2]
         out: the folder for the result
     """
-    from iterant.bench.scale import bench_scale
-    from iterant.io import write_result
-    from iterant.io.files import check_writable_folder
+    from iterant.bench import bench_scale
 
-    check_writable_folder(out)
-    task_of(task)
-    figures = bench_scale(task, recipe=recipe, width=width, batch=batch, updates=updates,
-                          rounds=rounds, processes=processes or [1, 2])  # fmt: skip
-    path = write_result(f"bench-scale-{task}-cpu", figures, seed=0, folder=out)
+    figures = _measure(
+        bench_scale, task, out, recipe=recipe, width=width, batch=batch, updates=updates,
+        rounds=rounds, processes=processes or [1, 2],
+    )  # fmt: skip
     print_table(
         ("processes", "updates per second", "times faster", "efficiency", "talking"),
         *(
@@ -208,15 +205,10 @@ def scale(
             for count, row in figures["processes"].items()
         ),
     )  # fmt: skip
-    console().print(f"written to {path}", soft_wrap=True)
 
 
 def _measure(
-    measure: Callable[..., dict[str, Any]],
-    name: Callable[[dict[str, Any]], str],
-    task: str,
-    out: Path,
-    **how: Any,
+    measure: Callable[..., tuple[str, dict[str, Any]]], task: str, out: Path, **how: Any
 ) -> dict[str, Any]:
     """Run one of `iterant.bench` with a progress bar and write its figures."""
     from rich.progress import Progress
@@ -225,18 +217,18 @@ def _measure(
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
-    made = task_of(task)
+    source = task_of(task)
     if how.get("size") is not None:
-        how["size"] = made.parse_size(how["size"])
+        how["size"] = source.parse_size(how["size"])
     screen = console()
     with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         turns = bar.add_task("measuring", total=None)
-        figures = measure(
+        name, figures = measure(
             task,
             progress=lambda done, total: bar.update(turns, completed=done, total=total),
             **how,
         )
-    path = write_result(name(figures), figures, seed=how["seed"], folder=out)
+    path = write_result(name, figures, seed=how.get("seed", 0), folder=out)
     screen.print(f"written to {path}", soft_wrap=True)
     return figures
 

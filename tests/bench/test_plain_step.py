@@ -12,14 +12,12 @@ from torch import Tensor, nn
 
 import iterant
 from iterant import registry
-from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss, progressive_of
-from iterant.errors import UsageError
+from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss
 from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Progressive, Update
-from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
 from iterant.training.unroll import EagerUnroll
@@ -65,11 +63,8 @@ def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: floa
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff", "ff-recall"])
 def test_curves_equal_ours(problem: str, variant: str) -> None:
-    net, batch, task = (
-        module(small_net(problem, variant)),
-        small_batch(problem),
-        iterant.task(problem),
-    )
+    net, batch = module(small_net(problem, variant)), small_batch(problem)
+    task = iterant.task(problem)
     with torch.no_grad():
         targets = iterant.last(iterant.think(net, batch.inputs, steps=6)).prediction
     batch = type(batch)(batch.inputs, targets, batch.extras)  # so that some are solved
@@ -82,10 +77,9 @@ def test_curves_equal_ours(problem: str, variant: str) -> None:
 def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
     recipe = registry.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
     config = replace(paper_net(problem), width=4, head=(4, 3))
-    batch = small_batch(problem)
-    inputs = batch.inputs.float()
-    trainer = Trainer(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
-    plain = PlainStep(build(config.kind, config, seed=1), recipe, torch.device("cpu"))
+    net, batch = build(config.kind, config, seed=1), small_batch(problem)
+    inputs, cpu = batch.inputs.float(), torch.device("cpu")
+    plain, trainer = PlainStep(net, recipe, cpu), Trainer(net, recipe, cpu)  # plain has a copy
     before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
     for update in range(4):
         rng = EvenRng(0, update, of=4)
@@ -99,17 +93,6 @@ def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
         assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
 
 
-def test_the_network_is_copied() -> None:
-    config = replace(paper_net("prefix-sums"), width=4, head=(4, 3))
-    net = module(build(config.kind, config, seed=1))
-    before = {name: weight.clone() for name, weight in net.state_dict().items()}
-    batch = small_batch("prefix-sums")
-    recipe = registry.recipe("paper", "prefix-sums").changed(iterations=3)
-    step = PlainStep(net, recipe, torch.device("cpu"))
-    step.update(batch.inputs.float(), batch.targets, EvenRng(0, 0, of=1), 1.0)
-    assert all(torch.equal(before[name], weight) for name, weight in net.state_dict().items())
-
-
 def test_the_head_runs_at_every_iteration() -> None:
     """The head at every iteration, the full unroll even at α = 1, the prefix with gradients."""
     net = module(small_net("prefix-sums", "dt-recall"))
@@ -118,14 +101,6 @@ def test_the_head_runs_at_every_iteration() -> None:
     batch = small_batch("prefix-sums")
     plain_loss(net, batch.inputs, batch.targets, Progressive(5, 1.0), (2, 3))
     assert heads == [True] * (5 + 2 + 3)
-
-
-def test_networks_and_objectives_without_a_plain_step() -> None:
-    net = small_net("prefix-sums", "dt")
-    with pytest.raises(UsageError, match="by 'pool'"):
-        progressive_of(net, Recipe(objective="pool"))
-    with pytest.raises(UsageError, match="choose --recipe paper"):
-        progressive_of(Fused(net) if can_fuse(net) else net, Recipe())
 
 
 @pytest.mark.parametrize("m", [1, 5, 30])
