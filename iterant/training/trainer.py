@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from iterant import registry
 from iterant.errors import NetError, RecipeError
 from iterant.formatting import counted
-from iterant.nets.fast.towers import fastest
+from iterant.nets.fast import trainable_form
 from iterant.nets.protocol import Net, depth_of
 from iterant.training.build import build_objective
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
@@ -62,7 +62,7 @@ class Trainer:
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
         self.compute = self._compute_copy()
         self.net = _as_net(self.compute)
-        self.fast = fastest(self.compute)
+        self.fast = trainable_form(self.compute)
         self.optimizer = build_optimizer(recipe, self.module)
         self.loss_scale = LossScale(device) if self.dtype == torch.float16 else None
         scale = None if self.loss_scale is None else self.loss_scale.scale

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from iterant.engine import State, Thought, last, think
 from iterant.nets.fast.deep_thinking import Fused
-from iterant.nets.fast.strings import FusedStrings
+from iterant.nets.fast.hopper import FusedStrings
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.objectives import Criterion, Segment, StepResult, segment_loss
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.fast.strings import FusedStrings
+from iterant.nets.fast.hopper import FusedStrings
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.distributed import ProcessGroup

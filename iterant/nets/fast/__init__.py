@@ -17,14 +17,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from iterant.nets.deep_thinking import PaperNet
 from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
+from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.fast.hopper import strings_form
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
 
-__all__ = ["FusedRule", "SparseRule", "accelerate", "fused", "has_sparse_form", "threads"]
+__all__ = [
+    "FusedRule",
+    "SparseRule",
+    "accelerate",
+    "fused",
+    "has_sparse_form",
+    "threads",
+    "trainable_form",
+]
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
@@ -46,19 +55,19 @@ def fused(net: Net) -> Net:
 
     Unlike those of `accelerate`, its features are the network's own, for interventions.
     """
-    if not isinstance(net, PaperNet):
-        return net
-    # Imported here: a local rule needs none of these modules.
-    from iterant.nets.fast.strings import fused as fused_form
-
-    weight = net.projection.weight
-    if weight.is_cuda and weight.dtype == torch.float64:  # cuDNN fuses nothing in float64
-        return net
-    form = fused_form(net)
+    weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
+    if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
+        return net  # cuDNN fuses nothing in float64
+    form = trainable_form(net)
     if form is None:
         return net
     form.pin()
     return form
+
+
+def trainable_form(net: object) -> Fused | None:
+    """The fastest form of a network with gradients for its weights; None where there is none."""
+    return (strings_form(net) or Fused(net)) if can_fuse(net) else None
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,8 @@ class _Block:
         """``features`` (A, B, N, W); ``changes`` (A, B): the largest change of each sample."""
         self.features, self.changes = features, changes
         self._on_cpu = changes.to("cpu", non_blocking=True)
-        self._copied = torch.cuda.Event() if changes.is_cuda else None
+        event: Any = torch.cuda.Event  # torch leaves it untyped
+        self._copied = event() if changes.is_cuda else None
         if self._copied is not None:
             self._copied.record()
 

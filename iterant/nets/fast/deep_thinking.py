@@ -44,11 +44,23 @@ class Layer:
             self.weight.grad = torch.zeros_like(self.weight)
         return self.weight.grad[:, self.first : self.last]
 
+    def part(self) -> Tensor:
+        """These channels of the weight."""
+        return self.weight.detach()[:, self.first : self.last]
+
     def laid_out(self) -> Tensor:
         """The weight as a 2D kernel in channels-last layout."""
-        part = self.weight.detach()[:, self.first : self.last]
-        images = part.unsqueeze(2) if part.dim() == 3 else part
-        return images.contiguous(memory_format=torch.channels_last)
+        return _images(self.part())
+
+    def pin(self) -> None:
+        """Keep a copy of the kernel; call `refresh` after changing the weight."""
+        self.pinned = self.laid_out()
+
+    def refresh(self) -> None:
+        """Update the pinned kernel, in place."""
+        kernel = self.laid_out()
+        if self.pinned is not None and self.pinned.data_ptr() != kernel.data_ptr():
+            self.pinned.copy_(kernel)
 
 
 class Tape:
@@ -175,15 +187,13 @@ class Fused:
     def pin(self) -> None:
         """Keep copies of the kernels; call `refresh` after changing the weights."""
         for layer in self._layers():
-            layer.pinned = layer.laid_out()
+            layer.pin()
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Update the pinned kernels from the weights, in place."""
         for layer in self._layers():
-            new = layer.laid_out()
-            if layer.pinned is not None and layer.pinned.data_ptr() != new.data_ptr():
-                layer.pinned.copy_(new)
+            layer.refresh()
 
     def _layers(self) -> list[Layer]:
         blocks = [layer for pair in self._blocks for layer in pair]
@@ -213,6 +223,12 @@ def _apply(function: type[Function], x: Tensor, *rest: object) -> Tensor:
     run: Any = function.apply  # torch leaves it untyped
     out: Tensor = run(x, *rest)
     return out
+
+
+def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
+    """The gradient before a ReLU that made ``y``."""
+    before: Tensor = torch.ops.aten.threshold_backward(gradient, y, 0)
+    return before
 
 
 def _padding(kernel: Tensor) -> list[int]:
@@ -266,7 +282,7 @@ class _Conv(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel, y = ctx.saved_tensors
-        g = gradients[0] if y is None else torch.ops.aten.threshold_backward(gradients[0], y, 0)
+        g = gradients[0] if y is None else relu_backward(gradients[0], y)
         g = g.contiguous(memory_format=torch.channels_last)
         ctx.tape.put(ctx.layer, x, g)
         back = _input_gradient(g, x, kernel) if ctx.needs_input_grad[0] else None
@@ -290,9 +306,9 @@ class _Block(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel1, kernel2, inner, y = ctx.saved_tensors
-        outer = torch.ops.aten.threshold_backward(gradients[0], y, 0)
+        outer = relu_backward(gradients[0], y)
         middle = _input_gradient(outer, inner, kernel2)
-        middle = torch.ops.aten.threshold_backward(middle, inner, 0)
+        middle = relu_backward(middle, inner)
         ctx.tape.put(ctx.layers[1], inner, outer)
         ctx.tape.put(ctx.layers[0], x, middle)
         back = _input_gradient(middle, x, kernel1).add_(outer)

@@ -1,14 +1,16 @@
 """Strings as rows of a matrix: the layout in which their convolutions are matrix products.
 
     >>> rows = Rows(strings=100, length=32)
-    >>> y = rows.unpack(rows.convolve(rows.pack(x, 400), kernel))
+    >>> y = rows.unpack(rows.convolve(rows.pack(x, 400), kernel, out))
 
 A position is a row of channels; a row of zeros stands before the first string and after every
 string, so that a position's neighbours are the rows beside it. The rest up to a whole number of
 tiles is zero too. Convolutions keep all of these zero.
 
-On a Hopper GPU with Triton the products are kernels of `kernels.py`; elsewhere they
-are plain torch, which says what the kernels compute.
+On a Hopper GPU with Triton the products are kernels of `kernels.py`; elsewhere they are plain
+torch, which says what the kernels compute.
+
+Shapes: B batch, L length, C and N channels of input and output, R rows.
 """
 
 from __future__ import annotations
@@ -23,8 +25,7 @@ from torch import Tensor
 
 _TILE = 128
 _ALIGNED = 8
-"""Channels come in multiples of this, as the copy engine of the GPU wants them."""
-_HALVES = (torch.float16, torch.bfloat16)
+"""Channels come in multiples of this: the GPU's copy engine reads 16 bytes at a time."""
 
 
 @functools.cache
@@ -37,17 +38,17 @@ def _kernels() -> Any:
 
 
 def has_kernels(tensor: Tensor) -> bool:
-    """Whether the products of such tensors are kernels of ours: Hopper, half precision, Triton."""
+    """Whether there are kernels for such tensors: Hopper, half precision, Triton."""
     return (
         tensor.is_cuda
-        and tensor.dtype in _HALVES
+        and tensor.dtype in (torch.float16, torch.bfloat16)
         and torch.cuda.get_device_capability(tensor.device)[0] == 9
         and _kernels() is not None
     )
 
 
 def aligned(channels: int) -> int:
-    """So many channels, and as many zeros as the layout wants."""
+    """The number of channels that rows have for so many."""
     return -(-channels // _ALIGNED) * _ALIGNED
 
 
@@ -65,16 +66,16 @@ class Rows:
 
     @property
     def period(self) -> int:
-        """Rows from one string's beginning to the next's."""
+        """Rows from the first of one string to the first of the next."""
         return self.length + 1
 
     @property
     def count(self) -> int:
-        """How many rows there are: a whole number of tiles."""
+        """The number of rows, a multiple of the tile."""
         return -(-(self.strings * self.period + 1) // _TILE) * _TILE
 
     def pack(self, strings: Tensor, channels: int) -> Tensor:
-        """(B, C, L) as rows (R, channels); strings that were unpacked are found where they are."""
+        """(B, C, L) to (R, channels); no copy where the strings are a view of such rows."""
         base = strings._base
         if (
             base is not None
@@ -89,7 +90,7 @@ class Rows:
         return rows
 
     def unpack(self, rows: Tensor, channels: int | None = None) -> Tensor:
-        """Rows as strings (B, C, L): the same memory."""
+        """Rows as strings (B, C, L): a view."""
         width = rows.shape[1]
         return rows.as_strided(
             (self.strings, width if channels is None else channels, self.length),
@@ -107,7 +108,7 @@ class Rows:
         sign: Tensor | None = None,
         relu: bool = False,
     ) -> Tensor:
-        """conv(x) + added?, by ReLU or zero where ``sign`` is not positive, written to ``out``.
+        """Write relu?(conv(x) + added?) into ``out``, zero where ``sign`` is not positive.
 
         x (R, C), kernel (N', 3 C) with N' <= N, all others (R, N).
         """
@@ -117,13 +118,13 @@ class Rows:
                 added=added, sign=sign, relu=relu,
             )  # fmt: skip
             return out
-        made = out.new_zeros(out.shape)
-        made[1:-1, : len(kernel)] = _unfolded(x) @ kernel.T
-        made = made if added is None else made + added
-        made = made.relu() if relu else made
-        made = made if sign is None else torch.where(sign > 0, made, 0)
+        y = out.new_zeros(out.shape)
+        y[1:-1, : len(kernel)] = _neighbours(x) @ kernel.T
+        y = y if added is None else y + added
+        y = y.relu() if relu else y
+        y = y if sign is None else torch.where(sign > 0, y, 0)
         out.zero_()
-        self.unpack(out).copy_(self.unpack(made))
+        self.unpack(out).copy_(self.unpack(y))
         return out
 
 
@@ -138,11 +139,11 @@ def kernel_gradients(x: Tensor, gradient: Tensor) -> Tensor:
         out = torch.empty(shape, dtype=torch.float32, device=x.device)
         _kernels().kernel_gradients(x, gradient, out)
         return out
-    made = [g[1:-1].T @ _unfolded(part) for part, g in zip(x, gradient, strict=True)]
-    return torch.stack(made)
+    pairs = zip(x, gradient, strict=True)
+    return torch.stack([after[1:-1].T @ _neighbours(before) for before, after in pairs])
 
 
-def _unfolded(rows: Tensor) -> Tensor:
-    """(R - 2, 3 C): every row between its neighbours, the same memory."""
+def _neighbours(rows: Tensor) -> Tensor:
+    """(R - 2, 3 C): every row between its neighbours, a view."""
     count, channels = rows.shape
     return rows.as_strided((count - 2, 3 * channels), (channels, 1), rows.storage_offset())

@@ -9,7 +9,6 @@ from torch import Tensor
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, PaperConfig, build
 from iterant.nets.deep_thinking import FeedForward, FeedForwardConfig
-from iterant.nets.fast import strings
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, can_fuse
 
 Network = DeepThinking | FeedForward
@@ -102,12 +101,3 @@ def test_gradients_are_summed_in_float32() -> None:
     tape.flush()
     assert weight.grad is not None
     assert weight.grad.item() == 2.0
-
-
-def test_the_string_kernels_do_not_take_feed_forward_networks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(strings, "has_kernels", lambda weight: True)
-    shape = {"dims": 1, "channels": 1, "width": 128, "recall": True}
-    assert type(strings.fused(build("deep-thinking", shape))) is strings.FusedStrings
-    assert type(strings.fused(build("feed-forward", {**shape, "depth": 2}))) is Fused

@@ -1,0 +1,316 @@
+"""`Fused` for the paper's networks on strings, with every convolution a matrix product.
+
+    >>> fast = FusedStrings(net)
+    >>> states = fast.segment(fast.start(x), fast.read(x), 30)
+    >>> loss(fast.answer(states[-1]), y).backward()
+    >>> fast.flush()
+
+Strings are rows of a matrix (`rows.py`). Additions, ReLUs and their masks belong to the
+convolutions, forwards and backwards, so that an iteration is as many kernels as it has
+convolutions. The iterations of a segment lie one after the other in memory, so that the gradients
+of all weights are one product after the last of them.
+
+Shapes: B batch, W width, L length, R rows, D convolutions of an iteration, T iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from iterant.errors import NetError
+from iterant.formatting import counted
+from iterant.nets.deep_thinking import FeedForward, PaperNet
+from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, relu_backward
+from iterant.nets.fast.hopper.rows import Rows, aligned, has_kernels, kernel_gradients
+
+_LEAST_WIDTH = 128
+"""Networks from this width on fill the tiles of the matrix products."""
+
+
+def strings_form(net: PaperNet) -> FusedStrings | None:
+    """This form of a network that can be fused; None where it is not faster, or does not exist."""
+    config = net.config
+    faster = (
+        config.dims == 1 and config.width >= _LEAST_WIDTH and has_kernels(net.projection.weight)
+    )
+    shared = isinstance(net, FeedForward) and net.recall is not None
+    if not faster or shared or config.bounded or aligned(config.width) != config.width:
+        return None
+    return FusedStrings(net)
+
+
+class RowLayer(Layer):
+    """A convolution of rows: its kernel (N, 3 C), and that of the gradients (C, 3 N)."""
+
+    pinned_back: Tensor | None = None
+
+    @property
+    def inputs(self) -> int:
+        """Channels of the input's rows."""
+        return aligned(self.last - self.first)
+
+    @property
+    def outputs(self) -> int:
+        """Channels of the output's rows."""
+        return aligned(len(self.weight))
+
+    @property
+    def backward_kernel(self) -> Tensor:
+        """(C, 3 N): from gradients of the outputs to gradients of the inputs."""
+        if self.pinned_back is not None:
+            return self.pinned_back
+        return _as_rows(self._transposed(), self.outputs)
+
+    def laid_out(self) -> Tensor:
+        """(N, 3 C): the channels of one neighbour after those of the other."""
+        return _as_rows(self.part(), self.inputs)
+
+    def pin(self) -> None:
+        """Keep copies of both kernels."""
+        self.pinned, self.pinned_back = self.laid_out(), self.backward_kernel
+
+    def refresh(self) -> None:
+        """Update the pinned kernels, in place."""
+        for kernel, part in ((self.pinned, self.part()), (self.pinned_back, self._transposed())):
+            if kernel is not None and kernel.data_ptr() != part.data_ptr():
+                whole = kernel.view(len(part), 3, -1)
+                whole[:, :, : part.shape[1]].copy_(part.transpose(1, 2))
+
+    def _transposed(self) -> Tensor:
+        return self.part().transpose(0, 1).flip(2)
+
+
+def _as_rows(part: Tensor, channels: int) -> Tensor:
+    """(N, C, 3) to (N, 3 channels); a view where the weights lie in this order already."""
+    if part.shape[1] == channels:
+        return part.transpose(1, 2).reshape(len(part), -1)
+    wide = part.new_zeros(len(part), 3, channels)
+    wide[:, :, : part.shape[1]] = part.transpose(1, 2)
+    return wide.view(len(part), -1)
+
+
+class FusedStrings(Fused):
+    """`Fused` in one dimension: recurrent networks, and feed-forward ones without recall."""
+
+    def __init__(self, net: PaperNet) -> None:
+        """Wrap a network, which keeps the weights."""
+        super().__init__(net)
+
+        def rows(*layers: Layer) -> list[RowLayer]:
+            return [RowLayer(layer.weight, layer.first, layer.last) for layer in layers]
+
+        recall = self._recall or ()
+        self._row_projection, self._row_head = rows(self._projection), rows(*self._head)
+        self._row_recall, of_features = rows(*recall[1:]), rows(*recall[:1])
+        blocks = rows(*(layer for pair in self._blocks for layer in pair))
+        each = len(blocks) // (self.depth or 1)
+        self._row_steps = [
+            of_features + blocks[at : at + each] for at in range(0, len(blocks), each)
+        ]
+        """The layers of every iteration, or of all alike"""
+
+    def read(self, inputs: Tensor) -> Tensor | None:
+        """The recall term."""
+        return self._chain(inputs, self._row_recall, relu=False) if self._row_recall else None
+
+    def start(self, inputs: Tensor) -> Tensor:
+        """The projection of the problem into features."""
+        return self._chain(inputs, self._row_projection, relu=True)
+
+    def answer(self, features: Tensor) -> Tensor:
+        """Logits (B, classes, L)."""
+        return self._chain(features, self._row_head, relu=False)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        """One iteration."""
+        return self.segment(features, memory, 1, index)[-1]
+
+    def segment(
+        self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
+    ) -> tuple[Tensor, ...]:
+        """The features after each of ``count`` iterations; without gradients, after the last."""
+        if self.depth is not None and done + count > self.depth:
+            raise NetError(
+                f"this network has {counted(self.depth, 'iteration')}, asked for iteration "
+                f"{done + count}; ask for at most {self.depth - done} more"
+            )
+        each = self._row_steps
+        steps = each * count if self.depth is None else each[done : done + count]
+        relu = self.net.config.recall_relu
+        if not torch.is_grad_enabled():
+            return (_forward(steps, features, memory, relu),)
+        run: Any = _Segment.apply  # torch leaves it untyped
+        path: tuple[Tensor, ...] = run(features, self._token, memory, self.tape, steps, relu)
+        return path
+
+    def _layers(self) -> list[Layer]:
+        steps = [layer for step in self._row_steps for layer in step]
+        return [*self._row_projection, *self._row_recall, *steps, *self._row_head]
+
+    def _chain(self, x: Tensor, layers: list[RowLayer], *, relu: bool) -> Tensor:
+        run: Any = _Chain.apply
+        y: Tensor = run(x, self._token, self.tape, layers, relu)
+        return y
+
+
+def _iterate(
+    rows: Rows, layers: Sequence[RowLayer], buffers: list[Tensor], term: Tensor | None, relu: bool
+) -> None:
+    """One iteration: buffers[0] is its input, buffers[i] is written by layer i - 1.
+
+    ``relu``: whether there is one after the recall layer.
+    """
+    kernels, at = [layer.kernel for layer in layers], 0
+    if term is not None:
+        rows.convolve(buffers[0], kernels[0], buffers[1], added=term, relu=relu)
+        at = 1
+    while at < len(kernels):
+        x, inner, y = buffers[at : at + 3]
+        rows.convolve(x, kernels[at], inner, relu=True)
+        rows.convolve(inner, kernels[at + 1], y, added=x, relu=True)
+        at += 2
+
+
+def _iterate_backward(
+    rows: Rows,
+    layers: Sequence[RowLayer],
+    inputs: Sequence[Tensor],
+    gradients: list[Tensor],
+    sign: Tensor | None,
+    relu: bool,
+) -> None:
+    """From the gradient of the last layer's output, before its ReLU, to those of all others.
+
+    ``gradients`` are those of every layer's output, and at the end that of the iteration's input,
+    which passes the ReLU that made ``sign`` if there was one.
+    """
+    kernels = [layer.backward_kernel for layer in layers]
+    at, recalls = len(kernels) - 2, len(kernels) % 2
+    while at >= 0:
+        rows.convolve(gradients[at + 1], kernels[at + 1], gradients[at], sign=inputs[at + 1])
+        passes = inputs[at] if at else sign
+        if at == 1 and recalls and not relu:
+            passes = None
+        rows.convolve(
+            gradients[at], kernels[at], gradients[at - 1], added=gradients[at + 1], sign=passes
+        )
+        at -= 2
+    if recalls:
+        rows.convolve(gradients[0], kernels[0], gradients[-1], sign=sign)
+
+
+def _forward(
+    steps: list[list[RowLayer]], features: Tensor, memory: Tensor | None, relu: bool
+) -> Tensor:
+    """The features after all iterations, in a few buffers that are used again and again."""
+    rows, width = Rows.of(features), features.shape[1]
+    term = None if memory is None else rows.pack(memory, width)
+    x = rows.pack(features, width)
+    inner = [torch.empty_like(x) for _ in steps[0][1:]]
+    ends = [torch.empty_like(x), torch.empty_like(x)]
+    for i, layers in enumerate(steps):
+        _iterate(rows, layers, [x, *inner, ends[i % 2]], term, relu)
+        x = ends[i % 2]
+    return rows.unpack(x)
+
+
+class _Segment(Function):
+    """Iterations; the tape takes the weight gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        token: Tensor,
+        memory: Tensor | None,
+        tape: Tape,
+        steps: list[list[RowLayer]],
+        relu: bool,
+    ) -> tuple[Tensor, ...]:
+        rows, width = Rows.of(features), features.shape[1]
+        term = None if memory is None else rows.pack(memory, width)
+        inputs = features.new_empty(len(steps[0]), len(steps), rows.count, width)  # (D, T, R, W)
+        inputs[0, 0].zero_()
+        rows.unpack(inputs[0, 0]).copy_(features)
+        ends = [*inputs[0, 1:].unbind(), features.new_empty(rows.count, width)]
+        for i, (layers, end) in enumerate(zip(steps, ends, strict=True)):
+            _iterate(rows, layers, [*inputs[:, i].unbind(), end], term, relu)
+        ctx.tape, ctx.steps, ctx.relu, ctx.rows = tape, steps, relu, rows
+        ctx.inputs, ctx.ends, ctx.recalls = inputs, ends, memory is not None
+        ctx.set_materialize_grads(False)
+        return tuple(rows.unpack(end) for end in ends)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        rows, inputs, steps = ctx.rows, ctx.inputs, ctx.steps
+        depth, count, size, width = inputs.shape
+        outputs = torch.empty_like(inputs)  # gradients of every layer's output, before its ReLU
+        into = inputs.new_empty(size, width)
+        targets = [into, *outputs[-1].unbind()]  # those of every iteration's input, and the end
+        targets[-1].zero_()
+        for i in reversed(range(count)):
+            gradient, end = gradients[i], ctx.ends[i]
+            if gradient is not None:
+                part = relu_backward(gradient, rows.unpack(end))
+                rows.unpack(targets[i + 1]).add_(part)
+            sign = inputs[0, i] if i else None  # the first input was made elsewhere
+            buffers = [*outputs[:, i].unbind(), targets[i]]
+            _iterate_backward(rows, steps[i], inputs[:, i].unbind(), buffers, sign, ctx.relu)
+        if steps[0] is steps[-1]:  # the same weights at every iteration: one sum over all rows
+            layers, shape = steps[0], (depth, count * size, width)
+        else:
+            layers = [step[at] for at in range(depth) for step in steps]
+            shape = (depth * count, size, width)
+        _put(ctx.tape, layers, inputs.view(shape), outputs.view(shape))
+        memory = rows.unpack(outputs[0].sum(dim=0)) if ctx.recalls else None
+        return rows.unpack(into), None, memory, None, None, None
+
+
+class _Chain(Function):
+    """Convolutions with ReLUs between them; the tape takes the weight gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, token: Tensor, tape: Tape, layers: list[RowLayer], relu: bool
+    ) -> Tensor:
+        rows = Rows.of(x)
+        path = [rows.pack(x, layers[0].inputs)]
+        for layer in layers:
+            out = x.new_empty(rows.count, layer.outputs)
+            rectified = relu or layer is not layers[-1]
+            path.append(rows.convolve(path[-1], layer.kernel, out, relu=rectified))
+        ctx.tape, ctx.layers, ctx.relu, ctx.rows, ctx.path = tape, layers, relu, rows, path
+        ctx.channels = x.shape[1]
+        return rows.unpack(path[-1], len(layers[-1].weight))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        rows, path, gradient = ctx.rows, ctx.path, gradients[0]
+        if ctx.relu:
+            gradient = relu_backward(gradient, rows.unpack(path[-1], gradient.shape[1]))
+        back = rows.pack(gradient, ctx.layers[-1].outputs)
+        for at in reversed(range(len(ctx.layers))):
+            layer, x = ctx.layers[at], path[at]
+            _put(ctx.tape, [layer], x[None], back[None])
+            if at == 0 and not ctx.needs_input_grad[0]:
+                return None, None, None, None, None
+            into = gradient.new_empty(rows.count, layer.inputs)
+            back = rows.convolve(back, layer.backward_kernel, into, sign=x if at else None)
+        return rows.unpack(back, ctx.channels), None, None, None, None
+
+
+def _put(tape: Tape, layers: Sequence[RowLayer], x: Tensor, gradient: Tensor) -> None:
+    """Give the tape inputs (layers, R, C) and gradients of outputs (layers, R, N)."""
+
+    @torch.no_grad()
+    def add() -> None:
+        for layer, part in zip(layers, kernel_gradients(x, gradient), strict=True):
+            whole = part.view(gradient.shape[2], 3, x.shape[2]).transpose(1, 2)
+            tape.add(layer, whole[: len(layer.weight), : layer.last - layer.first])
+
+    tape.beside(add, [x, gradient])

@@ -1,0 +1,226 @@
+"""Networks on strings by matrix products compute what the plain networks compute.
+
+On the CPU the products are plain torch, which tests everything around the Triton kernels. The
+kernels themselves are tested on a Hopper GPU: ``pytest tests/nets/fast`` there.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from iterant.errors import NetError
+from iterant.nets import build
+from iterant.nets.fast import trainable_form
+from iterant.nets.fast.deep_thinking import Fused
+from iterant.nets.fast.hopper import FusedStrings
+from iterant.nets.fast.hopper.rows import Rows, aligned, kernel_gradients
+
+needs_hopper = pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9,
+    reason="needs a Hopper GPU",
+)
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def network(kind: str = "deep-thinking", **changes: object) -> Any:
+    if kind == "feed-forward":
+        changes = {"recall": False, "depth": 4, **changes}
+    config = {"dims": 1, "channels": 3, "width": 16, "head": (16, 8), **changes}
+    return build(kind, config, seed=5).double()  # type: ignore[attr-defined]
+
+
+def gradients(net: nn.Module) -> dict[str, Tensor]:
+    found = {
+        name: weight.grad.clone()
+        for name, weight in net.named_parameters()
+        if weight.grad is not None
+    }
+    net.zero_grad()
+    return found
+
+
+@pytest.mark.parametrize(("strings", "length", "channels"), [(1, 1, 1), (5, 9, 8), (40, 12, 3)])
+def test_packing_keeps_strings_apart(strings: int, length: int, channels: int) -> None:
+    x = random(strings, channels, length)
+    rows = Rows.of(x)
+    packed = rows.pack(x, aligned(channels))
+    assert packed.shape == (rows.count, aligned(channels))
+    assert rows.count % 128 == 0
+    assert torch.equal(rows.unpack(packed, channels), x)
+    assert packed.abs().sum() == x.abs().sum()  # all else is zero
+    assert not packed[:: length + 1].any()
+
+
+def test_unpacked_strings_are_not_copied_when_packed_again() -> None:
+    rows = Rows(3, 5)
+    packed = rows.pack(random(3, 8, 5), 8)
+    assert rows.pack(rows.unpack(packed), 8) is packed
+    assert rows.pack(rows.unpack(packed) + 0, 8) is not packed
+    assert rows.pack(rows.unpack(packed, 4), 8) is not packed
+    assert Rows(3, 4).pack(rows.unpack(packed)[:, :, :4], 8) is not packed
+
+
+CASES: list[dict[str, Any]] = [
+    {},
+    {"added": True, "relu": True},
+    {"sign": True},
+    {"added": True, "sign": True},
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("on_gpu", [False, pytest.param(True, marks=needs_hopper)])
+def test_convolutions_of_rows_are_convolutions_of_strings(
+    case: dict[str, Any], on_gpu: bool
+) -> None:
+    x, weight = random(5, 8, 9), random(16, 8, 3, seed=1)
+    added, sign = random(5, 16, 9, seed=2), random(5, 16, 9, seed=3)
+    wanted = torch.conv1d(x, weight, padding=1)
+    wanted = wanted + added if "added" in case else wanted
+    wanted = wanted.relu() if "relu" in case else wanted
+    wanted = torch.where(sign > 0, wanted, 0) if "sign" in case else wanted
+    rows = Rows.of(x)
+
+    def there(values: Tensor) -> Tensor:
+        return values.to("cuda", torch.float16) if on_gpu else values
+
+    out = there(torch.full((rows.count, 16), torch.nan, dtype=torch.float64))
+    rows.convolve(
+        there(rows.pack(x, 8)), there(weight.transpose(1, 2).reshape(16, -1)), out,
+        added=there(rows.pack(added, 16)) if "added" in case else None,
+        sign=there(rows.pack(sign, 16)) if "sign" in case else None,
+        relu="relu" in case,
+    )  # fmt: skip
+    out = out.cpu().double()
+    near = 1e-3 if on_gpu else 1e-12
+    assert (rows.unpack(out) - wanted).norm() <= near * wanted.norm()
+    rows.unpack(out).zero_()
+    assert not out.any(), "rows that are no position are zero"
+
+
+@needs_hopper
+def test_kernel_gradients_on_the_gpu_are_those_of_plain_torch() -> None:
+    rows = Rows(5, 9)
+    x = torch.stack([rows.pack(random(5, 8, 9, seed=seed), 8) for seed in (0, 1)])
+    gradient = torch.stack([rows.pack(random(5, 16, 9, seed=seed), 16) for seed in (2, 3)])
+    wanted = kernel_gradients(x, gradient)
+    found = kernel_gradients(x.to("cuda", torch.float16), gradient.to("cuda", torch.float16))
+    assert found.dtype == torch.float32
+    assert (found.cpu() - wanted).norm() <= 1e-3 * wanted.norm()
+
+
+def outcome(net: Any, fast: FusedStrings | None, x: Tensor, steps: int = 4) -> dict[str, Tensor]:
+    """Gradients of a loss on some states of a segment, and its end."""
+    it = fast or net
+    # Negative features, such as noise, are a start like any other.
+    start = random(len(x), net.config.width, x.shape[2], seed=2).to(x).requires_grad_()
+    memory, states = it.read(x), [it.start(x) + start]
+    if fast is not None:
+        states += fast.segment(states[0], memory, 1)
+        states += fast.segment(states[1], memory, steps - 1, done=1)
+    else:
+        for index in range(steps):
+            states.append(it.step(states[-1], memory, index))
+    # Some features are used on the way, one of them not at all.
+    loss = it.answer(states[-1]).float().square().sum() + it.answer(states[2]).cos().sum()
+    aims = random(3, *start.shape, seed=1).to(x)
+    loss = loss + sum((states[i] * aims[i]).sum() for i in (0, 1, 2))
+    torch.autograd.backward(loss)
+    if fast is not None:
+        fast.flush()
+    assert start.grad is not None
+    return {**gradients(net), "start": start.grad, "end": states[-1].detach()}
+
+
+NETWORKS: list[dict[str, Any]] = [
+    {"kind": kind, "recall": recall, "recall_relu": relu, "blocks": blocks}
+    for kind, recall, relu in (
+        ("deep-thinking", True, True), ("deep-thinking", True, False),
+        ("deep-thinking", False, False), ("feed-forward", False, False),
+    )
+    for blocks in (1, 2)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", NETWORKS, ids=str)
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_segment_and_its_gradients_are_those_of_the_plain_network(
+    changes: dict[str, Any], pinned: bool
+) -> None:
+    net, x = network(**changes), random(3, 3, 6)
+    fast = FusedStrings(net)
+    if pinned:
+        fast.pin()
+        with torch.no_grad():
+            for weight in net.parameters():
+                weight.mul_(1.1)
+        fast.refresh()
+    wanted, found = outcome(net, None, x), outcome(net, fast, x)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert value.norm() > 0, name
+        assert (found[name] - value).norm() <= 1e-6 * value.norm(), name
+
+
+@pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
+def test_without_gradients_a_segment_is_its_end(kind: str) -> None:
+    net, x = network(kind), random(3, 3, 6)
+    fast = FusedStrings(net)
+    with torch.no_grad():
+        memory, wanted = net.read(x), net.start(x)
+        for index in range(3):
+            wanted = net.step(wanted, memory, index)
+        ends = fast.segment(fast.start(x), fast.read(x), 3)
+        after = fast.step(wanted, memory, 3)
+        assert len(ends) == 1
+        assert (ends[0] - wanted).abs().max() < 1e-12
+        assert (after - net.step(wanted, memory, 3)).abs().max() < 1e-12
+
+
+def test_there_is_no_iteration_beyond_the_last() -> None:
+    fast = FusedStrings(network("feed-forward"))
+    with pytest.raises(NetError, match="has 4 iterations, asked for iteration 5"):
+        fast.segment(fast.start(random(1, 3, 6)), None, 2, done=3)
+
+
+def test_the_form_follows_from_network_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def form(kind: str = "deep-thinking", **changes: object) -> type:
+        return type(trainable_form(network(kind, **changes)))
+
+    assert form(width=128) is Fused, "a CPU has no use for the other form"
+    monkeypatch.setattr("iterant.nets.fast.hopper.strings.has_kernels", lambda tensor: True)
+    assert form(width=128) is FusedStrings
+    assert form("feed-forward", width=128) is FusedStrings
+    assert form("feed-forward", width=128, recall=True) is Fused
+    assert form(width=120) is Fused
+    assert form(width=300) is Fused, "rows are whole pieces of 16 bytes"
+    assert form(width=128, bounded=True) is Fused
+    assert form(width=128, dims=2) is Fused
+    assert trainable_form(network(width=128, group_norm=True)) is None
+
+
+@needs_hopper
+@pytest.mark.parametrize("changes", NETWORKS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_on_the_gpu_gradients_are_those_of_float32(
+    changes: dict[str, Any], dtype: torch.dtype
+) -> None:
+    net, x = network(width=160, channels=1, **changes), random(8, 1, 32).sign()
+    half = copy.deepcopy(net).to("cuda", dtype)
+    fast = trainable_form(half)
+    assert isinstance(fast, FusedStrings)
+    fast.pin()
+    wanted, found = outcome(net, None, x, 3), outcome(half, fast, x.to("cuda", dtype), 3)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        error = (found[name].cpu().double() - value).norm() / value.norm()
+        assert error <= (0.01 if dtype == torch.float16 else 0.08), name
