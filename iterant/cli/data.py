@@ -31,7 +31,7 @@ def chess(file: Path, /, *, out: Path) -> None:
         TimeRemainingColumn,
     )
 
-    from iterant.tasks.chess.lichess import pack_csv
+    from iterant.tasks.chess.puzzles import pack_csv
 
     screen = console()
     columns = (

@@ -17,7 +17,7 @@ from iterant.errors import IterantError
 from iterant.io import RunFolder, read_result, read_weights, write_result
 from iterant.io.files import read_lines
 from iterant.runner import read_plan
-from iterant.tasks.chess.lichess import read_puzzles
+from iterant.tasks.chess.puzzles import read_puzzles
 from iterant.tasks.inputs import GAMES, PICTURE, Material
 from iterant.training.interrupts import seconds
 from iterant.training.multi_seed import parse_seeds

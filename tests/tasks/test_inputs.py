@@ -82,8 +82,8 @@ def test_unsolvable_maze() -> None:
         ("prefix-sums", "10x1", "'x' at position 3"),
         ("prefix-sums", "  ", "empty"),
         ("prefix-sums", "bits.txt", "there is no file"),
-        ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "one king"),
-        ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "at most 6 fields"),
+        ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "no king"),
+        ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "2 to 6 fields"),
         ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "stalemated"),
     ],
 )

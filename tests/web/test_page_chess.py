@@ -11,8 +11,7 @@ import torch
 
 import iterant
 from iterant.errors import TaskError
-from iterant.tasks.chess.diagram import as_move, move_words
-from iterant.tasks.chess.fen import parse_fen, square_number
+from iterant.tasks.chess.position import as_move, move_words, parse_fen, square_number
 from iterant.tasks.chess.task import Chess
 from iterant.zoo import shipped
 from web.browsing import Visit
@@ -123,8 +122,8 @@ def test_a_move_is_said_in_words(visit: Visit) -> None:
         assert visit.page.evaluate(IN_WORDS, [fen, move]) == {"words": words, "legal": bool(words)}
         position = parse_fen(fen)
         two = [square_number(move[:2]), square_number(move[2:])]
-        own = as_move(two, position.board, position.black_to_move)
-        assert words == (own and move_words(position.board, own, position.en_passant))
+        own = as_move(position, two)
+        assert words == (own and move_words(position, own))
 
 
 IN_WORDS = """async ([fen, move]) => {

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from iterant.errors import TaskError
-from iterant.tasks.chess.rules import Move, python_chess
+from iterant.tasks.chess.position import Move, python_chess
 from iterant.tasks.inputs import Material
 
 if TYPE_CHECKING:
@@ -42,38 +42,29 @@ class Entry:
     """None of these is"""
 
 
-def parse_epd(text: str) -> Entry | None:
-    """The entry of an EPD, None for a text without operations, TaskError for malformed ones."""
+def parse_epd(text: str) -> Entry:
+    """The entry of an EPD or, without operations, of a FEN alone."""
     line = _LINE.fullmatch(text.strip())
-    if line is None:
-        return None
-    fen, rest = line[1], line[2].strip()
-    if ";" not in rest and rest.split()[0] not in _OPCODES:
-        return None  # text after a FEN, which the reader of FENs refuses
+    if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
+        return Entry(" ".join(text.split()))
+    rest, start = line[2].strip(), 0
     operations: dict[str, tuple[str, ...]] = {}
-    start = 0
     while start < len(rest):
         match = _OPERATION.match(rest, start)
-        if match is None:
+        opcode, operands = match.groups() if match else ("", "")
+        words = tuple(filter(None, ("".join(pair) for pair in _OPERAND.findall(operands))))
+        # An opcode among the moves means that a ; is missing before it.
+        no_moves = opcode in ("bm", "am") and (not words or set(_OPCODES) & set(words))
+        if match is None or opcode in operations or no_moves:
             raise TaskError(
-                f"an operation of the EPD cannot be read: {rest[start:].strip()[:40]!r}; "
-                'write it like bm Nf3; or id "a name";'
+                f"the EPD cannot be read from {rest[start:].strip()[:40]!r} on; "
+                'write each operation once and with a ; after it, like bm Nf3; id "a name";'
             )
-        opcode, operands = match[1], ["".join(pair) for pair in _OPERAND.findall(match[2])]
-        if opcode in operations:
-            raise TaskError(f"{opcode} stands twice in the EPD; write all of it once")
-        operations[opcode] = tuple(filter(None, operands))
-        if opcode in ("bm", "am"):
-            if not operations[opcode]:
-                raise TaskError(f"{opcode} of an EPD names a move or more, got none; write bm Nf3;")
-            if swallowed := set(_OPCODES) & set(operands):
-                raise TaskError(
-                    f"a ; is missing before {min(swallowed)} in the EPD; write bm Nf3; id 1;"
-                )
+        operations[opcode] = words
         start = match.end()
     best, avoid, label = (operations.get(opcode, ()) for opcode in _OPCODES)
     printable = "".join(sign for sign in " ".join(label) if sign.isprintable())
-    return Entry(" ".join(fen.split()), printable, best, avoid)
+    return Entry(" ".join(line[1].split()), printable, best, avoid)
 
 
 def split_games(material: Material) -> list[Material]:
@@ -97,9 +88,8 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
     A game that starts from its own position (a puzzle, a study) asks for its first move. Any other
     asks for the next move after its end, or, if the game is over, for its last move.
     """
-    game = _parse_game(material)
-    moves = list(game.mainline_moves())
-    board = game.board()
+    game = _parse_game(material.text)
+    moves, board = list(game.mainline_moves()), game.board()
     if "FEN" not in game.headers:
         end = game.end().board()
         if not end.is_game_over():
@@ -107,42 +97,33 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
         for move in moves[:-1]:
             board.push(move)
         moves = moves[-1:]
+    fen = board.fen(en_passant="fen")
     if not moves:
-        return board.fen(en_passant="fen"), None, "the game's own position, no move given"
-    move = moves[0]
-    origin, destination = move.from_square, move.to_square
-    if board.is_castling(move):  # Chess960 writes the rook's square
-        destination = (origin & 56) + (2 if board.is_queenside_castling(move) else 6)
-    note = f"the answer is the move of the game, {board.san(move)}"
-    return board.fen(en_passant="fen"), (origin, destination), note
+        return fen, None, "the game's own position, no move given"
+    origin, destination = moves[0].from_square, moves[0].to_square
+    if board.is_castling(moves[0]):  # Chess960 writes the rook's square
+        destination = (origin & 56) + (2 if board.is_queenside_castling(moves[0]) else 6)
+    return fen, (origin, destination), f"the answer is the move of the game, {board.san(moves[0])}"
 
 
-def _quiet_builder() -> Any:
-    """A game builder that collects errors instead of printing them."""
-    builder = python_chess("reading games in PGN", "chess.pgn").GameBuilder()
-    builder.handle_error = lambda error: builder.game.errors.append(error)
-    return builder
-
-
-def _parse_game(material: Material) -> chess.pgn.Game:
+def _parse_game(text: str) -> chess.pgn.Game:
     pgn = python_chess("reading games in PGN", "chess.pgn")
+
+    def builder() -> Any:
+        """A game builder that collects errors instead of printing them."""
+        quiet = pgn.GameBuilder()
+        quiet.handle_error = lambda error: quiet.game.errors.append(error)
+        return quiet
+
     try:
-        game: chess.pgn.Game | None = pgn.read_game(
-            io.StringIO(material.text), Visitor=_quiet_builder
-        )
-    except (ValueError, IndexError, KeyError) as error:  # stray brackets in the library's parser
-        raise TaskError(f"the game cannot be read: {error}; check its FEN tag") from error
-    if game is None:
-        raise TaskError("there is no game in it; give a PGN with tags and moves")
-    try:
-        standard = game.headers.variant() is python_chess("reading games in PGN").Board
-    except ValueError:  # a variant that the library does not know
-        standard = False
-    if not standard:
-        variant = game.headers["Variant"]
-        raise TaskError(f"the game is of the variant {variant!r}; give games of plain chess")
-    if game.errors:
+        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=builder)
+        variant = game.headers.variant() if game else None
+    except (ValueError, IndexError, KeyError) as error:  # stray brackets, unknown variants
+        raise TaskError(f"the game cannot be read: {error}; check its tags") from error
+    if game and variant is not python_chess("reading games in PGN").Board:
+        raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
+    if game and game.errors:
         raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
-    if not game.headers.get("FEN") and not game.variations:
+    if not game or not (game.headers.get("FEN") or game.variations):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
     return game

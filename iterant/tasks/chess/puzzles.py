@@ -1,52 +1,64 @@
-"""Chess puzzles on disk: a folder with one file per column, in which row i is one puzzle.
+"""Chess puzzles on disk, and the packing of Lichess's puzzle CSV.
 
-    >>> puzzles = load_puzzles("puzzles/")
-    >>> puzzles.rating[0], puzzles.ids[0], len(puzzles)
-    (399, b'025sW', 2815126)
-    >>> subset(puzzles)                           # the 1.5 million that index ranges refer to
+    >>> report = pack_csv("lichess_db_puzzle.csv.zst", "puzzles/")       # plain, .zst or .bz2
+    >>> report.kept, report.broken
+    (4956458, 0)
+    >>> subset(load_puzzles("puzzles/"))          # the 1.5 million that index ranges refer to
 
-The columns are `boards` (N, 32) uint8 and `moves` uint16 as in `boards.py`, `rating` and
-`rating_deviation` uint16, `flags` uint8 (one bit for each of `FLAGS`) and `ids` of five bytes. A
-column is an ``.npy`` file, which is memory-mapped, or an ``.npy.xz`` file of a third of the size.
-``meta.json``, which `write_puzzles` adds, has the number of puzzles, their source and a SHA-256 of
-each file; a folder without it is read too.
+A set is a folder with one file per column of `ROW`, in which row i is one puzzle: `boards` and
+`moves` packed as in `position.py`, `flags` with one bit for each of `FLAGS`. A column is an
+``.npy`` file, which is memory-mapped, or an ``.npy.xz`` file of a third of the size. ``meta.json``,
+which `write_puzzles` adds, has the number of puzzles, their source and a SHA-256 of each file; a
+folder without it is read too.
+
+The position of a CSV row is the one before the first of its moves: that move is played, and the
+second is the answer. The file is streamed; packed rows take 44 bytes each. A compressed file that
+breaks off is an error, never a shorter file. Packing needs the extra ``chess``.
 """
 
 from __future__ import annotations
 
+import bz2
+import csv
 import hashlib
+import importlib
 import json
 import lzma
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from iterant.errors import DataError
+from iterant.errors import DataError, MissingExtra
 from iterant.io.files import check_new_folder, make_folder
-from iterant.tasks.chess.boards import origin_codes
+from iterant.tasks.chess.position import LETTERS, impossible, pack, python_chess
 from iterant.tasks.rng import mix
 
 FLAGS = ("mateIn1", "mateIn2", "mateIn3", "mate", "oneMove", "short", "long", "veryLong")
 """The themes that are kept, the lowest bit of `flags` first."""
-
 SUBSET = 1_500_000
 """How many puzzles index ranges refer to, as in the paper."""
-
 VERSION = 1
+ROW = np.dtype([("boards", "u1", (32,)), ("moves", "<u2"), ("rating", "<u2"),
+                ("rating_deviation", "<u2"), ("flags", "u1"), ("ids", "S5")])  # fmt: skip
+"""One packed puzzle."""
+NEEDED = ("PuzzleId", "FEN", "Moves", "Rating", "RatingDeviation", "Themes")
+"""The columns of the CSV that are read, found by name in the first line."""
+BLOCK = 1 << 16
+"""Bytes that are read at a time."""
+LONGEST_LINE = 1 << 20
+"""Longer than any row: a longer line means that this is another kind of file."""
+
+_COLUMNS: tuple[str, ...] = ROW.names or ()
 _ENDINGS = (".npy", ".npy.xz")
-_COLUMNS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "boards": ("|u1", (32,)),
-    "moves": ("<u2", ()),
-    "rating": ("<u2", ()),
-    "rating_deviation": ("<u2", ()),
-    "flags": ("|u1", ()),
-    "ids": ("|S5", ()),
-}
+_CHUNK = 8192
+_REPORTED = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,64 +95,97 @@ def holds_puzzles(folder: Path) -> bool:
 def load_puzzles(path: str | Path) -> Puzzles:
     """The packed set in a folder, with lengths, types, checksums and moves checked."""
     folder = Path(path)
-    if not folder.is_dir():
-        hint = (
-            "pack it first: iterant data chess FILE --out DIR"
-            if folder.exists()
-            else "look at the path"
+    files = {
+        name: file
+        for name in _COLUMNS
+        for file in (folder / f"{name}{ending}" for ending in reversed(_ENDINGS))
+        if file.is_file()
+    }
+    if missing := [name for name in _COLUMNS if name not in files]:
+        raise DataError(
+            f"{folder} is not a folder of packed puzzles, it has no {missing[0]}.npy; check the "
+            "path or pack a CSV: iterant data chess FILE --out DIR"
         )
-        raise DataError(f"{folder} is not a folder of packed puzzles; {hint}")
-    files = {}
-    for name in _COLUMNS:
-        candidates = [folder / f"{name}{ending}" for ending in _ENDINGS]
-        file = next(filter(Path.is_file, candidates), None)
-        if file is None:
-            raise DataError(
-                f"{folder} has no {name}.npy or {name}.npy.xz; it is no packed set of puzzles"
-            )
-        files[name] = file
-    _check_meta(folder, files)
-    columns: dict[str, Any] = {name: _read(file, name) for name, file in files.items()}
-    count = len(columns["ids"])
-    for name, column in columns.items():
-        if len(column) != count:
-            raise DataError(
-                f"{files[name]} holds {len(column):,} rows, {files['ids'].name} {count:,}; "
-                f"the columns of one set are wanted, so pack it again"
-            )
-    if not count:
-        raise DataError(f"{folder} holds no puzzles; pack a CSV that does")
+    _check_meta(folder / "meta.json", files)
+    columns: dict[str, Any] = {name: _read(file, ROW[name]) for name, file in files.items()}
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1 or not counts["ids"]:
+        raise DataError(f"the columns in {folder} hold {counts} rows; pack the set again")
     puzzles = Puzzles(**columns, source=str(folder))
-    _check_moves(puzzles, files["boards"])
+    # Piece codes are known, and a move starts on a piece of the side to move.
+    low, high = puzzles.boards & 15, puzzles.boards >> 4
+    origin = puzzles.moves & 63
+    row = np.arange(len(puzzles))
+    piece = np.where(origin & 1, high[row, origin >> 1], low[row, origin >> 1])
+    wrong = (piece == 0) | ((piece > 6) != puzzles.black)
+    wrong |= (np.maximum(low, high) > 12).any(axis=1)
+    if wrong.any():
+        raise DataError(
+            f"{files['boards']}, row {int(wrong.argmax())}: the board has unknown pieces, or none "
+            "of the side to move where the move begins; pack the set again"
+        )
     return puzzles
 
 
-def write_puzzles(
-    puzzles: Puzzles,
-    out: str | Path,
-    *,
-    source: str,
-    order: NDArray[np.int64] | None = None,
-    compress: bool = False,
-) -> None:
-    """Write the set, with its rows in the given order, to a new folder: all of it or nothing.
+def _read(file: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """One column, memory-mapped or decompressed; pickles and truncated files are refused."""
+    try:
+        if file.suffix == ".npy":
+            column: NDArray[Any] = npy.open_memmap(file, mode="r")
+        else:
+            with lzma.open(file) as stream:
+                column = npy.read_array(stream, allow_pickle=False)
+                if stream.read(1):  # reading to the end also verifies the checksum
+                    raise ValueError("something follows the array")
+    except (ValueError, EOFError, OSError, lzma.LZMAError, MemoryError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{file} is no whole array ({reason}); copy or pack it again") from error
+    if column.dtype != dtype.base or column.ndim < 1 or column.shape[1:] != dtype.shape:
+        raise DataError(
+            f"{file} must hold {dtype} in each row, got {column.shape} {column.dtype}; "
+            f"pack the set again"
+        )
+    return column
 
-    Only one column at a time is held in memory.
-    """
+
+def _check_meta(path: Path, files: dict[str, Path]) -> None:
+    """Compare the files with the checksums of meta.json, if there is one."""
+    if not path.is_file():
+        return
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        version, digests = int(meta["version"]), dict(meta["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not what the packer writes; pack the set again") from error
+    if version != VERSION:
+        raise DataError(f"{path} is of version {version}, wanted {VERSION}; pack the set again")
+    for file in files.values():
+        if digests.get(file.name) != _digest(file):
+            raise DataError(f"{file} is not the file that {path.name} names; pack the set again")
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_puzzles(
+    puzzles: Puzzles, out: str | Path, *, source: str, compress: bool = False
+) -> None:
+    """Write the set to a new folder: all of it or nothing."""
     folder = check_new_folder(out)
     make_folder(folder.parent)
-    rows = np.arange(len(puzzles)) if order is None else order
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".packing-") as temporary:
             part = Path(temporary) / "set"
             part.mkdir()
             digests = {}
             for name in _COLUMNS:
-                file = part / (f"{name}.npy.xz" if compress else f"{name}.npy")
+                file = part / f"{name}{_ENDINGS[compress]}"
                 with lzma.open(file, "wb", preset=9) if compress else file.open("wb") as stream:
-                    npy.write_array(stream, getattr(puzzles, name)[rows])
+                    npy.write_array(stream, getattr(puzzles, name))
                 digests[file.name] = _digest(file)
-            meta = {"version": VERSION, "count": len(rows), "source": source, "sha256": digests}
+            meta = {"version": VERSION, "count": len(puzzles), "source": source, "sha256": digests}
             (part / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
             if folder.exists():
                 folder.rmdir()
@@ -160,7 +205,11 @@ def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:
     database gives nearly the same one. If there are fewer, all are kept, and `source` says so.
     """
     order = np.lexsort((puzzles.ids, puzzles.rating))
-    rows = order[_first_occurrences(puzzles, order)]
+    words = np.ascontiguousarray(puzzles.boards).view("<u8")[order]  # (N, 4)
+    position = (*words.T, puzzles.black[order])
+    by_position = np.lexsort(position)  # stable: equal positions stay in order
+    same = [key[by_position[1:]] == key[by_position[:-1]] for key in position]
+    rows = np.delete(order, by_position[1:][np.logical_and.reduce(same)])
     repeated = len(puzzles) - len(rows)
     if len(rows) > count:
         digits = np.ascontiguousarray(puzzles.ids[rows]).view(np.uint8).reshape(-1, 5)
@@ -175,81 +224,159 @@ def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:
     return replace(puzzles.take(rows), source=source)
 
 
-def _first_occurrences(puzzles: Puzzles, order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(N,) along an order: whether no puzzle before it has the same board and side to move."""
-    words = np.ascontiguousarray(puzzles.boards).view("<u8")  # (N, 4)
-    keys = puzzles.black.astype(np.uint64)
-    for column in range(words.shape[1]):
-        keys = mix(keys ^ words[:, column]) + np.uint64(1)
-    keys = keys[order]
-    by_key = np.argsort(keys, kind="stable")
-    same = keys[by_key[1:]] == keys[by_key[:-1]]
-    first = np.ones(len(order), dtype=bool)
-    seen: set[tuple[bytes, bool]] = set()
-    # Equal hashes only narrow the search: the boards themselves decide, so no puzzle is lost.
-    for place in np.unique(np.concatenate([by_key[1:][same], by_key[:-1][same]])):
-        row = order[place]
-        position = (puzzles.boards[row].tobytes(), bool(puzzles.moves[row] >> 15))
-        first[place] = position not in seen
-        seen.add(position)
-    return first
+@dataclass(frozen=True)
+class PackReport:
+    """Counts of a packed file: every row was kept, broken or had a repeated id."""
+
+    rows: int
+    kept: int
+    broken: int
+    first_broken: tuple[tuple[int, str], ...]
+    """(line number, reason) of the first few; the header is line 1"""
+    repeated: int
+    seconds: float
 
 
-def _read(file: Path, name: str) -> NDArray[Any]:
-    """One column, memory-mapped or decompressed; pickles and truncated files are refused."""
+def pack_csv(
+    source: str | Path, out: str | Path, progress: Callable[[int, float], None] | None = None
+) -> PackReport:
+    """Pack a Lichess CSV into a new folder, sorted by (rating, id).
+
+    `progress` is called now and then with the rows read and the share of the file (0 to 1). If the
+    file is refused, no folder is left behind.
+    """
+    started = time.monotonic()
+    path, folder = Path(source), check_new_folder(out)
+    rows, chunks, chunk = 0, [], []
+    broken: list[tuple[int, str]] = []
     try:
-        if file.suffix == ".npy":
-            column: NDArray[Any] = npy.open_memmap(file, mode="r")
-        else:
-            with lzma.open(file) as stream:
-                column = npy.read_array(stream, allow_pickle=False)
-                if stream.read(1):  # reading to the end also verifies the checksum
-                    raise ValueError("something follows the array")
-    except (ValueError, EOFError, OSError, lzma.LZMAError, MemoryError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{file} is no whole array ({reason}); copy or pack it again") from error
-    kind, row = _COLUMNS[name]
-    if column.dtype != np.dtype(kind) or column.ndim != 1 + len(row) or column.shape[1:] != row:
-        shape = ", ".join(["N", *map(str, row)])
+        size = path.stat().st_size
+        with path.open("rb") as raw:
+            for line, packed in read_puzzles(raw, path.name):
+                rows += 1
+                if isinstance(packed, str):
+                    broken.append((line, packed))
+                else:
+                    chunk.append(packed)
+                if len(chunk) == _CHUNK:
+                    chunks.append(np.array(chunk, ROW))
+                    chunk = []
+                if progress and not rows % 1024:
+                    progress(rows, raw.tell() / size)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from error
+    table = np.concatenate([*chunks, np.array(chunk, ROW)])
+    if not len(table):
+        why = f"line {broken[0][0]}: {broken[0][1]}" if broken else "it has no rows"
+        raise DataError(f"{path} holds no puzzle that can be read ({why})")
+    # Of a repeated id the lowest rating is kept: the first in this order.
+    table = table[np.lexsort((table["ids"], table["rating"]))]
+    first = np.sort(np.unique(table["ids"], return_index=True)[1])
+    columns: dict[str, Any] = {name: table[name][first] for name in _COLUMNS}
+    puzzles = Puzzles(**columns)
+    write_puzzles(puzzles, folder, source=path.name)
+    if progress:
+        progress(rows, 1.0)
+    repeated, seconds = rows - len(broken) - len(puzzles), time.monotonic() - started
+    reported = tuple(broken[:_REPORTED])
+    return PackReport(rows, len(puzzles), len(broken), reported, repeated, seconds)
+
+
+def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...] | str]]:
+    """The line number and the packed puzzle (the fields of `ROW`) of each row, or why it has none.
+
+    >>> for line, packed in read_puzzles(open("puzzles.csv", "rb"), "puzzles.csv"): ...
+    """
+    chess = python_chess("reading Lichess's CSV")
+    numbered = enumerate(_lines(raw, name), start=1)
+    _, header = next(numbered, (1, ""))
+    titles = header.removeprefix("\ufeff").split(",")
+    if missing := [title for title in NEEDED if title not in titles]:
         raise DataError(
-            f"{file} must hold ({shape}) {np.dtype(kind)}, got {column.shape} {column.dtype}; "
-            f"pack the set again"
+            f"{name} has no column {', '.join(missing)} in its first line; "
+            "give Lichess's puzzle CSV, plain, .zst or .bz2"
         )
-    return column
+    columns = [titles.index(title) for title in NEEDED]
+    for number, line in numbered:
+        if not line.strip():
+            continue
+        try:
+            # Line by line, so that a stray quotation mark cannot swallow the lines after it.
+            fields = next(csv.reader([line]))
+            if len(fields) != len(titles):
+                raise ValueError(f"{len(fields)} fields where the first line has {len(titles)}")
+            yield number, _pack_row(chess, *(fields[column] for column in columns))
+        except (ValueError, csv.Error) as error:
+            yield number, str(error)
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _pack_row(
+    chess: Any, name: str, fen: str, moves: str, rating: str, deviation: str, themes: str
+) -> tuple[Any, ...]:
+    """The fields of `ROW` for one puzzle; ValueError if it is none."""
+    if len(name) != 5 or not (name.isascii() and name.isalnum()):
+        raise ValueError(f"the id must be five letters or digits, got {name[:20]!r}")
+    line = moves.split()
+    if len(line) < 2:
+        raise ValueError(f"at least two moves are wanted, got {moves[:40]!r}")
+    for text in (rating, deviation):
+        if not (text.isascii() and text.isdigit()) or int(text[:9]) >= 1 << 16:
+            raise ValueError(f"a rating must be a whole number below 65536, got {text[:20]!r}")
+    board = chess.Board(fen)
+    if reason := impossible(board):
+        raise ValueError(f"the position {fen!r} cannot occur: {reason}")
+    board.push_uci(line[0])
+    answer = board.parse_uci(line[1])
+    codes = np.zeros((1, 64), np.uint8)
+    for square, piece in board.piece_map().items():
+        codes[0, square] = LETTERS.index(piece.symbol())
+    black = board.turn == chess.BLACK
+    move = answer.from_square | answer.to_square << 6 | (answer.promotion or 0) << 12 | black << 15
+    names = themes.split()
+    flags = sum(1 << bit for bit, theme in enumerate(FLAGS) if theme in names)
+    return pack(codes)[0], move, int(rating), int(deviation), flags, name.encode()
 
 
-def _check_meta(folder: Path, files: dict[str, Path]) -> None:
-    """Compare the files with the checksums of meta.json, if there is one."""
-    path = folder / "meta.json"
-    if not path.is_file():
+def _lines(raw: BinaryIO, name: str) -> Iterator[str]:
+    """The lines without their ends; invalid UTF-8 is shown as �."""
+    rest = b""
+    for block in _decompressed(raw, name):
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace").removesuffix("\r")
+        if len(rest) > LONGEST_LINE:
+            raise DataError(f"{name} has a line without end; a text file is wanted")
+    if rest:
+        yield rest.decode(errors="replace").removesuffix("\r")
+
+
+def _decompressed(raw: BinaryIO, name: str) -> Iterator[bytes]:
+    """The decompressed content of a file; its first bytes tell the compression."""
+    data = raw.read(BLOCK)
+    errors: tuple[type[Exception], ...] = (OSError, ValueError)
+    if data[:3] == b"BZh":
+        start: Callable[[], Any] = bz2.BZ2Decompressor
+    elif data[:4] == b"\x28\xb5\x2f\xfd" or (data[1:4] == b"\x2a\x4d\x18" and data[0] >> 4 == 5):
+        try:
+            zstandard = importlib.import_module("zstandard")
+        except ImportError as error:
+            raise MissingExtra("zstandard", "chess", "reading a .zst file") from error
+        start = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
+        errors = (zstandard.ZstdError, ValueError)
+    else:
+        while data:
+            yield data
+            data = raw.read(BLOCK)
         return
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        version, digests = int(meta["version"]), dict(meta["sha256"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what the packer writes; pack the set again") from error
-    if version != VERSION:
-        raise DataError(f"{path} is of version {version}, wanted {VERSION}; pack the set again")
-    for file in files.values():
-        if digests.get(file.name) != _digest(file):
-            raise DataError(f"{file} is not the file that {path.name} names; pack the set again")
-
-
-def _check_moves(puzzles: Puzzles, file: Path) -> None:
-    """Check that piece codes are known and that moves start on a piece of the side to move."""
-    for first in range(0, len(puzzles), 1 << 18):
-        part = puzzles.take(slice(first, first + (1 << 18)))
-        code = origin_codes(part.boards, part.moves)
-        wrong = (code == 0) | ((code > 6) != part.black)
-        wrong |= ((part.boards & 15) > 12).any(axis=1) | ((part.boards >> 4) > 12).any(axis=1)
-        if wrong.any():
-            row = first + int(wrong.argmax())
-            raise DataError(
-                f"{file}, row {row}: the board has unknown pieces, or none of the side to move "
-                f"where the move begins; pack the set again"
-            )
+    stream = None
+    while data:
+        stream = stream or start()
+        try:
+            yield stream.decompress(data)
+        except errors as error:
+            raise DataError(f"{name} is damaged ({error}); fetch it again") from error
+        data = stream.unused_data or raw.read(BLOCK)
+        if stream.eof:  # another compressed stream may follow
+            stream = None
+    if stream:
+        raise DataError(f"{name} breaks off before its end: it is incomplete; fetch it again")

@@ -8,7 +8,7 @@
 
 A size is an index range ``(first, stop)`` into the puzzles sorted by rating: the 1.5 million that
 `iterant.tasks.chess.puzzles.subset` selects. Inputs (N, 12, 8, 8) and targets (N, 8, 8) are as in
-`iterant.tasks.chess.boards`; they do not hold the colour, so ``extras["black"]`` does.
+`iterant.tasks.chess.position`; they do not hold the colour, so ``extras["black"]`` does.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import DataError, MissingExtra, TaskError
-from iterant.tasks.chess.boards import (
-    PackedPositions,
-    boards_from_planes,
-    mirrored,
-    pack,
-    planes,
-    square_at,
-    targets,
-)
-from iterant.tasks.chess.diagram import as_move, diagram, move_text, move_words
-from iterant.tasks.chess.fen import SIDES, Position, parse_fen
-from iterant.tasks.chess.formats import Entry, parse_epd, read_game, split_games
-from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
-from iterant.tasks.chess.rules import (
+from iterant.tasks.chess.diagram import diagram
+from iterant.tasks.chess.formats import parse_epd, read_game, split_games
+from iterant.tasks.chess.position import (
+    SIDES,
     Move,
-    best_legal,
+    PackedPositions,
+    Position,
+    as_move,
+    boards_from_planes,
     check_position,
     legal_moves,
+    marked_squares,
+    move_text,
+    move_words,
+    pack,
+    parse_fen,
     parse_move,
-    write_move,
+    planes,
+    targets,
 )
+from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
 from iterant.tasks.datasets import Stored, holds_sets
 from iterant.tasks.inputs import GAMES, TEXT, Material, Problem
 from iterant.tasks.protocol import (
@@ -112,20 +112,13 @@ def position_at(batch: Batch, index: int) -> Position:
     if "fen" in batch.extras:
         return parse_fen(str(batch.extras["fen"][index]))
     black = "black" in batch.extras and bool(batch.extras["black"][index])
-    board = boards_from_planes(batch.inputs[index : index + 1], np.array([black]))[0]
-    return Position(board, black, castling=None, en_passant=None)
-
-
-def _marked(grid: Tensor, black: bool) -> list[int]:
-    """The squares whose cells in (8, 8) are 1."""
-    return [square_at(row, column, black) for row, column in (grid == 1).nonzero().tolist()]
+    return Position(boards_from_planes(batch.inputs[[index]], np.array([black]))[0], black)
 
 
 def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[Move]:
     """The moves that an EPD calls "best" or to "avoid"."""
-    if name not in batch.extras:
-        return []
-    return [parse_move(position, word) for word in str(batch.extras[name][index]).split()]
+    words = str(batch.extras[name][index]) if name in batch.extras else ""
+    return [parse_move(position, word) for word in words.split()]
 
 
 class Chess:
@@ -184,19 +177,14 @@ class Chess:
         if size is None:
             return (0, TRAIN) if total >= TRAIN else (0, max(1, total * TRAIN // SUBSET))
         try:
-            ends: tuple[int, ...] = (size,) if isinstance(size, int) else tuple(size)
-            first, stop = map(operator.index, ends)
+            first, stop = map(operator.index, size)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise TaskError(f"a size must be {self.spec.size_means}, got {size!r}") from None
-        if first < 0 or stop <= first:
+        if not 0 <= first < stop <= total:
             raise TaskError(
-                f"the range {first}:{stop} holds no puzzles; wanted 0 <= first < stop, "
-                f"such as 600000:700000"
-            )
-        if stop > total:
-            raise TaskError(
-                f"the range {first}:{stop} goes beyond the set, which is {self.came_from()}; "
-                f"choose one within 0:{total}, or give a larger set with --data or ITERANT_DATA"
+                f"the range {first}:{stop} is empty or goes beyond the set, which is "
+                f"{self.came_from()}; choose one within 0:{total}, or give a larger set with "
+                "--data or ITERANT_DATA"
             )
         return first, stop
 
@@ -224,7 +212,6 @@ class Chess:
         if self.stored is not None:
             return self.stored.sample(count, size=self.check_size(size), seed=seed, first=first)
         chosen = self._sample(count, size, seed, first)
-        inputs, answers = _packed(chosen)[:]
         extras = {
             "rating": chosen.rating,
             "id": chosen.ids.astype(np.str_),
@@ -232,7 +219,7 @@ class Chess:
             "black": chosen.black,
             "promotion": ((chosen.moves >> 12) & 7).astype(np.uint8),
         }
-        return Batch(inputs, answers, extras)
+        return Batch(*_packed(chosen)[:], extras)
 
     @property
     def packs(self) -> bool:
@@ -246,8 +233,19 @@ class Chess:
         return _packed(self._sample(count, size, seed, first))
 
     def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """The chosen positions with left and right exchanged, where castling is impossible."""
-        return mirrored(inputs, targets, chosen)
+        """The chosen positions with left and right exchanged, where castling is impossible.
+
+        Castling has no mirror image, and the planes do not hold castling rights: a position where
+        a side has its king and a rook on their home squares stays as it is.
+        """
+        flip = chosen.to(inputs.device)
+        for king, rook, home in ((0, 4, 7), (6, 10, 0)):  # planes and back rank of either side
+            rooks = (inputs[:, rook, home, 0] > 0) | (inputs[:, rook, home, 7] > 0)
+            flip = flip & ~((inputs[:, king, home, 4] > 0) & rooks)
+        return (
+            torch.where(flip.view(-1, 1, 1, 1), inputs.flip(-1), inputs),
+            torch.where(flip.view(-1, 1, 1), targets.flip(-1), targets),
+        )
 
     def kinds(self, batch: Batch) -> list[Kind]:
         """Puzzles by rating, in hundreds, and by theme; other positions have neither."""
@@ -259,11 +257,11 @@ class Chess:
 
     def encode(self, problem: str) -> Batch:
         """One position as a FEN or an EPD; targets are the first of the best moves, else -1."""
-        entry = parse_epd(problem) or Entry(" ".join(problem.split()))
+        entry = parse_epd(problem)
         position = parse_fen(entry.fen)
-        check_position(position)
+        check_position(entry.fen)
         moves = [parse_move(position, word) for word in (*entry.best, *entry.avoid)]
-        black = np.array([position.black_to_move])
+        black = np.array([position.black])
         inputs = planes(torch.from_numpy(pack(position.board[None])), torch.from_numpy(black))
         words = {"id": entry.label, "best": " ".join(entry.best), "avoid": " ".join(entry.avoid)}
         extras = {"black": black, "fen": np.array([entry.fen])}
@@ -304,22 +302,21 @@ class Chess:
             check_prediction(prediction, batch)
         extras = {name: column[index] for name, column in batch.extras.items()}
         position = position_at(batch, index)
-        black = position.black_to_move
+        answer = marked_squares(batch.targets[index], position.black)
+        predicted = None
+        if prediction is not None:
+            predicted = marked_squares(prediction[index], position.black)
+            best = _epd_moves(batch, index, "best", position)
+            if any(set(predicted) == set(move) for move in best):
+                answer = predicted  # of several best moves, show the predicted one
         # The id of an EPD is part of the problem's name, so only puzzles show theirs here.
         puzzle = "id" in extras and "fen" not in extras
         title = f"Chess puzzle {extras['id']}" if puzzle else "Chess position"
-        answer = _marked(batch.targets[index], black)
-        found = None if prediction is None else _marked(prediction[index], black)
-        if answer and found:
-            best = _epd_moves(batch, index, "best", position)
-            if any(set(found) == set(move) for move in best):
-                answer = found  # of several best moves, show the predicted one
         description = diagram(
-            position.board,
-            black,
+            position,
             title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
             answer=answer,
-            found=found,
+            predicted=predicted,
             promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
         )
         if avoid := str(extras.get("avoid", "")):
@@ -329,24 +326,19 @@ class Chess:
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted move, such as ``d1d8``."""
         position = position_at(batch, index)
-        black = position.black_to_move
-        return move_text(_marked(prediction[index], black), position.board, black)
+        return move_text(position, marked_squares(prediction[index], position.black))
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
         """Whether the prediction is a legal move; unknown without the extra ``chess``."""
         position = position_at(batch, index)
-        black, board = position.black_to_move, position.board
-        squares = _marked(prediction[index], black)
-        move = as_move(squares, board, black)
+        squares = marked_squares(prediction[index], position.black)
+        move = as_move(position, squares)
         if move is None:
-            if len(squares) != 2:
-                return Verdict(False, f"no move: two squares make one, here are {len(squares)}")
-            own = all(board[square] and (board[square] > 6) == black for square in squares)
-            which = "both squares hold" if own else "neither square holds"
-            return Verdict(False, f"no move: {which} a piece of {SIDES[black]}'s")
-        words = move_words(board, move, position.en_passant)
+            side = SIDES[position.black]
+            return Verdict(False, f"no move: two squares, one with a piece of {side}'s, make one")
+        words = move_words(position, move)
         try:
-            notation = write_move(position, move)
+            notation = legal_moves(position).get(move)
         except MissingExtra:
             return Verdict(None, f"{words}; {_NO_RULES}", lacking=_NO_RULES)
         note = f" ({position.assumption})" if position.assumption else ""
@@ -357,8 +349,7 @@ class Chess:
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
         """Whether it is a best move of an EPD, or, if it names none, a legal one not to avoid."""
         position = position_at(batch, index)
-        black = position.black_to_move
-        move = as_move(_marked(prediction[index], black), position.board, black)
+        move = as_move(position, marked_squares(prediction[index], position.black))
         if move is None or move in _epd_moves(batch, index, "avoid", position):
             return False
         return move in (_epd_moves(batch, index, "best", position) or legal_moves(position))
@@ -378,11 +369,15 @@ class Chess:
         """
         position = position_at(batch, index)
         scores = logits[1].detach().cpu()  # (8, 8)
-        if not position.black_to_move:
+        if not position.black:
             scores = scores.flip(0)  # rows from rank 1, as squares are numbered
-        origin, destination = best_legal(position, scores.flatten().tolist())
-        black = torch.tensor([position.black_to_move])
-        return targets(torch.tensor([origin | destination << 6]), black)[0], position.assumption
+        score = scores.flatten().tolist()
+        moves = sorted(legal_moves(position))  # of equal scores the first squares
+        if not moves:
+            raise TaskError("there is no legal move to choose from; give a position before the end")
+        origin, destination = max(moves, key=lambda move: score[move[0]] + score[move[1]])
+        code = torch.tensor([origin | destination << 6])
+        return targets(code, torch.tensor([position.black]))[0], position.assumption
 
 
 def _packed(puzzles: Puzzles) -> PackedPositions:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import chess
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
-from iterant.errors import DataError, TaskError
-from iterant.tasks.chess.boards import boards_from_planes, square_at
-from iterant.tasks.chess.fen import write_fen
+from iterant.errors import DataError, MissingExtra, TaskError
+from iterant.nets.readout import TwoBest
+from iterant.tasks.chess.diagram import ANSWER, RIGHT, WRONG
+from iterant.tasks.chess.position import legal_moves, marked_squares, square_number, targets
 from iterant.tasks.chess.puzzles import write_puzzles
-from iterant.tasks.chess.task import SAMPLE, Chess, cache_folder, find_puzzles
+from iterant.tasks.chess.task import SAMPLE, Chess, cache_folder, find_puzzles, position_at
 from iterant.tasks.datasets import save_easy_to_hard
+from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Batch, Size
+
+TASK = Chess(SAMPLE)
 
 
 @pytest.fixture(autouse=True)
@@ -25,84 +29,62 @@ def no_puzzles_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="module")
-def task() -> Chess:
-    return Chess(SAMPLE)
+def marked(batch: Batch, text: str) -> torch.Tensor:
+    """A prediction of two squares."""
+    coded = torch.tensor([square_number(text[:2]) | square_number(text[2:]) << 6])
+    return targets(coded, torch.from_numpy(batch.extras["black"]))
 
 
-def squares(grid: torch.Tensor, black: bool) -> set[int]:
-    return {square_at(row, column, black) for row, column in grid.nonzero().tolist()}
-
-
-def as_board(batch: Batch, index: int) -> chess.Board:
-    black: NDArray[np.bool_] = batch.extras["black"]
-    codes = boards_from_planes(batch.inputs, black)[index]
-    return chess.Board(write_fen(codes, bool(black[index])))
-
-
-def test_answers_of_the_sample_are_legal(task: Chess) -> None:
-    batch = task.sample(4000, size=(0, 4000))
-    boards = boards_from_planes(batch.inputs, batch.extras["black"])
-    special = unsaid = 0
-    for codes, grid, black, promotion in zip(
-        boards, batch.targets, batch.extras["black"], batch.extras["promotion"], strict=True
-    ):
-        board = chess.Board(write_fen(codes, bool(black)))
+def test_answers_of_the_sample_are_legal() -> None:
+    batch = TASK.sample(4000, size=(0, 4000))
+    unsaid = 0
+    for index, grid in enumerate(batch.targets):
+        position = position_at(batch, index)
+        board = chess.Board(position.fen)
         assert board.is_valid()
-        ends = squares(grid, bool(black))
-        special += bool(promotion)
-        moves = {frozenset((move.from_square, move.to_square)) for move in board.legal_moves}
+        ends = marked_squares(grid, position.black)
+        [origin] = [square for square in ends if board.color_at(square) == board.turn]
+        [goal] = set(ends) - {origin}
         # Castling and en passant cannot be told from the board alone: they are legal once the
         # right is given, on the king's own squares and on the square behind the pawn.
-        if frozenset(ends) not in moves:
+        if not any((move.from_square, move.to_square) == (origin, goal) for move in
+                   board.legal_moves):  # fmt: skip
             unsaid += 1
-            [origin] = [square for square in ends if board.color_at(square) == board.turn]
-            [goal] = ends - {origin}
             board.set_castling_fen("KQkq")
             board.ep_square = goal if board.piece_type_at(origin) == chess.PAWN else None
             assert board.is_legal(chess.Move(origin, goal)), board.fen()
-        assert len(ends) == 2
     assert 1000 < batch.extras["black"].sum() < 3000, "both colours move"
-    assert special > 10, "promotions are among them"
+    assert (batch.extras["promotion"] > 0).sum() > 10, "promotions are among them"
     assert unsaid > 3, "so are castling and en passant"
 
 
-def test_a_range_is_shuffled_without_repetition(task: Chess) -> None:
-    whole = task.sample(300, size=(1000, 1300), seed=5)
-    expected = task.puzzles.ids[1000:1300].astype(str).tolist()
+def test_a_range_is_shuffled_without_repetition() -> None:
+    whole = TASK.sample(300, size=(1000, 1300), seed=5)
+    expected = TASK.puzzles.ids[1000:1300].astype(str).tolist()
     assert sorted(whole.extras["id"]) == sorted(expected)
     assert whole.extras["id"].tolist() != expected
-    other = task.sample(300, size=(1000, 1300), seed=6)
-    assert whole.extras["id"].tolist() != other.extras["id"].tolist()
-    parts = [task.sample(100, size=(1000, 1300), seed=5, first=first) for first in (0, 100, 200)]
-    assert torch.equal(torch.cat([part.inputs for part in parts]), whole.inputs)
-    assert torch.equal(torch.cat([part.targets for part in parts]), whole.targets)
+    inputs, answers = TASK.packed(40, size=(1000, 1300), seed=5, first=7)[:]
+    assert torch.equal(inputs, whole.inputs[7:47])
+    assert torch.equal(answers, whole.targets[7:47])
 
 
-def test_packed_positions_are_the_sampled_ones(task: Chess) -> None:
-    batch = task.sample(40, size=(100, 200), seed=2, first=7)
-    inputs, targets = task.packed(40, size=(100, 200), seed=2, first=7)[:]
-    assert torch.equal(inputs, batch.inputs)
-    assert torch.equal(targets, batch.targets)
-
-
-def test_sizes_are_ranges(task: Chess) -> None:
-    assert task.parse_size("600000:700000") == (600_000, 700_000)
-    assert task.parse_size(" 1_000_000:1_100_000 ") == (1_000_000, 1_100_000)
-    assert task.check_size((0, 4000)) == (0, 4000)
-    assert task.check_size(None) == (0, 1600), "the easiest two fifths, as in the paper"
+def test_sizes_are_ranges() -> None:
+    assert TASK.parse_size("600000:700000") == (600_000, 700_000)
+    assert TASK.parse_size(" 1_000_000:1_100_000 ") == (1_000_000, 1_100_000)
+    assert TASK.check_size((0, 4000)) == (0, 4000)
+    assert TASK.check_size(None) == (0, 1600), "the easiest two fifths, as in the paper"
     for text in ("", "5", "1:2:3", "a:b", "-1:5", "1.5:2", ":", "\u0661:\u0662"):
         with pytest.raises(TaskError, match="a size must be a range first:stop"):
-            task.parse_size(text)
+            TASK.parse_size(text)
 
 
 @pytest.mark.parametrize(
     ("size", "reason"),
     [
-        ((5, 5), "the range 5:5 holds no puzzles"),
-        ((7, 5), "the range 7:5 holds no puzzles"),
-        ((-2, 5), "the range -2:5 holds no puzzles"),
-        ((3999, 4001), "the range 3999:4001 goes beyond the set, which is all 4,000 puzzles in"),
+        ((5, 5), "the range 5:5 is empty"),
+        ((7, 5), "the range 7:5 is empty"),
+        ((-2, 5), "the range -2:5"),
+        ((3999, 4001), "3999:4001 .* goes beyond the set, which is all 4,000 puzzles in"),
         ((600_000, 700_000), r"choose one within 0:4000, or give a larger set with --data"),
         (13, "a size must be a range first:stop .*, got 13"),
         ((1, 2, 3), "a size must be a range first:stop"),
@@ -110,47 +92,30 @@ def test_sizes_are_ranges(task: Chess) -> None:
         ("0:9", "a size must be a range first:stop"),
     ],
 )
-def test_bad_ranges_are_refused(task: Chess, size: Size, reason: str) -> None:
-    for call in (task.check_size, lambda size: task.sample(1, size=size)):
-        with pytest.raises(TaskError, match=reason) as caught:
-            call(size)
-        assert "\n" not in str(caught.value)
+def test_bad_ranges_are_refused(size: Size, reason: str) -> None:
+    with pytest.raises(TaskError, match=reason) as caught:
+        TASK.sample(1, size=size)
+    assert "\n" not in str(caught.value)
 
 
-def test_too_many_problems_are_refused(task: Chess) -> None:
-    for count, first in ((11, 0), (1, 10), (5, 6), (1, -1)):
-        with pytest.raises(TaskError, match="the range 0:10 holds 10 puzzles"):
-            task.sample(count, size=(0, 10), first=first)
-    with pytest.raises(TaskError, match="at least 1, got 0"):
-        task.sample(0, size=(0, 10))
-    with pytest.raises(TaskError, match="seed"):
-        task.sample(1, size=(0, 10), seed=-1)
+@pytest.mark.parametrize(("count", "first"), [(11, 0), (1, 10), (5, 6)])
+def test_too_many_problems_are_refused(count: int, first: int) -> None:
+    with pytest.raises(TaskError, match="the range 0:10 holds 10 puzzles"):
+        TASK.sample(count, size=(0, 10), first=first)
 
 
-@pytest.mark.parametrize("side", ["w", "b"])
-def test_a_fen_is_encoded(task: Chess, side: str) -> None:
-    fen = f"r3k3/1P6/8/3pP3/8/8/8/4K2R {side} Kq {'d6' if side == 'w' else '-'} 0 1"
-    batch = task.encode(f"  {fen} ")
-    assert batch.inputs.shape == (1, 12, 8, 8)
-    assert not batch.labelled
-    assert batch.extras["fen"].tolist() == [fen]
-    assert as_board(batch, 0).board_fen() == chess.Board(fen).board_fen()
-    assert as_board(batch, 0).turn == chess.Board(fen).turn
-    with pytest.raises(TaskError, match="not known"):
-        task.solved(batch.targets, batch)
-
-
-def test_encoding_agrees_with_sampling(task: Chess) -> None:
-    batch = task.sample(20, seed=9)
+def test_encoding_agrees_with_sampling() -> None:
+    batch = TASK.sample(20, seed=9)
     for index in range(20):
-        assert torch.equal(task.encode(as_board(batch, index).fen()).inputs[0], batch.inputs[index])
+        encoded = TASK.encode(f"  {position_at(batch, index).fen} ")
+        assert torch.equal(encoded.inputs[0], batch.inputs[index])
+        assert encoded.extras["fen"].tolist() == [position_at(batch, index).fen]
+        assert not encoded.labelled
 
 
-def test_where_puzzles_are_looked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, task: Chess
-) -> None:
+def test_where_puzzles_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert find_puzzles() == SAMPLE
-    few = task.puzzles.take(slice(0, 20))
+    few = TASK.puzzles.take(slice(0, 20))
     cached = cache_folder() / "chess"
     assert cached == tmp_path / "cache" / "iterant" / "chess"
     write_puzzles(few, cached, source="test")
@@ -173,13 +138,149 @@ def test_where_puzzles_are_looked_for(
 
 
 def test_data_in_easy_to_hard_files(tmp_path: Path) -> None:
-    own = Chess().sample(30, size=(0, 400), seed=2)
+    own = TASK.sample(30, size=(0, 400), seed=2)
     white = own[~own.extras["black"].astype(bool)]
     save_easy_to_hard(white, tmp_path / "chess_data")
     task = Chess(data=tmp_path)
-    assert task.check_size((0, len(white))) == (0, len(white))
     again = task.sample(len(white), size=(0, len(white)), seed=5)
     key = [tuple(row.flatten().tolist()) for row in white.inputs]
     assert sorted(tuple(row.flatten().tolist()) for row in again.inputs) == sorted(key)
+    assert not task.packs
     with pytest.raises(TaskError, match="goes beyond the set"):
         task.sample(1, size=(0, len(white) + 1))
+
+
+UNSAID = "(castling and en passant not given, taken as absent)"
+VERDICTS = [
+    ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "king e1 castles to g1 (O-O), legal"),
+    ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "e1g1", "king e1 castles to g1, not legal"),
+    ("4k3/8/8/8/8/8/8/R3K2R w", "e1g1", f"king e1 castles to g1, not legal {UNSAID}"),
+    ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8c8", "king e8 castles to c8 (O-O-O), legal"),
+    ("4k3/8/8/8/8/5K2/8/8 w - - 0 1", "f3h3", "king f3 to h3, not legal"),
+    ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", "e2c3", "knight e2 to c3, not legal"),  # pinned
+    ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", "pawn e5 takes pawn d5 en passant (exd6), legal"),
+    ("4k3/8/8/3pP3/8/8/8/4K3 w - - 0 1", "e5d6", "pawn e5 to d6, not legal"),
+    ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7a8", "pawn a7 to a8 and is promoted (a8), legal"),
+    ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7b8",
+     "pawn a7 takes rook b8 and is promoted (axb8), legal"),
+    ("6k1/5ppp/8/8/8/8/8/K2R4 w", "d1d8", f"rook d1 to d8 (Rd8#), legal {UNSAID}"),
+    ("3qk3/8/8/8/8/8/8/3QK3 w - - 0 1", "d1d8", "queen d1 takes queen d8 (Qxd8+), legal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fen", "text", "words"), VERDICTS)
+def test_verdict(fen: str, text: str, words: str) -> None:
+    batch = TASK.encode(fen)
+    verdict = TASK.verdict(batch, 0, marked(batch, text))
+    assert verdict.words == words
+    assert verdict.keeps is ("not legal" not in words)
+    assert TASK.tell(batch, 0, marked(batch, text)) == text
+    (problem,) = gather(TASK, fen).problems
+    assert problem.notes == (() if fen.endswith("1") else (UNSAID.strip("()"),))
+
+
+@pytest.mark.parametrize(
+    ("side", "squares"), [("w", "a1e1"), ("b", "a1e1"), ("b", "h8e8"), ("w", "c4d5"), ("w", "")]
+)
+def test_squares_that_are_no_move(side: str, squares: str) -> None:
+    batch = TASK.encode(f"4k2r/8/8/8/8/8/8/R3K3 {side} - - 0 1")
+    prediction = marked(batch, squares) if squares else torch.zeros(1, 8, 8).long()
+    verdict = TASK.verdict(batch, 0, prediction)
+    assert verdict.keeps is False
+    assert verdict.words.startswith("no move: ")
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "chess", None)
+    batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
+    verdict = TASK.verdict(batch, 0, marked(batch, "a1a2"))
+    assert verdict.keeps is None
+    assert "iterant[chess]" in verdict.words
+    with pytest.raises(MissingExtra, match="moves"):
+        TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - bm Ra8+;")
+
+
+@pytest.mark.parametrize("side", ["w", "b"])
+def test_restricting_takes_the_best_legal_move_and_keeps_a_legal_answer(side: str) -> None:
+    batch = TASK.encode(f"4k2r/8/8/3q4/3Q4/8/8/R3K3 {side} Qk - 0 1")
+    position = position_at(batch, 0)
+    generator, kept = torch.Generator().manual_seed(7), 0
+    for _ in range(100):
+        logits = torch.randn(1, 2, 8, 8, generator=generator, requires_grad=True)
+        plain = TwoBest().predict(logits, batch.inputs)
+        allowed, _ = TASK.restrict(batch, 0, logits[0])
+        assert TASK.verdict(batch, 0, allowed[None]).keeps
+        codes = torch.tensor([origin | goal << 6 for origin, goal in legal_moves(position)])
+        grids = targets(codes, torch.full_like(codes, position.black))
+        sums = (grids * logits[0, 1].detach()).sum((1, 2))
+        assert (allowed * logits[0, 1].detach()).sum() == pytest.approx(float(sums.max()))
+        if TASK.verdict(batch, 0, plain).keeps:
+            kept += 1
+            assert torch.equal(allowed, plain[0])
+    assert kept > 1
+    finished = Batch(batch.inputs, batch.targets, {"fen": np.array(["k6R/7R/8/8/8/8/8/K7 b - -"])})
+    with pytest.raises(TaskError, match="no legal move"):
+        TASK.restrict(finished, 0, logits[0])
+
+
+def test_orientation_of_the_drawing() -> None:
+    white = TASK.describe(TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"))
+    assert white.text.splitlines()[0] == "8  .  .  .  .  .  .  k  . "
+    assert white.text.splitlines()[7] == "1  K  .  .  R  .  .  .  . "
+    assert white.text.splitlines()[8] == "   a  b  c  d  e  f  g  h "
+    assert white.caption == "White to move"
+    black = TASK.describe(TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 b - - 0 1"))
+    assert black.text.splitlines()[7] == "8  .  k  .  .  .  .  .  . "
+    assert black.text.splitlines()[8] == "   h  g  f  e  d  c  b  a "
+    assert black.caption == "Black to move"
+    for shown in (white, black):
+        names = {
+            shown.column_labels[glyph.column] + shown.row_labels[glyph.row]: glyph.text
+            for glyph in shown.glyphs
+        }
+        assert names == {"g8": "♚", "f7": "♟", "g7": "♟", "h7": "♟", "a1": "♔", "d1": "♖"}
+        # The corner at the right hand is light for either player, and colours alternate.
+        assert shown.cells[7, 7].sum() > shown.cells[7, 0].sum()
+        assert (shown.cells[:, 1:] != shown.cells[:, :-1]).any(2).all()
+
+
+def test_arrows_and_captions() -> None:
+    batch = TASK.sample(12, seed=4)
+    assert 0 < batch.extras["black"].sum() < 12
+    for index in range(12):
+        uci = TASK.tell(batch, index, batch.targets)
+        shown = TASK.describe(batch, index, batch.targets)
+        assert [arrow.colour for arrow in shown.arrows] == [ANSWER, RIGHT]
+        for arrow in shown.arrows:
+            ends = (arrow.start, arrow.end)
+            names = [shown.column_labels[column] + shown.row_labels[row] for row, column in ends]
+            assert "".join(names) == uci
+        assert f"answer {uci}" in shown.caption
+        assert shown.caption.endswith(f"found {uci}, right")
+        assert shown.text.count("[") == 2
+        assert str(batch.extras["id"][index]) in shown.title
+        assert str(batch.extras["rating"][index]) in shown.title
+
+
+def test_wrong_and_impossible_predictions_are_drawn() -> None:
+    batch = TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")
+    for squares, words in (("a1d1", "a1 and d1, no move"), ("d1d8", "d1d8")):
+        shown = TASK.describe(batch, 0, marked(batch, squares))
+        assert shown.caption == f"White to move; found {words}"
+        assert shown.text.count("(") == 2
+        assert len(shown.arrows) == (words == "d1d8")
+    empty = torch.zeros(1, 8, 8, dtype=torch.int64)
+    assert TASK.describe(batch, 0, empty).caption.endswith("found no square, no move")
+    assert TASK.describe(batch, 0, empty + 1).caption.endswith("64 squares, no move")
+    labelled = Batch(batch.inputs, marked(batch, "d1d8"), batch.extras)
+    shown = TASK.describe(labelled, 0, marked(batch, "d1d7"))
+    assert shown.caption == "White to move; answer d1d8; found d1d7, wrong"
+    assert [arrow.colour for arrow in shown.arrows] == [ANSWER, WRONG]
+
+
+def test_a_promotion_names_its_piece() -> None:
+    batch = TASK.sample(1600)
+    index = int(np.flatnonzero(batch.extras["promotion"] == chess.QUEEN)[0])
+    answer = TASK.describe(batch, index).caption.split("answer ")[1]
+    assert answer[3] in "18"
+    assert answer.endswith("q")

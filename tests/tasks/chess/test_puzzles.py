@@ -1,22 +1,40 @@
-"""Packed puzzles on disk, and the rule that selects the subset."""
+"""Packed puzzles on disk, the rule that selects the subset, and the packing of Lichess's CSV."""
 
 from __future__ import annotations
 
+import bz2
 import hashlib
+import io
 import json
 import lzma
 import os
 import pickle
 import shutil
+import struct
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import chess
 import numpy as np
 import pytest
+import zstandard
 
-from iterant.errors import DataError, UsageError
-from iterant.tasks.chess.lichess import pack_csv
-from iterant.tasks.chess.puzzles import Puzzles, holds_puzzles, load_puzzles, subset, write_puzzles
+from iterant.errors import DataError, MissingExtra, UsageError
+from iterant.tasks.chess.position import Position, unpack
+from iterant.tasks.chess.puzzles import (
+    BLOCK,
+    FLAGS,
+    LONGEST_LINE,
+    Puzzles,
+    holds_puzzles,
+    load_puzzles,
+    pack_csv,
+    read_puzzles,
+    subset,
+    write_puzzles,
+)
 from iterant.tasks.chess.task import SAMPLE
 
 COLUMNS = ("boards", "moves", "rating", "rating_deviation", "flags", "ids")
@@ -47,46 +65,36 @@ def digest(puzzles: Puzzles) -> str:
 @pytest.mark.parametrize("compress", [False, True])
 def test_write_and_load(sample: Puzzles, tmp_path: Path, compress: bool) -> None:
     part = sample.take(slice(10, 90))
-    order = np.arange(80)[::-1]
-    write_puzzles(part, tmp_path / "set", source="a test", order=order, compress=compress)
-    assert same(load_puzzles(tmp_path / "set"), part.take(order))
+    (tmp_path / "set").mkdir()
+    write_puzzles(part, tmp_path / "set", source="a test", compress=compress)
+    loaded = load_puzzles(tmp_path / "set")
+    assert same(loaded, part)
+    assert isinstance(loaded.boards, np.memmap) is not compress
     meta = json.loads((tmp_path / "set" / "meta.json").read_text())
     assert (meta["version"], meta["count"], meta["source"]) == (1, 80, "a test")
     assert [path.name for path in tmp_path.iterdir()] == ["set"], "nothing else is left behind"
     assert holds_puzzles(tmp_path / "set")
     assert not holds_puzzles(tmp_path)
-
-
-def test_plain_files_are_memory_mapped(folder: Path) -> None:
-    assert isinstance(load_puzzles(folder).boards, np.memmap)
-
-
-def test_a_set_is_not_written_over_another(sample: Puzzles, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
-        write_puzzles(sample, folder, source="test")
-    (tmp_path / "empty").mkdir()
-    write_puzzles(sample.take(slice(0, 5)), tmp_path / "empty", source="test")
-    assert len(load_puzzles(tmp_path / "empty")) == 5
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="file' is no folder"):
-        write_puzzles(sample, tmp_path / "file" / "set", source="test")
-
-
-def replace_column(folder: Path, name: str, column: object) -> None:
-    np.save(folder / f"{name}.npy", np.asarray(column))
+        write_puzzles(sample, tmp_path / "set", source="test")
 
 
 def test_wrong_columns_are_refused(folder: Path) -> None:
     whole = load_puzzles(folder)
+    moves, boards = np.array(whole.moves), np.array(whole.boards)
+    moves[7] ^= 1 << 15
+    boards[9, 0] = 13 << 4
     for name, column, reason in (
-        ("rating", np.array(whole.rating[:-1]), r"rating.npy holds 49 rows, ids.npy 50"),
-        ("flags", np.array(whole.flags, np.int64), r"flags.npy must hold \(N\) uint8, got .*int64"),
-        ("boards", np.array(whole.boards[:, :31]), r"boards.npy must hold \(N, 32\) uint8, got"),
-        ("ids", np.array(["a"] * 50), r"ids.npy must hold \(N\) \|S5"),
-        ("moves", np.uint16(3), r"moves.npy must hold \(N\) uint16, got \(\)"),
+        ("rating", np.array(whole.rating[:-1]), "'rating': 49, .*'ids': 50"),
+        ("flags", np.array(whole.flags, np.int64), r"flags.npy must hold uint8 .*int64"),
+        ("boards", np.array(whole.boards[:, :31]), r"boards.npy must hold .*\(50, 31\)"),
+        ("ids", np.array(["a"] * 50), r"ids.npy must hold \|S5"),
+        ("moves", np.uint16(3), r"moves.npy must hold uint16 in each row, got \(\)"),
+        ("moves", moves, r"row 7: the board has unknown pieces, or"),
+        ("boards", boards, "row 9"),
     ):
         before = (folder / f"{name}.npy").read_bytes()
-        replace_column(folder, name, column)
+        np.save(folder / f"{name}.npy", column)
         with pytest.raises(DataError, match=reason) as caught:
             load_puzzles(folder)
         assert "\n" not in str(caught.value)
@@ -94,32 +102,16 @@ def test_wrong_columns_are_refused(folder: Path) -> None:
     load_puzzles(folder)
 
 
-def test_nonsense_in_the_rows_is_refused(folder: Path) -> None:
-    whole = load_puzzles(folder)
-    moves, boards = np.array(whole.moves), np.array(whole.boards)
-    spoilt = moves.copy()
-    spoilt[7] ^= 1 << 15
-    replace_column(folder, "moves", spoilt)
-    with pytest.raises(DataError, match=r"boards.npy, row 7: the board has unknown pieces, or"):
-        load_puzzles(folder)
-    replace_column(folder, "moves", moves)
-    boards[9, 0] = 13 << 4
-    replace_column(folder, "boards", boards)
-    with pytest.raises(DataError, match="row 9"):
-        load_puzzles(folder)
-
-
 def test_missing_and_empty_sets_are_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is not a folder of packed puzzles"):
-        load_puzzles(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="pack it first: iterant data chess"):
-        load_puzzles(folder / "boards.npy")
+    for path in (tmp_path / "nowhere", folder / "boards.npy", tmp_path):
+        with pytest.raises(DataError, match="is not a folder of packed puzzles"):
+            load_puzzles(path)
     for name in COLUMNS:
-        replace_column(folder, name, np.array(getattr(load_puzzles(SAMPLE), name)[:0]))
-    with pytest.raises(DataError, match="holds no puzzles"):
+        np.save(folder / f"{name}.npy", getattr(load_puzzles(SAMPLE), name)[:0])
+    with pytest.raises(DataError, match="'ids': 0"):
         load_puzzles(folder)
     (folder / "ids.npy").unlink()
-    with pytest.raises(DataError, match=r"has no ids.npy or ids.npy.xz"):
+    with pytest.raises(DataError, match=r"has no ids.npy"):
         load_puzzles(folder)
 
 
@@ -136,37 +128,27 @@ class Trap:
 @pytest.mark.parametrize("ending", [".npy", ".npy.xz"])
 def test_pickles_are_never_opened(folder: Path, tmp_path: Path, ending: str) -> None:
     (folder / "moves.npy").unlink()
-    file = folder / f"moves{ending}"
     objects = tmp_path / "objects.npy"
     np.save(objects, np.array([Trap(tmp_path / "sprung")], dtype=object), allow_pickle=True)
     for content in (pickle.dumps(Trap(tmp_path / "sprung")), objects.read_bytes()):
-        file.write_bytes(lzma.compress(content) if ending.endswith("xz") else content)
+        packed = lzma.compress(content) if ending.endswith("xz") else content
+        (folder / f"moves{ending}").write_bytes(packed)
         with pytest.raises(DataError, match=r"moves.npy.* is no whole array") as caught:
             load_puzzles(folder)
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize("left", [0, 5, 0.5, -1])
-def test_truncated_files_are_refused(
-    sample: Puzzles, tmp_path: Path, compress: bool, left: float
-) -> None:
-    write_puzzles(sample.take(slice(0, 50)), tmp_path / "set", source="test", compress=compress)
-    (tmp_path / "set" / "meta.json").unlink()
-    file = tmp_path / "set" / ("boards.npy.xz" if compress else "boards.npy")
-    content = file.read_bytes()
-    file.write_bytes(content[: int(left * len(content)) if left == 0.5 else int(left)])
-    with pytest.raises(DataError, match=r"boards.npy.* is no whole array"):
-        load_puzzles(tmp_path / "set")
-
-
-def test_trailing_bytes_are_refused(folder: Path) -> None:
+@pytest.mark.parametrize("ending", [".npy", ".npy.xz"])
+def test_truncated_and_longer_files_are_refused(folder: Path, ending: str) -> None:
     content = (folder / "flags.npy").read_bytes()
     (folder / "flags.npy").unlink()
-    (folder / "flags.npy.xz").write_bytes(lzma.compress(content + b"more"))
-    with pytest.raises(DataError, match="something follows the array"):
-        load_puzzles(folder)
+    longer = lzma.compress(content + b"more") if ending.endswith("xz") else b""
+    content = lzma.compress(content) if ending.endswith("xz") else content
+    for spoilt in (b"", content[:5], content[: len(content) // 2], content[:-1], longer):
+        (folder / f"flags{ending}").write_bytes(spoilt)
+        with pytest.raises(DataError, match=r"flags.npy.* is no whole array"):
+            load_puzzles(folder)
 
 
 def test_meta_json_is_checked(tmp_path: Path) -> None:
@@ -210,18 +192,14 @@ def plain_subset(puzzles: Puzzles, count: int) -> list[bytes]:
     return [name for _, name in sorted(chosen)]
 
 
-def with_repeats(sample: Puzzles) -> Puzzles:
-    """Shuffled, a third of the positions repeated under other ids and ratings."""
+@pytest.mark.parametrize("count", [1, 250, 600, 601, 5000])
+def test_the_subset_follows_its_rule(sample: Puzzles, count: int) -> None:
+    # Shuffled, a third of the positions repeated under other ids and ratings.
     generator = np.random.default_rng(3)
     rows = generator.permutation(np.concatenate([np.arange(600), np.arange(200)]))
     ids = np.array([f"t{row:04d}".encode() for row in generator.permutation(800)])
     rating = generator.integers(500, 540, 800).astype(np.uint16)
-    return replace(sample.take(rows), ids=ids, rating=rating)
-
-
-@pytest.mark.parametrize("count", [1, 250, 600, 601, 5000])
-def test_the_subset_follows_its_rule(sample: Puzzles, count: int) -> None:
-    puzzles = with_repeats(sample)
+    puzzles = replace(sample.take(rows), ids=ids, rating=rating)
     chosen = subset(puzzles, count)
     assert chosen.ids.tolist() == plain_subset(puzzles, count)
     assert "200 repeated positions dropped" in chosen.source
@@ -235,17 +213,13 @@ def test_side_to_move_is_part_of_a_position(sample: Puzzles) -> None:
     assert len(subset(replace(one, ids=sample.ids[:2]))) == 1
 
 
-def test_the_order_of_the_rows_does_not_matter(sample: Puzzles) -> None:
-    shuffled = sample.take(np.random.default_rng(1).permutation(len(sample)))
-    assert same(subset(shuffled, 1000), subset(sample, 1000))
-
-
 def test_shipped_sample(sample: Puzzles) -> None:
     assert len(sample) == 4000
     assert same(subset(sample), sample)
     assert digest(sample) == "92d38831f75f089f8cc2513fa5478d7270a8e58c1c1ac2e460175a5826cf9575"
+    shuffled = sample.take(np.random.default_rng(1).permutation(len(sample)))
     assert (
-        digest(subset(sample, 1500))
+        digest(subset(shuffled, 1500))
         == "895c31f2def3e51e459117dae54362ee6b720e57669b5c50ef8e68ca0562655b"
     )
 
@@ -276,3 +250,194 @@ def test_sample_is_spread_over_the_subset_of_the_shared_set(
     assert same(chosen.take(375 * np.arange(4000) + 187), sample)
     edges = [0, 600_000, 700_000, 800_000, 1_000_000, 1_100_000]
     assert chosen.rating[edges].tolist() == [399, 1389, 1506, 1619, 1839, 1967]
+
+
+HEADER = "PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags\n"
+# White plays, black answers; promotion, castling, en passant, and a move of either colour.
+ROWS = (
+    "aaaa1,6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1,a1a2 g8f8,900,80,9,9,short,u,\n",
+    "aaaa2,8/P6k/8/8/8/8/8/K7 b - - 0 1,h7h6 a7a8n,700,70,9,9,mate mateIn1 oneMove,u,\n",
+    "aaaa3,4k3/8/8/8/8/8/p7/4K2R b K - 0 1,e8e7 e1g1,800,60,9,9,veryLong mateIn2,u,\n",
+    "aaaa4,4k3/3p4/8/4P3/8/8/8/4K3 b - - 0 1,d7d5 e5d6,700,50,9,9,enPassant long mateIn3,u,\n",
+)
+TEXT = (HEADER + "".join(ROWS)).encode()
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "bz2": lambda content: bz2.compress(content, 1),
+    "zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def write(folder: Path, content: bytes | str) -> Path:
+    path = folder / "puzzles.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_packed_columns(tmp_path: Path, packing: str) -> None:
+    report = pack_csv(write(tmp_path, PACKINGS[packing](TEXT)), tmp_path / "set")
+    assert (report.rows, report.kept, report.broken, report.repeated) == (4, 4, 0, 0)
+    puzzles = load_puzzles(tmp_path / "set")
+    assert puzzles.ids.tolist() == [b"aaaa2", b"aaaa4", b"aaaa3", b"aaaa1"], "by (rating, id)"
+    assert puzzles.rating.tolist() == [700, 700, 800, 900]
+    assert puzzles.rating_deviation.tolist() == [70, 50, 60, 80]
+    moves = [
+        chess.Move(int(move) & 63, int(move) >> 6 & 63, (int(move) >> 12 & 7) or None).uci()
+        for move in puzzles.moves
+    ]
+    assert moves == ["a7a8n", "e5d6", "e1g1", "g8f8"]
+    assert puzzles.black.tolist() == [False, False, False, True]
+    assert [
+        {theme for bit, theme in enumerate(FLAGS) if flags >> bit & 1} for flags in puzzles.flags
+    ] == [{"mate", "mateIn1", "oneMove"}, {"long", "mateIn3"}, {"veryLong", "mateIn2"}, {"short"}]
+    by_id = {row.split(",")[0].encode(): row.split(",") for row in ROWS}
+    for name, board, black in zip(puzzles.ids, unpack(puzzles.boards), puzzles.black, strict=True):
+        _, fen, played, *_ = by_id[bytes(name)]
+        after = chess.Board(fen)
+        after.push_uci(played.split()[0])
+        assert Position(board, bool(black)).fen.split()[:2] == after.fen().split()[:2]
+
+
+BROKEN = {
+    "aaaaa,too,few\n": "3 fields where the first line has 10",
+    ROWS[0].replace("aaaa1", "toolong"): "the id must be five letters",
+    ROWS[0].replace("aaaa1", "aa\u00e4a1"): "the id must be five letters",
+    ROWS[0].replace("a1a2 g8f8", "a1a2"): "at least two moves are wanted",
+    ROWS[0].replace("a1a2 g8f8", "a1a3 g8f8"): "illegal uci: 'a1a3'",
+    ROWS[0].replace("a1a2 g8f8", "a1a2 g8g6"): "illegal uci: 'g8g6'",
+    ROWS[0].replace("a1a2 g8f8", "a1a2 ????"): "invalid uci",
+    ROWS[0].replace("6k1/", ""): "expected 8 rows",
+    ROWS[0].replace("6k1/", "8/"): "cannot occur",
+    ROWS[0].replace(",900,", ",9.5,"): "a rating must be a whole number below 65536",
+    ROWS[0].replace(",80,", ",65536,"): "a rating must be a whole number",
+    '"' + ROWS[0]: "1 fields where",
+}
+
+
+@pytest.mark.parametrize(("row", "reason"), BROKEN.items())
+def test_a_broken_row_is_named_and_the_rest_kept(tmp_path: Path, row: str, reason: str) -> None:
+    text = HEADER + ROWS[1] + row + "\n" + ROWS[2] + ROWS[3]
+    report = pack_csv(write(tmp_path, text), tmp_path / "set")
+    assert (report.rows, report.kept, report.broken) == (4, 3, 1)
+    [(line, why)] = report.first_broken
+    assert line == 3
+    assert reason in why
+    assert len(load_puzzles(tmp_path / "set")) == 3
+
+
+def test_many_broken_rows_and_progress(tmp_path: Path) -> None:
+    calls: list[tuple[int, float]] = []
+    path = write(tmp_path, HEADER + "x\n" * 3000 + ROWS[0])
+    report = pack_csv(path, tmp_path / "set", lambda rows, share: calls.append((rows, share)))
+    assert report.broken == 3000
+    assert [line for line, _ in report.first_broken] == list(range(2, 12))
+    assert [rows for rows, _ in calls] == [1024, 2048, 3001]
+    assert all(0 < share <= 1 for _, share in calls)
+    assert calls[-1][1] == 1.0
+
+
+def test_a_repeated_id_is_kept_once(tmp_path: Path) -> None:
+    harder = ROWS[0].replace(",900,", ",950,")
+    report = pack_csv(write(tmp_path, HEADER + harder + ROWS[1] + ROWS[0]), tmp_path / "set")
+    assert (report.rows, report.kept, report.repeated) == (3, 2, 1)
+    assert load_puzzles(tmp_path / "set").rating.tolist() == [700, 900]
+
+
+def test_columns_are_found_by_name(tmp_path: Path) -> None:
+    rows = [",".join(row.strip("\n").split(",")[::-1]) for row in (HEADER, *ROWS)]
+    pack_csv(write(tmp_path, "\ufeff" + "\r\n".join(rows)), tmp_path / "turned")
+    pack_csv(write(tmp_path, TEXT), tmp_path / "set")
+    assert same(load_puzzles(tmp_path / "turned"), load_puzzles(tmp_path / "set"))
+
+
+BROKEN_OFF = "breaks off before its end"
+UNREADABLE = {
+    "empty": (b"", "has no column"),
+    "header only": (HEADER.encode(), "it has no rows"),
+    "all broken": (HEADER.encode() + b"x\ny\n", r"holds no puzzle .*line 2: 1 fields"),
+    "missing columns": (TEXT.replace(b"Moves", b"Zuege"), "has no column Moves in its first line"),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(100), "has no column PuzzleId, FEN"),
+    "no lines": (b"x" * (LONGEST_LINE + 2 * BLOCK), "has a line without end"),
+    "half a zst": (zstandard.compress(TEXT)[:-9], BROKEN_OFF),
+    "zst, last byte": (
+        zstandard.ZstdCompressor(write_checksum=True).compress(TEXT)[:-1],
+        BROKEN_OFF,
+    ),
+    "half a bz2": (bz2.compress(TEXT)[:-9], BROKEN_OFF),
+    "start of a zst": (zstandard.compress(TEXT)[:4], BROKEN_OFF),
+    "damaged zst": (zstandard.compress(TEXT)[:4] + b"\xff" * 40, "is damaged"),
+    "damaged bz2": (bz2.compress(TEXT)[:20] + b"\xff" * 40, "is damaged"),
+    "second zst": (zstandard.compress(TEXT) + zstandard.compress(TEXT)[:-9], BROKEN_OFF),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_bad_files_are_refused_and_leave_nothing(tmp_path: Path, case: str) -> None:
+    content, reason = UNREADABLE[case]
+    path = write(tmp_path, content)
+    with pytest.raises(DataError, match=reason) as caught:
+        pack_csv(path, tmp_path / "set")
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_of_several_streams_are_read_whole(tmp_path: Path) -> None:
+    half = len(TEXT) // 2
+    skipped = struct.pack("<II", 0x184D2A50, 4) + b"size"
+    parts = TEXT[:half], TEXT[half:]
+    for number, content in enumerate(
+        (
+            b"".join(map(bz2.compress, parts)),
+            b"".join(map(zstandard.compress, parts)),
+            skipped + zstandard.compress(parts[0]) + skipped + zstandard.compress(parts[1]),
+        )
+    ):
+        assert pack_csv(write(tmp_path, content), tmp_path / f"set{number}").kept == 4
+
+
+def test_paths_are_checked(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.csv", tmp_path):
+        with pytest.raises(DataError, match="check the path"):
+            pack_csv(path, tmp_path / "set")
+    path = write(tmp_path, TEXT)
+    with pytest.raises(UsageError, match="is there already"):
+        pack_csv(path, tmp_path)
+
+
+class Counted(io.BytesIO):
+    """A file that knows the most it was ever asked for at once, and how much it gave."""
+
+    given = 0
+    most = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        self.given += len(content)
+        self.most = max(self.most, sys.maxsize if size is None or size < 0 else size)
+        return content
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_reading_is_lazy(packing: str) -> None:
+    # Random letters in an unused column keep the compressed file longer than a few blocks.
+    generator = np.random.default_rng(0)
+    urls = generator.integers(97, 123, (9000, 100)).astype(np.uint8)
+    rows = b"".join(ROWS[0].encode().replace(b",u,", b"," + bytes(url) + b",") for url in urls)
+    raw = Counted(PACKINGS[packing](HEADER.encode() + rows))
+    puzzles = read_puzzles(raw, "many")
+    for number in range(2, 22):
+        line, packed = next(puzzles)
+        assert line == number
+        assert not isinstance(packed, str), packed
+    assert raw.most == BLOCK
+    assert raw.given <= 3 * BLOCK < len(raw.getvalue()) / 2
+
+
+@pytest.mark.parametrize("package", ["chess", "zstandard"])
+def test_missing_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    path = write(tmp_path, zstandard.compress(TEXT))
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"'{package}'.*iterant\[chess\]"):
+        pack_csv(path, tmp_path / "set")
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,305 @@
+"""Chess positions: notation (FEN), the planes that a network reads, and the rules.
+
+    >>> position = parse_fen("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")
+    >>> parse_move(position, "Rd8#")
+    (3, 59)
+    >>> planes(torch.from_numpy(pack(position.board[None])), torch.tensor([position.black])).shape
+    torch.Size([1, 12, 8, 8])
+
+Squares are numbered a1 = 0, b1 = 1 … h8 = 63. A board is (64,) piece codes: 0 is empty, 1 to 6 are
+white's K Q B N R P, 7 to 12 black's. Packed, it is 32 bytes: two squares per byte, the even square
+in the low nibble. A packed move is from | to << 6 | promotion << 12 | black to move << 15.
+
+Planes are seen from the side to move: its K Q B N R P, then the opponent's. Row 7 is the mover's
+back rank for either colour, so the mover advances towards row 0; columns are files a to h, never
+mirrored.
+
+The rules are python-chess's: without the extra ``chess``, functions that need them raise
+`MissingExtra`; reading a FEN and solving it need none. A move is (origin, destination); castling
+is the king's move, and what a pawn becomes is not part of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from iterant.errors import MissingExtra, TaskError
+
+if TYPE_CHECKING:
+    import chess
+
+Bytes = NDArray[np.uint8]
+Move = tuple[int, int]
+
+LETTERS = ".KQBNRPkqbnrp"
+"""The letter of each piece code."""
+SIDES = ("White", "Black")
+_NAMES = ("", "king", "queen", "bishop", "knight", "rook", "pawn")
+_IMPOSSIBLE = {
+    "NO_WHITE_KING": "White has no king",
+    "NO_BLACK_KING": "Black has no king",
+    "TOO_MANY_KINGS": "a side has several kings",
+    "PAWNS_ON_BACKRANK": "a pawn stands on rank 1 or 8",
+    "OPPOSITE_CHECK": "the side that is not to move is in check",
+    "BAD_CASTLING_RIGHTS": "castling needs a king and a rook on their first squares",
+    "INVALID_EP_SQUARE": "en passant needs a pawn that has just passed over the square",
+}
+"""Complaints of python-chess for which a position is refused, in words."""
+_EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A board, the side to move, and what the notation says of castling and en passant."""
+
+    board: Bytes
+    """(64,) piece codes"""
+    black: bool
+    """Whether black is to move"""
+    castling: str | None = None
+    """Some of KQkq, "-" for none, None if the notation leaves it out"""
+    en_passant: str | None = None
+    """The name of a square, "-" for none, None if the notation leaves it out"""
+
+    @property
+    def assumption(self) -> str:
+        """What the notation leaves out, in words; "" if nothing."""
+        fields = {"castling": self.castling, "en passant": self.en_passant}
+        missing = [name for name, value in fields.items() if value is None]
+        return f"{' and '.join(missing)} not given, taken as absent" if missing else ""
+
+    @property
+    def fen(self) -> str:
+        """The first four fields of its FEN."""
+        letters = "".join(LETTERS[code] for code in self.board)
+        ranks = "/".join(letters[first : first + 8] for first in range(56, -1, -8))
+        board = re.sub(r"\.+", lambda empty: str(len(empty[0])), ranks)
+        return f"{board} {'wb'[self.black]} {self.castling or '-'} {self.en_passant or '-'}"
+
+    def holds_mover(self, square: int) -> bool:
+        """Whether a piece of the side to move stands on a square."""
+        return bool(self.board[square]) and bool(self.board[square] > 6) == self.black
+
+
+def square_name(square: int) -> str:
+    """The name of a square: ``square_name(0)`` is ``"a1"``."""
+    return "abcdefgh"[square & 7] + str((square >> 3) + 1)
+
+
+def square_number(name: str) -> int:
+    """The number of a square: ``square_number("h8")`` is 63."""
+    return "abcdefgh".index(name[0]) + 8 * (int(name[1]) - 1)
+
+
+def parse_fen(text: str) -> Position:
+    """The position of a FEN; the board and the side to move are required.
+
+    Only what a network needs is checked here, the rest by `check_position`.
+    """
+    fields = text.split()
+    if not 2 <= len(fields) <= 6 or fields[1] not in ("w", "b"):
+        raise TaskError(f"a FEN has 2 to 6 fields, the second w or b, got {text!r}; {_EXAMPLE}")
+    board = re.sub("[1-8]", lambda sign: "." * int(sign[0]), fields[0])
+    ranks = board.split("/")
+    if [len(rank) for rank in ranks] != [8] * 8 or set(fields[0]) - set(f"{LETTERS[1:]}/12345678"):
+        raise TaskError(
+            "a board has 8 ranks of 8 squares separated by /, pieces KQBNRP and kqbnrp, "
+            f"got {fields[0]!r}; {_EXAMPLE}"
+        )
+    codes = [LETTERS.index(sign) for rank in reversed(ranks) for sign in rank]
+    castling, en_passant = (*fields[2:4], None, None)[:2]
+    return Position(np.array(codes, dtype=np.uint8), fields[1] == "b", castling, en_passant)
+
+
+def pack(boards: Bytes) -> Bytes:
+    """(N, 64) piece codes to (N, 32) bytes."""
+    return boards[:, 0::2] | (boards[:, 1::2] << np.uint8(4))
+
+
+def unpack(packed: Bytes) -> Bytes:
+    """(N, 32) bytes to (N, 64) piece codes."""
+    return np.stack([packed & 15, packed >> 4], axis=2).reshape(len(packed), 64)
+
+
+def planes(packed: Tensor, black: Tensor) -> Tensor:
+    """(N, 12, 8, 8) float32 planes of (N, 32) packed boards; (N,) whether black is to move."""
+    codes = torch.stack([packed & 15, packed >> 4], dim=2).view(-1, 8, 8)
+    codes = _to_move_first(codes, black)
+    each = torch.arange(1, 13, dtype=torch.uint8, device=packed.device).view(1, 12, 1, 1)
+    return (codes.unsqueeze(1) == each).to(torch.float32)
+
+
+def boards_from_planes(inputs: Tensor, black: NDArray[np.bool_]) -> Bytes:
+    """(N, 64) piece codes of (N, 12, 8, 8) planes: the inverse of `planes`."""
+    numbers = torch.arange(1, 13, device=inputs.device).view(1, 12, 1, 1)
+    codes = ((inputs > 0.5) * numbers).amax(dim=1).to(torch.uint8).cpu()
+    boards: Bytes = _to_move_first(codes, torch.from_numpy(black)).reshape(-1, 64).numpy()
+    return boards
+
+
+def _to_move_first(codes: Tensor, black: Tensor) -> Tensor:
+    """(N, 8, 8) codes with ranks flipped (white moves) or colours swapped (black): an involution.
+
+    Rows of the board run from rank 1, where black's back rank is row 7 already.
+    """
+    swapped = torch.where(codes > 6, codes - 6, torch.where(codes > 0, codes + 6, codes))
+    return torch.where(black.to(torch.bool).view(-1, 1, 1), swapped, codes.flip(1))
+
+
+def targets(moves: Tensor, black: Tensor) -> Tensor:
+    """(N, 8, 8) int64: 1 on the square that each move leaves and on the one it reaches."""
+    ends = torch.stack([moves & 63, (moves >> 6) & 63], dim=1).to(torch.int64)
+    # Square numbers start at rank 1, white's rows at rank 8: flip the three rank bits.
+    cells = torch.where(black.to(torch.bool).view(-1, 1), ends, ends ^ 0b111000)
+    grid = torch.zeros(len(moves), 64, dtype=torch.int64, device=moves.device)
+    return grid.scatter_(1, cells, 1).view(-1, 8, 8)
+
+
+def marked_squares(grid: Tensor, black: bool) -> list[int]:
+    """The squares whose cells in (8, 8) are 1: the inverse of `targets`."""
+    cells = (grid == 1).nonzero().tolist()
+    return [(row if black else 7 - row) * 8 + column for row, column in cells]
+
+
+@dataclass(frozen=True)
+class PackedPositions:
+    """Positions kept as bytes on any device and expanded to planes one batch at a time.
+
+    >>> positions = task.packed(600_000, size=(0, 600_000), seed=0).to("cuda")     # 22 MB
+    >>> inputs, answers = positions[torch.randint(600_000, (300,), device="cuda")]
+    """
+
+    boards: Tensor
+    """(N, 32) uint8"""
+    moves: Tensor
+    """(N,) int32"""
+
+    def __len__(self) -> int:
+        """Number of positions."""
+        return len(self.boards)
+
+    def to(self, device: torch.device | str) -> PackedPositions:
+        """The same positions on another device."""
+        return PackedPositions(self.boards.to(device), self.moves.to(device))
+
+    def __getitem__(self, which: slice | Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (n, 12, 8, 8) float32 and targets (n, 8, 8), computed on the device."""
+        moves = self.moves[which]
+        black = (moves >> 15).to(torch.bool)
+        return planes(self.boards[which], black), targets(moves, black)
+
+
+def python_chess(purpose: str, module: str = "chess") -> Any:
+    """The module of python-chess; `MissingExtra` names the purpose if it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra("chess", "chess", purpose) from error
+
+
+def _board(position: Position) -> chess.Board:
+    board: chess.Board = python_chess("reading and checking moves").Board(f"{position.fen} 0 1")
+    return board
+
+
+def check_position(fen: str) -> None:
+    """Refuse an impossible position and one without a move; without the extra, do nothing."""
+    try:
+        chess = python_chess("checking positions")
+    except MissingExtra:
+        return
+    try:
+        board = chess.Board(fen)
+    except ValueError as error:
+        raise TaskError(f"the FEN cannot be read: {error}; {_EXAMPLE}") from error
+    if reason := impossible(board):
+        raise TaskError(f"the position cannot occur: {reason}; correct the FEN")
+    if not any(board.legal_moves):
+        end = "checkmated" if board.is_check() else "stalemated"
+        mover = SIDES[board.turn == chess.BLACK]
+        raise TaskError(f"{mover} is {end}: there is no move to find; give a position before it")
+
+
+def impossible(board: chess.Board) -> str:
+    """Why a position cannot occur, "" if it can.
+
+    Other complaints of python-chess, such as too many pieces, do not spoil a puzzle.
+    """
+    chess, status = python_chess("checking positions"), board.status()
+    reasons = (
+        reason for name, reason in _IMPOSSIBLE.items() if status & getattr(chess, f"STATUS_{name}")
+    )
+    return next(reasons, "")
+
+
+def legal_moves(position: Position) -> dict[Move, str]:
+    """Every legal move and how players write it, ``{(3, 59): "Rd8#"}``.
+
+    A promotion is written without the new piece, which the network is not asked for.
+    """
+    board = _board(position)
+    return {
+        (move.from_square, move.to_square): board.san(move).partition("=")[0]
+        for move in board.legal_moves
+    }
+
+
+def parse_move(position: Position, text: str) -> Move:
+    """The squares of a move in algebraic notation (``Nf3``, ``exd5``, ``O-O``) or as ``g1f3``.
+
+    Annotations such as + or ! are ignored, and a promotion may leave out the new piece.
+    """
+    board = _board(position)
+    san = re.sub(r"e\.?p\.?$", "", text.rstrip("+#!?")).replace(":", "x")
+    for attempt in (san, f"{san}=Q"):
+        try:
+            move = board.parse_san(attempt)
+        except ValueError:
+            continue
+        if move:
+            return move.from_square, move.to_square
+    raise TaskError(
+        f"{text!r} is no legal move there or stands for several; write one like Nf3, Nbd2 or O-O"
+    )
+
+
+def as_move(position: Position, squares: Sequence[int]) -> Move | None:
+    """Two marked squares as a move, if exactly one of them holds a piece of the side to move."""
+    origins = [square for square in squares if position.holds_mover(square)]
+    if len(squares) != 2 or len(origins) != 1:
+        return None
+    return origins[0], sum(squares) - origins[0]
+
+
+def move_text(position: Position, squares: Sequence[int]) -> str:
+    """Marked squares as ``e2e4``, or a note that they are no move."""
+    if move := as_move(position, squares):
+        return square_name(move[0]) + square_name(move[1])
+    if len(squares) > 4:
+        return f"{len(squares)} squares, no move"
+    return f"{' and '.join(map(square_name, squares)) or 'no square'}, no move"
+
+
+def move_words(position: Position, move: Move) -> str:
+    """A move in words: ``rook d1 takes queen d8``; the web page writes the same."""
+    piece, captured = (
+        _NAMES[(code - 1) % 6 + 1 if code else 0] for code in position.board[[*move]]
+    )
+    start, end = map(square_name, move)
+    aside = (move[1] & 7) - (move[0] & 7)
+    if piece == "king" and start in ("e1", "e8") and abs(aside) == 2 and start[1] == end[1]:
+        return f"king {start} castles to {end}"
+    if piece == "pawn" and aside and end == position.en_passant:
+        return f"pawn {start} takes pawn {end[0]}{start[1]} en passant"
+    action = f"takes {captured} {end}" if captured else f"to {end}"
+    promoted = " and is promoted" if piece == "pawn" and end[1] in "18" else ""
+    return f"{piece} {start} {action}{promoted}"

@@ -1,0 +1,262 @@
+"""Boards, planes, FEN and moves, with python-chess as the oracle."""
+
+from __future__ import annotations
+
+import sys
+
+import chess
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from iterant.errors import MissingExtra, TaskError
+from iterant.tasks.chess.position import (
+    LETTERS,
+    PackedPositions,
+    boards_from_planes,
+    check_position,
+    legal_moves,
+    marked_squares,
+    pack,
+    parse_fen,
+    parse_move,
+    planes,
+    square_name,
+    square_number,
+    targets,
+    unpack,
+)
+from iterant.tasks.chess.task import Chess
+
+ORDER = (chess.KING, chess.QUEEN, chess.BISHOP, chess.KNIGHT, chess.ROOK, chess.PAWN)
+CASTLES = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+BLACK_CASTLES = "r3k2r/8/8/8/8/8/8/1R2KR2 b kq - 0 1"
+PROMOTES = "1n2k3/P1P5/8/3pP3/8/8/6K1/8 w - d6 0 1"
+KNIGHTS = "4k3/8/8/1N1N4/8/2r5/1N1K4/8 w - - 0 1"
+PINNED = "4k3/4r3/8/8/8/2N1N3/8/4K3 w - - 0 1"
+
+
+def random_games(count: int) -> list[chess.Board]:
+    generator = np.random.default_rng(5)
+    boards = []
+    for _ in range(count):
+        board = chess.Board()
+        for _ in range(generator.integers(4, 90)):
+            moves = list(board.legal_moves)
+            board.push(moves[generator.integers(len(moves))])
+            if board.is_game_over():
+                board.pop()
+                break
+        boards.append(board)
+    return boards
+
+
+GAMES = random_games(40)
+PACKED = torch.from_numpy(pack(np.stack([parse_fen(board.fen()).board for board in GAMES])))
+BLACK = torch.tensor([board.turn == chess.BLACK for board in GAMES])
+
+
+def plain_planes(board: chess.Board) -> NDArray[np.float32]:
+    """The definition, a square at a time."""
+    expected = np.zeros((12, 8, 8), np.float32)
+    for square, piece in board.piece_map().items():
+        rank, file = chess.square_rank(square), chess.square_file(square)
+        row = 7 - rank if board.turn == chess.WHITE else rank
+        plane = ORDER.index(piece.piece_type) + (0 if piece.color == board.turn else 6)
+        expected[plane, row, file] = 1
+    return expected
+
+
+@given(arrays(np.uint8, (3, 64), elements=st.integers(0, 12)))
+def test_pack_and_unpack(boards: NDArray[np.uint8]) -> None:
+    assert pack(boards).shape == (3, 32)
+    assert (unpack(pack(boards)) == boards).all()
+    assert pack(boards)[0, 0] == boards[0, 0] + 16 * boards[0, 1]
+
+
+def test_planes_equal_the_definition_and_have_an_inverse() -> None:
+    assert 5 < int(BLACK.sum()) < 35, "both colours are needed"
+    inputs = planes(PACKED, BLACK)
+    assert inputs.dtype == torch.float32
+    assert (inputs.numpy() == np.stack([plain_planes(board) for board in GAMES])).all()
+    assert (boards_from_planes(inputs, BLACK.numpy()) == unpack(PACKED.numpy())).all()
+
+
+def test_targets_are_origin_and_destination() -> None:
+    for board in GAMES:
+        black = board.turn == chess.BLACK
+        for move in board.legal_moves:
+            number = move.from_square | move.to_square << 6 | (move.promotion or 0) << 12
+            code = torch.tensor([number | black << 15], dtype=torch.int32)
+            grid = targets(code, torch.tensor([black]))[0]
+            assert set(marked_squares(grid, black)) == {move.from_square, move.to_square}
+            assert grid.sum() == 2
+
+
+def test_packed_positions() -> None:
+    first = [next(iter(board.legal_moves)) for board in GAMES]
+    moves = torch.tensor([move.from_square | move.to_square << 6 for move in first])
+    moves = (moves | BLACK.long() << 15).int()
+    positions = PackedPositions(PACKED, moves).to("cpu")
+    assert len(positions) == len(GAMES)
+    which = torch.tensor([7, 0, 7, 31])
+    inputs, answers = positions[which]
+    assert torch.equal(inputs, planes(PACKED, BLACK)[which])
+    assert torch.equal(answers, targets(moves, BLACK)[which])
+    # Torch refuses to mix devices, so on a device without memory nothing can come from the host.
+    inputs, answers = positions.to("meta")[which.to("meta")]
+    assert (inputs.device.type, inputs.shape) == ("meta", (4, 12, 8, 8))
+    assert (answers.device.type, answers.shape) == ("meta", (4, 8, 8))
+
+
+def test_mirroring_equals_python_chess() -> None:
+    before = planes(PACKED, BLACK)
+    answers = torch.zeros(len(before), 8, 8, dtype=torch.int64)
+    answers[:, 2, 1] = 1
+    every = torch.ones(len(before), dtype=torch.bool)
+    after, marks = Chess().mirrored(before, answers, every)
+    stayed = 0
+    for board, mirrored, mark in zip(GAMES, after, marks, strict=True):
+        king_and_rook = any(
+            board.piece_at(chess.square(4, rank)) == chess.Piece(chess.KING, colour)
+            and chess.Piece(chess.ROOK, colour)
+            in (board.piece_at(chess.square(0, rank)), board.piece_at(chess.square(7, rank)))
+            for rank, colour in ((0, chess.WHITE), (7, chess.BLACK))
+        )
+        expected = board if king_and_rook else board.transform(chess.flip_horizontal)
+        expected.turn = board.turn
+        assert (mirrored.numpy() == plain_planes(expected)).all()
+        assert mark.nonzero().tolist() == [[2, 1 if king_and_rook else 6]]
+        stayed += king_and_rook
+    assert 0 < stayed < len(GAMES)
+    assert torch.equal(Chess().mirrored(before, answers, ~every)[0], before)
+
+
+def test_fen_is_read_and_written_as_by_python_chess() -> None:
+    for board in GAMES:
+        position = parse_fen(board.fen(en_passant="fen"))
+        pieces = [board.piece_at(square) for square in range(64)]
+        codes = [LETTERS.index(piece.symbol()) if piece else 0 for piece in pieces]
+        assert position.board.tolist() == codes
+        assert position.black == (board.turn == chess.BLACK)
+        assert position.castling == board.castling_xfen()
+        assert position.fen == board.epd(en_passant="fen")
+    assert any(parse_fen(board.fen(en_passant="fen")).en_passant != "-" for board in GAMES)
+    short = parse_fen(" ".join(CASTLES.split()[:2]))
+    assert (short.castling, short.en_passant) == (None, None)
+    assert [square_name(square) for square in range(64)] == chess.SQUARE_NAMES
+    assert [square_number(name) for name in chess.SQUARE_NAMES] == list(range(64))
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "",
+        "8/8/8/8/8/8/8/8",
+        "k7/8/8/8/8/8/8/8/K7 w - - 0 1",
+        "k7/9/8/8/8/8/8/K7 w - - 0 1",
+        "k7/ppppppppp/8/8/8/8/8/K7 w - - 0 1",
+        "k7/7/8/8/8/8/8/K7 w - - 0 1",
+        "k7/3x4/8/8/8/8/8/K7 w - - 0 1",
+        "k7/......../8/8/8/8/8/K7 w - - 0 1",
+        "k7/\u0664\u0664/8/8/8/8/8/K7 w - - 0 1",
+        "k7/8/8/8/8/8/8/K7 x - - 0 1",
+        "k7/8/8/8/8/8/8/K7 w - - 0 1 bm Ka2",
+    ],
+)
+def test_bad_fens_are_refused_in_one_line(fen: str) -> None:
+    with pytest.raises(TaskError, match="write a FEN such as") as caught:
+        parse_fen(fen)
+    assert "\n" not in str(caught.value)
+
+
+IMPOSSIBLE = {
+    "k7/8/8/8/8/8/8/8 w - - 0 1": "White has no king",
+    "8/8/8/8/8/8/8/K7 w - - 0 1": "Black has no king",
+    "k7/8/8/8/8/8/8/K6K w - - 0 1": "several kings",
+    "k6P/8/8/8/8/8/8/K7 w - - 0 1": "a pawn stands on rank 1 or 8",
+    "k7/8/8/8/8/8/8/K6p w - - 0 1": "a pawn stands on rank 1 or 8",
+    "k6R/8/8/8/8/8/8/K7 w - - 0 1": "the side that is not to move is in check",
+    "k7/8/8/8/8/8/8/K6r b - - 0 1": "the side that is not to move is in check",
+    "k7/8/8/8/8/8/8/K7 w KX - 0 1": "cannot be read: .*castling",
+    "k7/8/8/8/8/8/8/K7 w K - 0 1": "castling needs a king and a rook",
+    "k7/8/8/8/8/8/8/K7 w - e9 0 1": "cannot be read",
+    "k7/8/8/8/8/8/8/K7 b - e6 0 1": "en passant needs a pawn",
+    "k7/8/8/8/8/8/8/K7 w - e6 0 1": "en passant needs a pawn",
+    "k7/8/8/8/8/8/8/K7 w - - x 1": "cannot be read",
+    "k7/8/8/8/8/8/8/K7 w - - 0 -1": "cannot be read",
+    "k6R/7R/8/8/8/8/8/K7 b - - 0 1": "Black is checkmated: there is no move to find",
+    "k7/2Q5/8/8/8/8/8/K7 b - - 0 1": "Black is stalemated: there is no move to find",
+}
+
+
+@pytest.mark.parametrize(("fen", "reason"), IMPOSSIBLE.items())
+def test_impossible_and_finished_positions_are_refused(fen: str, reason: str) -> None:
+    parse_fen(fen)
+    with pytest.raises(TaskError, match=reason) as caught:
+        check_position(fen)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "chess", None)
+    check_position("k6R/7R/8/8/8/8/8/K7 b - - 0 1")  # checkmate, which needs the rules
+    with pytest.raises(MissingExtra, match="moves"):
+        legal_moves(parse_fen("4k3/8/8/8/8/8/8/R3K3 w"))
+
+
+def test_moves_are_written_and_read_as_by_python_chess() -> None:
+    seen = 0
+    for board in (*GAMES, *map(chess.Board, (CASTLES, BLACK_CASTLES, PROMOTES, KNIGHTS, PINNED))):
+        position = parse_fen(board.fen(en_passant="fen"))
+        legal = legal_moves(position)
+        for move in board.legal_moves:
+            squares = move.from_square, move.to_square
+            assert legal[squares] == board.san(move).split("=")[0]
+            for text in (board.san(move), board.lan(move), move.uci()):
+                assert parse_move(position, text) == squares
+                seen += 1
+        assert len(legal) == len({(move.from_square, move.to_square) for move in board.legal_moves})
+    assert seen > 1500
+
+
+@pytest.mark.parametrize(
+    ("fen", "text", "squares"),
+    [
+        (CASTLES, "0-0-0+!", "e1c1"),
+        (PROMOTES, "a8", "a7a8"),
+        (PROMOTES, "axb8+", "a7b8"),
+        (PROMOTES, "a7a8", "a7a8"),
+        (PROMOTES, "exd6e.p.", "e5d6"),
+        (PROMOTES, "e:d6", "e5d6"),
+        (KNIGHTS, "Nbd4", "b5d4"),  # the other knight on file b cannot
+        (KNIGHTS, "Nbxc3!?", "b5c3"),
+        (PINNED, "Nd5", "c3d5"),
+    ],
+)
+def test_lenient_notation(fen: str, text: str, squares: str) -> None:
+    assert parse_move(parse_fen(fen), text) == (
+        square_number(squares[:2]),
+        square_number(squares[2:]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fen", "text"),
+    [
+        (BLACK_CASTLES, "O-O"),  # over an attacked square
+        (CASTLES.replace("KQkq", "kq"), "O-O"),
+        (PROMOTES, "Kf3=Q"),
+        (KNIGHTS, "Nf8"),
+        (KNIGHTS, "Nxc3"),  # two knights can
+        (KNIGHTS, "knight"),
+        (KNIGHTS, "--"),
+    ],
+)
+def test_wrong_moves_are_refused(fen: str, text: str) -> None:
+    with pytest.raises(TaskError, match="is no legal move there or stands for several"):
+        parse_move(parse_fen(fen), text)
