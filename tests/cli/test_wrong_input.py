@@ -83,8 +83,8 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --pgn", "give the file too"),
         ("prefix-sums 10a", "'a' at position 3"),
         (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "no king"),
-        (("chess", f"{FEN} x y"), "at most 6 fields"),
-        ("chess w", "a board and the side to move"),
+        (("chess", f"{FEN} x y"), "2 to 6 fields"),
+        ("chess w", "2 to 6 fields"),
     ],
     "train": [
         ("", "which task?"),

@@ -205,7 +205,7 @@ def test_restricting_takes_the_best_legal_move_and_keeps_a_legal_answer(side: st
     batch = TASK.encode(f"4k2r/8/8/3q4/3Q4/8/8/R3K3 {side} Qk - 0 1")
     position = position_at(batch, 0)
     generator, kept = torch.Generator().manual_seed(7), 0
-    for _ in range(100):
+    for _ in range(200):
         logits = torch.randn(1, 2, 8, 8, generator=generator, requires_grad=True)
         plain = TwoBest().predict(logits, batch.inputs)
         allowed, _ = TASK.restrict(batch, 0, logits[0])
