@@ -29,6 +29,7 @@ def export(
         which: a checkpoint of a run: best, averaged or last
     """
     from iterant.export import export_hub, export_onnx, open_source
+    from iterant.export.onnx import STEPS
 
     source = open_source(run, which)
     target = out or Path(f"{source.name}-{to}")
@@ -40,10 +41,10 @@ def export(
         )
     else:
         done = export_onnx(source, target)
-        sizes = ", ".join("×".join(map(str, space)) for space in done.checked.spaces)
+        sizes = ", ".join("×".join(map(str, space)) for space in done.spaces)
         text = (
             f"{target}: read.onnx, step.onnx, answer.onnx, network.json; "
             f"{source.parameters:,} parameters, within {done.worst:.1e} of PyTorch "
-            f"over {done.checked.steps} iterations at {sizes}"
+            f"over {STEPS} iterations at {sizes}"
         )
     console().print(text, soft_wrap=True)

@@ -10,7 +10,6 @@ Nothing is uploaded.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -18,20 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from iterant.formatting import counted, markdown_table
 from iterant.io import RunFolder, read_weights, write_atomic, write_json
+from iterant.io.checkpoint import CHECKPOINTS, CONFIG, FORMAT, write_shard
 from iterant.io.files import check_new_folder, make_folder
 from iterant.nets import Net, depth_of, parameter_count
+from iterant.zoo.cards import Card, card_markdown
 from iterant.zoo.cards import card as shipped_card
-from iterant.zoo.cards import card_markdown
 from iterant.zoo.loading import folder_of, load
-
-FORMAT = 1
-WEIGHTS = "model.safetensors"
 
 _RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precision")
 """The fields of a recipe that a card shows."""
@@ -59,26 +54,20 @@ class Source:
         """The number of parameters."""
         return parameter_count(self.net)
 
-    @property
-    def readout(self) -> str:
-        """The name of its readout."""
-        return str(self.config.get("readout", "argmax"))
-
 
 def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) -> Source:
     """The network of this name, run or folder; ``which`` chooses a checkpoint of a run."""
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
-    net = load(name_or_path, "cpu", which)
     about = {key: config[key] for key in config if key not in ("format", "kind", "config")}
-    run = folder.parent.parent if not folder.is_dir() else folder
-    if (run / "checkpoints").is_dir():
+    run = folder if folder.is_dir() else folder.parent.parent
+    if (run / CHECKPOINTS).is_dir():
         settings = RunFolder.open(run).config
         about |= {key: settings[key] for key in ("task", "recipe", "seed") if key in settings}
     task = about.pop("task", None)
     return Source(
         name=Path(os.fspath(name_or_path)).resolve().name,
-        net=net,
+        net=load(name_or_path, "cpu", which),
         kind=config["kind"],
         config=config["config"],
         tensors=tensors,
@@ -88,8 +77,39 @@ def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) 
     )
 
 
-def card(source: Source) -> str:
-    """The text of ``README.md``: a header for the hub, then prose."""
+def export_hub(
+    source: str | os.PathLike[str] | Source,
+    out: str | os.PathLike[str],
+    *,
+    which: str | None = None,
+) -> Path:
+    """Write a trained network as a folder for the hub, which must be new or empty."""
+    if not isinstance(source, Source):
+        source = open_source(source, which)
+    folder = make_folder(check_new_folder(out))
+    shard = write_shard(folder / "model.safetensors", source.tensors, {"format": "pt"})
+    shipped = shipped_card(str(source.folder)) if "card" in source.about else None
+    write_atomic(folder / "README.md", _readme(source, shipped).encode())
+    for name in shipped.pictures if shipped else ():
+        picture = Path(str(source.folder), name)
+        if Path(name).name == name and picture.is_file():  # no path out of the folder
+            write_atomic(folder / name, picture.read_bytes())
+    config = {
+        "format": FORMAT,
+        "model_type": "iterant",
+        "kind": source.kind,
+        "config": dict(source.config),
+        **({"task": source.task} if source.task else {}),
+        **{key: value for key, value in source.about.items() if key != "model_type"},
+        "weights": {"shards": [shard], "split": {}},
+    }
+    # Last: a folder with a config.json is complete.
+    write_json(folder / CONFIG, config, checksummed=True)
+    return folder
+
+
+def _readme(source: Source, shipped: Card | None) -> str:
+    """The model card: a header for the hub, then prose."""
     tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task or ""]
     depth = depth_of(source.net)
     task = f" for the task `{source.task}`" if source.task else ""
@@ -104,6 +124,17 @@ def card(source: Source) -> str:
             f"task = iterant.task({json.dumps(source.task)})",
             "inputs = task.sample(4, seed=1).inputs",
         ]
+    recipe = source.about.get("recipe")
+    recipe = recipe if isinstance(recipe, dict) else {}
+    about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
+    about |= {name: value for name, value in source.about.items() if name != "recipe"}
+    if shipped:
+        # The first lines of a shipped network's card repeat what is said above.
+        training = ["## Training and figures", *card_markdown(shipped).splitlines()[4:]]
+    elif about:
+        training = ["## Training", *_table("what", about.items())]
+    else:
+        training = ["## Training", "How it was trained is not recorded."]
     return "\n".join(
         [
             "---",
@@ -129,34 +160,10 @@ def card(source: Source) -> str:
             "print(answer.prediction, answer.steps, answer.settled)",
             "```",
             "",
-            *_training(source),
+            *training,
+            "",
         ]
     )
-
-
-def pictures(source: Source) -> list[Path]:
-    """The pictures of the card of a shipped network that lie in its folder."""
-    if source.folder is None or "card" not in source.about:
-        return []
-    names = shipped_card(str(source.folder)).pictures
-    paths = [source.folder / name for name in names if Path(name).name == name]
-    return [path for path in paths if path.is_file()]
-
-
-def _training(source: Source) -> list[str]:
-    about = dict(source.about)
-    if source.folder is not None and "card" in about:
-        # The first lines of a shipped network's card repeat what is said above.
-        lines = card_markdown(shipped_card(str(source.folder))).splitlines()[4:]
-        return ["## Training and figures", *lines, ""]
-    recipe = about.pop("recipe", None)
-    rows: list[tuple[str, Any]] = []
-    if isinstance(recipe, dict):
-        rows += [(name, recipe[name]) for name in _RECIPE if recipe.get(name) is not None]
-    rows += about.items()
-    if not rows:
-        return ["## Training", "How it was trained is not recorded.", ""]
-    return ["## Training", *_table("what", rows), ""]
 
 
 def _table(head: str, rows: Iterable[tuple[str, Any]]) -> list[str]:
@@ -165,44 +172,3 @@ def _table(head: str, rows: Iterable[tuple[str, Any]]) -> list[str]:
         text = value if isinstance(value, str) else json.dumps(value)
         cells.append([name, "`" + text.replace("`", "'").replace("\n", " ") + "`"])
     return markdown_table([head, "value"], cells)
-
-
-def export_hub(
-    source: str | os.PathLike[str] | Source,
-    out: str | os.PathLike[str],
-    *,
-    which: str | None = None,
-) -> Path:
-    """Write a trained network as a folder for the hub, which must be new or empty."""
-    if not isinstance(source, Source):
-        source = open_source(source, which)
-    folder = check_new_folder(out)
-    make_folder(folder)
-    tensors = {
-        # Copies: safetensors refuses views and tensors that share memory.
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, tensor in source.tensors.items()
-    }
-    data = save(tensors, metadata={"format": "pt"})
-    write_atomic(folder / WEIGHTS, data)
-    write_atomic(folder / "README.md", card(source).encode())
-    for picture in pictures(source):
-        write_atomic(folder / picture.name, picture.read_bytes())
-    shard = {
-        "file": WEIGHTS,
-        "bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "holds": list(tensors),
-    }
-    config = {
-        "format": FORMAT,
-        "model_type": "iterant",
-        "kind": source.kind,
-        "config": dict(source.config),
-        **({"task": source.task} if source.task else {}),
-        **{key: value for key, value in source.about.items() if key != "model_type"},
-        "weights": {"shards": [shard], "split": {}},
-    }
-    # Last: a folder with a config.json is complete.
-    write_json(folder / "config.json", config, checksummed=True)
-    return folder

@@ -20,15 +20,14 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from iterant.engine import think
+from iterant.engine import last, think
 from iterant.errors import MissingExtra, NetError
 from iterant.export.hub import Source, open_source
 from iterant.io import write_atomic, write_json
@@ -38,8 +37,8 @@ from iterant.nets.fast.grouped import for_graphs
 
 Space = tuple[int, ...]
 
-STEPS = 10
-"""The number of iterations that are compared."""
+STEPS, EXAMPLE_STEPS = 10, 4
+"""The number of iterations that are compared, and of the example in the manifest."""
 
 _SPACES: dict[int, tuple[tuple[int, Space], ...]] = {
     1: ((1, (7,)), (3, (33,)), (2, (150,))),
@@ -47,97 +46,24 @@ _SPACES: dict[int, tuple[tuple[int, Space], ...]] = {
 }
 """Batch and space of the inputs that are compared; none is the traced one."""
 
+_TRACED: dict[int, Space] = {1: (12,), 2: (12, 16)}
+"""The space that is traced; even, for networks that read blocks of 2 × 2 pixels."""
+
+_EXAMPLE: dict[int, Space] = {1: (12,), 2: (8, 8)}
+
 _TOLERANCE = 1e-3
 """Relative to the largest logit. Rounding in single precision gives about 1e-6."""
-
-_EXAMPLE_SPACE: dict[int, Space] = {1: (12,), 2: (8, 8)}
-_EXAMPLE_STEPS = 4
-
-
-@dataclass(frozen=True)
-class Checked:
-    """The comparison of the graphs with PyTorch."""
-
-    worst: float
-    """The largest difference of logits, relative to the largest logit"""
-    steps: int
-    spaces: tuple[Space, ...]
-    onnxruntime: str
-    """Its version"""
-
-
-def check(source: Source, graphs: Mapping[str, bytes]) -> Checked:
-    """Run the graphs with onnxruntime and compare the logits of every iteration with PyTorch."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    read, step, answer = (
-        onnxruntime.InferenceSession(graphs[name], options, providers=["CPUExecutionProvider"])
-        for name in ("read", "step", "answer")
-    )
-    shapes = _SPACES[source.config["dims"]]
-    worst = 0.0
-    for number, (batch, space) in enumerate(shapes):
-        inputs = random_inputs(source.config["channels"], batch, space, seed=number)
-        features, *memory = read.run(None, {"inputs": inputs.numpy()})
-        recall = {"memory": memory[0]} if memory else {}
-        with torch.no_grad():
-            for thought in think(source.net, inputs, steps=STEPS):
-                (features,) = step.run(None, {"features": features, **recall})
-                (logits,) = answer.run(None, {"features": features})
-                scale = max(1.0, float(thought.logits.abs().max()))
-                error = float((torch.from_numpy(logits) - thought.logits).abs().max()) / scale
-                if not error <= _TOLERANCE:
-                    raise NetError(
-                        f"the exported graphs and PyTorch differ by {error:.2g} of the largest "
-                        f"logit at iteration {thought.step} on a problem of shape "
-                        f"{tuple(inputs.shape)}; a step that depends on the iteration's number or "
-                        "on the size it was traced with cannot be exported"
-                    )
-                worst = max(worst, error)
-    return Checked(worst, STEPS, tuple(space for _, space in shapes), onnxruntime.__version__)
-
-
-def random_inputs(channels: int, batch: int, space: Space, seed: int) -> Tensor:
-    """(B, C, *S) random zeros and ones, similar to the inputs of all tasks."""
-    rng = torch.Generator().manual_seed(seed)
-    return torch.randint(0, 2, (batch, channels, *space), generator=rng).float()
-
-
-def example(source: Source) -> dict[str, Any]:
-    """A small input and its logits after a few iterations, for other programs to compare."""
-    config = source.config
-    inputs = random_inputs(config["channels"], 1, _EXAMPLE_SPACE[config["dims"]], seed=99)
-    with torch.no_grad():
-        *_, thought = think(source.net, inputs, steps=_EXAMPLE_STEPS)
-    return {
-        "shape": list(inputs.shape),
-        "inputs": inputs.int().flatten().tolist(),
-        "steps": _EXAMPLE_STEPS,
-        "logits": [float(f"{value:.6g}") for value in thought.logits.flatten().tolist()],
-    }
-
-
-FORMAT = 1
-MANIFEST = "network.json"
-
-_TRACED = {1: (12,), 2: (12, 16)}
-"""The space that is traced; even, for networks that read blocks of 2 × 2 pixels."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The result of an export."""
+    """The result of an export, and of the comparison with PyTorch."""
 
     folder: Path
-    source: Source
-    checked: Checked
-
-    @property
-    def worst(self) -> float:
-        """The largest difference from PyTorch, relative to the largest logit."""
-        return self.checked.worst
+    worst: float
+    """The largest difference of logits, relative to the largest logit"""
+    spaces: tuple[Space, ...]
+    """Of the inputs that were compared, over `STEPS` iterations"""
 
 
 class _Read(nn.Module):
@@ -154,7 +80,7 @@ class _Read(nn.Module):
 
 
 class _Step(_Read):
-    """One iteration, equal at every index (see `check`)."""
+    """One iteration, equal at every index (see `_compare`)."""
 
     def forward(self, features: Tensor, memory: Tensor | None = None) -> Tensor:  # type: ignore[override]
         after: Tensor = self.net.step(features, memory, 0)
@@ -167,6 +93,16 @@ class _Answer(_Read):
         return logits
 
 
+def need_extra() -> None:
+    """Raise an error if a package of the extra is missing."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise MissingExtra(package, "export", "exporting to ONNX") from None
+
+
+@torch.no_grad()
 def export_onnx(
     source: str | os.PathLike[str] | Source,
     out: str | os.PathLike[str],
@@ -177,64 +113,73 @@ def export_onnx(
     need_extra()
     if not isinstance(source, Source):
         source = open_source(source, which)
-    if depth_of(source.net) is not None:
+    net, config = source.net, source.config
+    if depth_of(net) is not None:
         raise NetError(
             "this network is feed-forward: each of its iterations has weights of its own, and one "
             "step graph cannot hold them; export a recurrent network"
         )
-    if not isinstance(source.net, nn.Module):
-        raise NetError("only networks that are nn.Modules can be exported")
-    folder = check_new_folder(out)
-    make_folder(folder)
-    graphs = _graphs(source)
-    for name, (content, _) in graphs.items():
+    if not isinstance(net, nn.Module) or not {"dims", "channels"} <= config.keys():
+        raise NetError(
+            'to be exported, a network is an nn.Module that says "dims" (1 or 2) and "channels" in '
+            f"its configuration; this one says {', '.join(map(str, config)) or 'nothing'}"
+        )
+    dims, channels = config["dims"], config["channels"]
+    folder = make_folder(check_new_folder(out))
+    graph_net = for_graphs(net)
+    inputs = torch.zeros(2, channels, *_TRACED[dims])  # (B, C, *S)
+    start, *memory = _Read(graph_net)(inputs)
+    state = ["features", "memory"][: 1 + len(memory)]
+    ends = {
+        "read": (["inputs"], state),
+        "step": (state, ["next"]),
+        "answer": (["features"], ["logits"]),
+    }
+    graphs = {
+        "read": _graph(_Read(graph_net), (inputs,), *ends["read"]),
+        "step": _graph(_Step(graph_net), (start, *memory), *ends["step"]),
+        "answer": _graph(_Answer(graph_net), (start,), *ends["answer"]),
+    }
+    for name, content in graphs.items():
         write_atomic(folder / f"{name}.onnx", content)
-    checked = check(source, {name: content for name, (content, _) in graphs.items()})
+    worst, version = _compare(source, graphs)
+    spaces = tuple(space for _, space in _SPACES[dims])
+    example = _random_inputs(channels, 1, _EXAMPLE[dims], seed=99)
+    logits = last(think(net, example, steps=EXAMPLE_STEPS)).logits
     manifest = {
-        "format": FORMAT,
+        "format": 1,
         "name": source.name,
         "kind": source.kind,
-        "config": dict(source.config),
+        "config": dict(config),
         "task": source.task,
-        "dims": source.config["dims"],
-        "channels": source.config["channels"],
-        "readout": source.readout,
+        "dims": dims,
+        "channels": channels,
+        "readout": config.get("readout", "argmax"),
         "parameters": source.parameters,
         "graphs": {
-            name: {"file": f"{name}.onnx", "bytes": len(content), **ends}
-            for name, (content, ends) in graphs.items()
+            name: {
+                "file": f"{name}.onnx",
+                "bytes": len(content),
+                "inputs": ends[name][0],
+                "outputs": ends[name][1],
+            }
+            for name, content in graphs.items()
         },
-        "checked": asdict(checked),
-        "example": example(source),
+        "checked": {"worst": worst, "steps": STEPS, "spaces": spaces, "onnxruntime": version},
+        "example": {
+            "shape": list(example.shape),
+            "inputs": example.int().flatten().tolist(),
+            "steps": EXAMPLE_STEPS,
+            "logits": [float(f"{value:.6g}") for value in logits.flatten().tolist()],
+        },
     }
-    write_json(folder / MANIFEST, manifest)
-    return Exported(folder, source, checked)
-
-
-def _graphs(source: Source) -> dict[str, tuple[bytes, dict[str, list[str]]]]:
-    """The graphs, with the names of their inputs and outputs."""
-    net, config = for_graphs(source.net), source.config
-    try:
-        space = _TRACED[config["dims"]]
-        inputs = torch.zeros(2, config["channels"], *space)
-    except KeyError:
-        raise NetError(
-            'to be exported, a network says "dims" (1 or 2) and "channels" in its configuration; '
-            f"this one says {', '.join(map(str, config)) or 'nothing'}"
-        ) from None
-    with torch.no_grad():
-        start, *memory = _Read(net)(inputs)
-    state = ["features", "memory"][: 1 + len(memory)]
-    return {
-        "read": _graph(_Read(net), (inputs,), ["inputs"], state),
-        "step": _graph(_Step(net), (start, *memory), state, ["next"]),
-        "answer": _graph(_Answer(net), (start,), ["features"], ["logits"]),
-    }
+    write_json(folder / "network.json", manifest)
+    return Exported(folder, worst, spaces)
 
 
 def _graph(
     part: nn.Module, values: tuple[Tensor, ...], inputs: list[str], outputs: list[str]
-) -> tuple[bytes, dict[str, list[str]]]:
+) -> bytes:
     """A part of a network as the bytes of an ONNX file."""
     dynamic = torch.export.Dim.DYNAMIC
     axes = {
@@ -246,7 +191,7 @@ def _graph(
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 part.eval(),
@@ -259,20 +204,47 @@ def _graph(
             )
     finally:
         logger.setLevel(level)
-    if program is None:
-        raise NetError("PyTorch exported nothing; try another version of torch or onnxscript")
+    assert program is not None  # noqa: S101 (always a program with dynamo=True)
     # Remove where each operation came from: it has file names of this machine.
     for node in program.model.graph:
         node.metadata_props.clear()
         node.doc_string = None
     content: bytes = program.model_proto.SerializeToString()
-    return content, {"inputs": inputs, "outputs": outputs}
+    return content
 
 
-def need_extra() -> None:
-    """Raise an error if a package of the extra is missing."""
-    for package in ("onnx", "onnxscript", "onnxruntime"):
-        try:
-            importlib.import_module(package)
-        except ImportError:
-            raise MissingExtra(package, "export", "exporting to ONNX") from None
+def _compare(source: Source, graphs: dict[str, bytes]) -> tuple[float, str]:
+    """Run the graphs with onnxruntime: the largest difference from PyTorch, and its version."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    read, step, answer = (
+        onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        for graph in graphs.values()
+    )
+    worst = 0.0
+    for number, (batch, space) in enumerate(_SPACES[source.config["dims"]]):
+        inputs = _random_inputs(source.config["channels"], batch, space, seed=number)
+        features, *memory = read.run(None, {"inputs": inputs.numpy()})  # (B, W, *S) each
+        recall = {"memory": memory[0]} if memory else {}
+        for thought in think(source.net, inputs, steps=STEPS):
+            (features,) = step.run(None, {"features": features, **recall})
+            (logits,) = answer.run(None, {"features": features})  # (B, K, *S)
+            scale = max(1.0, float(thought.logits.abs().max()))
+            error = float((torch.from_numpy(logits) - thought.logits).abs().max()) / scale
+            if not error <= _TOLERANCE:
+                raise NetError(
+                    f"the exported graphs and PyTorch differ by {error:.2g} of the largest "
+                    f"logit at iteration {thought.step} on a problem of shape "
+                    f"{tuple(inputs.shape)}; a step that depends on the iteration's number or "
+                    "on the size it was traced with cannot be exported"
+                )
+            worst = max(worst, error)
+    return worst, onnxruntime.__version__
+
+
+def _random_inputs(channels: int, batch: int, space: Space, seed: int) -> Tensor:
+    """(B, C, *S) random zeros and ones, similar to the inputs of all tasks."""
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 2, (batch, channels, *space), generator=rng).float()

@@ -26,9 +26,6 @@ from iterant.zoo.loading import folder_of
 
 CARD = "CARD.md"
 
-_HEADINGS = ("size", "problems", "seed", "iterations", "wholly right (95 % interval)",
-             "after twice as many")  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -89,36 +86,34 @@ class Card:
     def described(self) -> dict[str, Any]:
         """The card as JSON."""
         content = asdict(self)
-        if content["earlier"] is None:
+        if self.earlier is None:
             del content["earlier"]
-        for part in (content, content.get("earlier")):
-            if part is not None:
-                part["figures"] = {size_text(s): figure for s, figure in part["figures"].items()}
+        for part in (content, content.get("earlier", {"figures": {}})):
+            part["figures"] = {size_text(size): one for size, one in part["figures"].items()}
         return content
 
 
 def parse_size(text: str) -> Size:
-    """The inverse of `size_text`."""
-    ends = tuple(map(int, text.split(":")))
-    if len(ends) not in (1, 2):
-        raise ValueError(f"{text!r} is no size")
-    return ends[0] if len(ends) == 1 else (ends[0], ends[1])
+    """The inverse of `size_text`: ``59``, or ``600000:700000``."""
+    first, *last = map(int, text.split(":"))
+    return (first, last[0]) if last else first
 
 
 def card(name: str) -> Card:
     """The card of a shipped network, or of a folder."""
-    config, _ = read_weights(folder_of(name))
-    content = config.get("card")
-    if not isinstance(content, Mapping):
+    content = read_weights(folder_of(name))[0].get("card")
+    if not isinstance(content, dict):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
+
+    def figures(part: dict[str, Any]) -> dict[Size, Figure]:
+        return {parse_size(size): Figure(**figure) for size, figure in part["figures"].items()}
+
     try:
         parts: dict[str, Any] = {key: tuple(content[key]) for key in ("results", "notes")}
-        parts |= {"figures": _figures(content["figures"]), "pictures": dict(content["pictures"])}
-        if (before := content.get("earlier")) is not None:
-            parts["earlier"] = Earlier(
-                before["what"], tuple(before["results"]), _figures(before["figures"])
-            )
-        return Card(**{**content, **parts})
+        if before := content.get("earlier"):
+            results = tuple(before["results"])
+            parts["earlier"] = Earlier(before["what"], results, figures(before))
+        return Card(**{**content, **parts, "figures": figures(content)})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"the card of {name} is not one of this version ({error})") from error
 
@@ -159,31 +154,26 @@ def card_markdown(card: Card) -> str:
     )
 
 
+def _files(results: tuple[str, ...]) -> str:
+    return ", ".join(f"`results/{name}.json`" for name in results)
+
+
 def _table(figures: Mapping[Size, Figure]) -> list[str]:
+    heading = "size|problems|seed|iterations|wholly right (95 % interval)|after twice as many"
     rows = []
-    for size, figure in sorted(figures.items(), key=_ends):
-        (low, high), accuracy = figure.interval, 100 * figure.solved / figure.problems
+    for size, figure in sorted(figures.items()):
+        low, right, high = (
+            f"{100 * share:.2f}"
+            for share in (figure.interval[0], figure.solved / figure.problems, figure.interval[1])
+        )
         rows.append(
             [
                 size_text(size),
                 f"{figure.problems:,}",
                 str(figure.seed),
                 f"{figure.iterations:,}",
-                f"{figure.solved:,} = {accuracy:.2f} % ({100 * low:.2f} to {100 * high:.2f})",
+                f"{figure.solved:,} = {right} % ({low} to {high})",
                 "not measured" if figure.twice is None else f"{figure.twice:,}",
             ]
         )
-    return markdown_table(_HEADINGS, rows)
-
-
-def _ends(row: tuple[Size, Figure]) -> tuple[int, ...]:
-    size, _ = row
-    return (size,) if isinstance(size, int) else tuple(size)
-
-
-def _files(results: tuple[str, ...]) -> str:
-    return ", ".join(f"`results/{name}.json`" for name in results)
-
-
-def _figures(content: Mapping[str, Any]) -> dict[Size, Figure]:
-    return {parse_size(size): Figure(**figure) for size, figure in content.items()}
+    return markdown_table(heading.split("|"), rows)

@@ -53,12 +53,9 @@ def load(
     target = registry.device(str(device))
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
-    kind, arguments = config.get("kind"), config.get("config")
-    if not isinstance(kind, str) or not isinstance(arguments, dict):
-        raise DataError(f"{folder} does not say what network it holds; write the weights again")
     try:
-        net: Any = build(kind, arguments)
-    except IterantError as error:
+        net: Any = build(config["kind"], config["config"])
+    except (IterantError, AttributeError, KeyError, TypeError) as error:
         raise DataError(
             f"the network in {folder} cannot be built: {error}; "
             "do not use these weights unless you know where they come from"
@@ -79,43 +76,33 @@ def load(
 def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
     """The folder of shipped weights, or the path itself."""
     word, names = os.fspath(name_or_path), shipped()
+    path = Path(word)
     if word in names:
         return SHIPPED / word
-    path = Path(word)
-    is_name = path.name == word and not path.suffix
-    if path.exists() or not is_name:
+    if path.exists() or path.name != word or path.suffix:
         return path
-    remedy = "give the folder of a run, or one that iterant import wrote"
-    if not names:
-        raise UnknownName(
-            f"there are no weights {word!r}: none ship with this version, and there is no folder "
-            f"of that name here; {remedy}"
-        )
-    raise UnknownName(f"{registry.unknown_name('weights', word, names)}; or {remedy}")
+    raise UnknownName(
+        f"{registry.unknown_name('weights', word, names)}; "
+        "or give the folder of a run, or one that iterant import wrote"
+    )
 
 
 def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> str:
     """How tensors differ from those of a network in names, shapes and types; "" if they fit."""
-    common = [name for name in expected if name in tensors]
-    faults = {
-        "missing": [name for name in expected if name not in tensors],
-        "unexpected": [name for name in tensors if name not in expected],
-        "misshapen": [
-            f"{name} {tuple(tensors[name].shape)} instead of {tuple(expected[name].shape)}"
-            for name in common
-            if tensors[name].shape != expected[name].shape
-        ],
-        "of another kind of number": [
-            f"{name} {tensors[name].dtype} instead of {expected[name].dtype}"
-            for name in common
-            if tensors[name].is_floating_point() != expected[name].is_floating_point()
-        ],
-    }
-    return "; ".join(f"{what}: {some(names)}" for what, names in faults.items() if names)
+
+    def described(tensor: Tensor | None) -> str:
+        if tensor is None:
+            return "none"
+        kind = "floating-point" if tensor.is_floating_point() else "other"
+        return f"{kind} numbers of shape {tuple(tensor.shape)}"
+
+    names = dict.fromkeys([*expected, *tensors])
+    pairs = {name: (described(expected.get(name)), described(tensors.get(name))) for name in names}
+    return some(f"{name}: wanted {a}, got {b}" for name, (a, b) in pairs.items() if a != b)
 
 
-def some(names: Iterable[str]) -> str:
-    """The first three names, for a message."""
-    listed = list(names)
+def some(items: Iterable[str]) -> str:
+    """The first three, for a message."""
+    listed = list(items)
     more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
     return ", ".join(listed[:3]) + more

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import DataError, RunError, UnknownName, UsageError
 from iterant.io import RunFolder, save_weights
-from iterant.nets import Net, PaperConfig, build, paper_net
+from iterant.nets import Net, PaperConfig, build
 from iterant.zoo import loading
 
 CONFIG = PaperConfig(dims=2, channels=3, width=4, head=(4, 3), readout="argmax-open")
@@ -75,43 +75,39 @@ def without(name: str) -> Callable[[Tensors], Tensors]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "fault"),
     [
-        (without("head.0.weight"), "missing: head.0.weight)"),
-        (lambda t: {**t, "extra": torch.ones(1)}, "unexpected: extra)"),
-        (
-            lambda t: {**t, "head.0.weight": t["head.0.weight"][:1]},
-            "misshapen: head.0.weight (1, 4, 3, 3) instead of (4, 4, 3, 3))",
-        ),
-        (
-            lambda t: {**t, "head.0.weight": t["head.0.weight"].long()},
-            "head.0.weight torch.int64 instead of torch.float32)",
-        ),
-        (lambda t: {"other": torch.ones(1)}, "and 6 more; unexpected: other)"),
+        (without("head.0.weight"), "head.0.weight: wanted"),
+        (lambda t: {**t, "extra": torch.ones(1)}, "extra: wanted none"),
+        (lambda t: {**t, "head.0.weight": t["head.0.weight"][:1]}, "(1, 4, 3, 3)"),
+        (lambda t: {**t, "head.0.weight": t["head.0.weight"].long()}, "head.0.weight: wanted"),
+        (lambda t: {"other": torch.ones(1)}, "and 7 more"),
     ],
 )
 def test_wrong_tensors_are_named(
-    tmp_path: Path, change: Callable[[Tensors], Tensors], said: str
+    tmp_path: Path, change: Callable[[Tensors], Tensors], fault: str
 ) -> None:
     save_weights(tmp_path / "w", DESCRIBED, change(weights()))
     with pytest.raises(DataError) as refusal:
         iterant.load(tmp_path / "w")
-    assert said in str(refusal.value)
+    assert fault in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "fault"),
     [
         ({"config": {"width": 4}}, "missing"),
         ({"config": {**CONFIG.described(), "wdith": 4}}, "wdith"),
         ({"config": {**CONFIG.described(), "dims": 3}}, "1 or 2 dimensions"),
         ({"config": {**CONFIG.described(), "readout": "best"}}, "unknown readout 'best'"),
+        ({"config": 3}, "cannot be built"),
+        ({"kind": [3]}, "cannot be built"),
     ],
 )
-def test_invalid_configuration(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_invalid_configuration(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
     save_weights(tmp_path / "w", {**DESCRIBED, **changes}, weights())
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=fault):
         iterant.load(tmp_path / "w")
 
 
@@ -131,7 +127,7 @@ def test_configuration_builds_only_networks(tmp_path: Path) -> None:
 def test_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownName, match="none ship with this version"):
+    with pytest.raises(UnknownName, match="unknown weights 'mazes'"):
         iterant.load("mazes")
     save_weights(tmp_path / "weights" / "mazes", DESCRIBED, weights(1))
     save_weights(tmp_path / "mazes", DESCRIBED, weights(2))
@@ -142,11 +138,6 @@ def test_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         iterant.load("maze")
     save_weights(tmp_path / "maze", DESCRIBED, weights(3))
     assert same(held(iterant.load("maze")), weights(3))
-
-
-def test_all_shipped_names() -> None:
-    for name in loading.shipped():
-        iterant.load(name)
 
 
 @pytest.mark.parametrize("path", ["runs/none", "nothing.pth", "/no/such/folder"])
@@ -160,10 +151,3 @@ def test_missing_device(tmp_path: Path) -> None:
     for device in ("warp", "cuda:99"):
         with pytest.raises(UsageError, match=device):
             iterant.load(tmp_path / "w", device)
-
-
-def test_network_of_the_paper(tmp_path: Path) -> None:
-    config = paper_net("mazes", "dt-recall")
-    net = build(config.kind, config, seed=2)
-    save_weights(tmp_path / "w", {"kind": config.kind, "config": config.described()}, held(net))
-    assert same(held(iterant.load(tmp_path / "w")), held(net))
