@@ -23,7 +23,7 @@ network are an error that names both files.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -337,123 +337,104 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
                   figures, file)  # fmt: skip
 
 
-_TYPES: dict[str, tuple[type, str]] = {
-    "model": (str, "name"),
-    "seed": (int, "whole number"),
-    "finished": (bool, "true or false"),
-    "reduced": (dict, "object"),
-    "training": (dict, "object"),
-    "tests": (dict, "object"),
-    "studies": (dict, "object"),
-}
-
-NEEDED = tuple(name for name in _TYPES if name != "training")
-"""Keys of every record."""
-
-_MOST = 2**53
-"""The largest count that a float has exactly."""
+_TYPES = {"model": str, "seed": int, "finished": bool, "reduced": dict, "tests": dict,
+          "studies": dict, "training": dict}  # fmt: skip
 
 
 def problem_in(figures: Mapping[str, Any]) -> str:
-    """The first thing that is wrong with the figures of a record; "": nothing."""
-    return next(_problems(figures), "")
+    """What is wrong with the figures of a record; "": nothing.
 
-
-def _problems(figures: Mapping[str, Any]) -> Iterator[str]:
-    """People copy and edit these files, so everything that tables and figures read is checked."""
-    for name, (kind, text) in _TYPES.items():
-        if name in figures and not _is(figures[name], kind):
-            yield f"{name} is {reprlib.repr(figures[name])}, no {text}"
-            return
-    if missing := [name for name in NEEDED if name not in figures]:
-        yield f"{', '.join(missing)} missing"
-        return
+    People copy and edit these files, so everything that tables and figures read is checked.
+    """
+    for name, kind in _TYPES.items():
+        if name not in figures and name != "training":
+            return f"{name} missing"
+        if not _is(figures.get(name, {}), kind) and name in figures:
+            return f"{name} is {reprlib.repr(figures[name])}"
     if figures["seed"] < 0:
-        yield f"seed is {figures['seed']}, below 0"
-    seconds = figures["reduced"].get("seconds", 1)
-    if not _is(seconds, int) and not isinstance(seconds, float):
-        yield f"seconds is {reprlib.repr(seconds)}, no number"
-    for name, test in figures["tests"].items():
-        solved = test.get("solved") if isinstance(test, dict) else None
-        if isinstance(solved, dict):
-            if not solved or not all(steps.isdecimal() for steps in solved):
-                yield f"'solved' of the test {name} is not by iterations"
-            elif not _counts(list(solved.values()), test.get("problems")):
-                yield f"the test {name} has counts in 'solved' that are no count of problems solved"
-            continue
-        for key in ("solved", "solved by the most confident"):
-            if key == "solved" or (isinstance(test, dict) and key in test):
-                yield from _curve(test, f"the test {name}", "problems", key)
-    yield from _training_problems(figures.get("training", {}))
-    for name, study in figures["studies"].items():
-        yield from _study_problems(study, f"the study {name}")
-
-
-def _training_problems(training: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("train", "validation"):
-        part = training.get(name, {"solved": 1, "of": 1})
-        if not isinstance(part, dict) or not _counts([part.get("solved")], part.get("of")):
-            yield f"the accuracy {name} is {reprlib.repr(part)}, no count solved of a count"
-    if not isinstance(training.get("recipe", {}), dict):
-        yield f"the recipe is {reprlib.repr(training['recipe'])}, no object"
-    history = training.get("history", [])
-    if not isinstance(history, list) or not all(
-        isinstance(row, dict) and _is(row.get("epoch"), int) for row in history
-    ):
-        yield "the history is no list of epochs"
-    setting = training.get("setting")
-    if setting is not None and not (
-        isinstance(setting, dict)
-        and {"rate", "bounded", "precision"} <= setting.keys()
-        and isinstance(setting["rate"], int | float)
-    ):
-        yield "the setting has no rate, bounded and precision"
-
-
-def _study_problems(study: Any, name: str) -> Iterator[str]:
-    if not isinstance(study, dict):
-        yield f"{name} is {reprlib.repr(study)}, no object"
-        return
-    if "right" in study:
-        yield from _curve(study, name, "samples", "right")
-    for key in ("recovered", "mean iterations", "mean iterations to first"):
-        if not _number(study.get(key)):
-            yield f"{key} of {name} is {reprlib.repr(study[key])}, no number"
-    series = {"mean iterations by index": study.get("mean iterations by index", [])}
-    for inputs in ("problems", "random inputs"):
-        part = study.get(inputs)
-        if isinstance(part, dict):
-            series[f"change on {inputs}"] = part.get("change")
-            ends = part.get("features", {})
-            if not isinstance(ends, dict) or not _counts(list(ends.values()), _MOST):
-                yield f"features on {inputs} of {name} are no counts"
-    for key, values in series.items():
-        if (
-            not isinstance(values, list)
-            or not all(map(_number, values))
-            or (not values and key.startswith("change"))
-        ):
-            yield f"{key} of {name} is no list of numbers"
-
-
-def _curve(part: Any, name: str, count: str, curve: str) -> Iterator[str]:
-    """Problems right after every iteration, and of how many."""
-    if not isinstance(part, dict):
-        yield f"{name} is {reprlib.repr(part)}, no object"
-    elif not isinstance(part.get(curve), list) or not part[curve]:
-        yield f"{curve!r} of {name} is no list of counts"
-    elif not _counts(part[curve], part.get(count)):
-        yield f"{name} has counts in {curve!r} that are none of {reprlib.repr(part.get(count))}"
-
-
-def _counts(values: list[Any], of: Any) -> bool:
-    return _is(of, int) and 0 < of <= _MOST and all(_is(v, int) and 0 <= v <= of for v in values)
-
-
-def _number(value: Any) -> bool:
-    return value is None or _is(value, int) or isinstance(value, float)
+        return f"seed is {figures['seed']}"
+    parts = {
+        "": {**figures.get("training", {}), "seconds": figures["reduced"].get("seconds")},
+        **{f"the test {name}: ": test for name, test in figures["tests"].items()},
+        **{f"the study {name}: ": study for name, study in figures["studies"].items()},
+    }
+    for name, part in parts.items():
+        if not isinstance(part, dict):
+            return f"{name}{reprlib.repr(part)} is no object"
+        if name.startswith("the test") and not part.get("solved"):
+            return f"{name}'solved' is missing"
+        for key, value in part.items():
+            check = _CHECKS.get(key)
+            if check is not None and not check(value, part):
+                return f"{name}{key!r} is {reprlib.repr(value)}"
+    return ""
 
 
 def _is(value: Any, kind: type) -> bool:
     """True and False are no numbers."""
     return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+
+
+def _number(value: Any, part: Any = None) -> bool:
+    return value is None or _is(value, int) or isinstance(value, float)
+
+
+def _numbers(value: Any, part: Any = None) -> bool:
+    return isinstance(value, list) and all(map(_number, value))
+
+
+def _counts(values: Any, of: Any) -> bool:
+    """Whether these are counts of at most ``of``, which a float has exactly."""
+    return (
+        isinstance(values, list) and values != [] and _is(of, int) and 0 < of <= 2**53
+        and all(_is(value, int) and 0 <= value <= of for value in values)
+    )  # fmt: skip
+
+
+def _solved(value: Any, part: Mapping[str, Any]) -> bool:
+    """A curve, or counts by iterations."""
+    if isinstance(value, dict):
+        by_steps = all(steps.isdecimal() for steps in value)
+        return by_steps and _counts(list(value.values()), part.get("problems"))
+    return _counts(value, part.get("problems"))
+
+
+def _accuracy(value: Any, part: Any) -> bool:
+    return isinstance(value, dict) and _counts([value.get("solved")], value.get("of"))
+
+
+def _change(value: Any, part: Any) -> bool:
+    """A change by iteration, with what became of the features; or a number of problems."""
+    if not isinstance(value, dict):
+        return True
+    ends = value.get("features", {})
+    change = value.get("change")
+    counted = isinstance(ends, dict) and (not ends or _counts(list(ends.values()), 2**53))
+    return bool(change) and _numbers(change) and counted
+
+
+_CHECKS: dict[str, Callable[[Any, Any], bool]] = {
+    "solved": _solved,
+    "solved by the most confident": _solved,
+    "right": lambda value, study: _counts(value, study.get("samples")),
+    "train": _accuracy,
+    "validation": _accuracy,
+    "recipe": lambda value, _: isinstance(value, dict),
+    "history": lambda value, _: (
+        isinstance(value, list)
+        and all(isinstance(row, dict) and _is(row.get("epoch"), int) for row in value)
+    ),
+    "setting": lambda value, _: (
+        isinstance(value, dict)
+        and {"rate", "bounded", "precision"} <= value.keys()
+        and isinstance(value["rate"], int | float)
+    ),
+    "seconds": _number,
+    "recovered": _number,
+    "mean iterations": _number,
+    "mean iterations to first": _number,
+    "mean iterations by index": _numbers,
+    "problems": _change,
+    "random inputs": _change,
+}
+"""How the value of a key is checked, given the test or study that has it."""
