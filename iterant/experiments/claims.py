@@ -27,6 +27,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import LEAST_SEEDS, Summary, Value, summary
+from iterant.formatting import counted
 
 REPRODUCED = "reproduced"
 NOT_SEEN = "not seen"
@@ -193,8 +194,8 @@ class Comparison(ABC):
         )
         if first is None or second is None:
             return Verdict(NOT_RUN, () if first is second is None else (numbers,))
-        equal = first.seeds == second.seeds
-        seeds = _seeds(first.seeds) if equal else f"{first.seeds} and {_seeds(second.seeds)}"
+        seeds = counted(second.seeds, "seed")
+        seeds = seeds if first.seeds == second.seeds else f"{first.seeds} and {seeds}"
         if min(first.seeds, second.seeds) < LEAST_SEEDS or not (first.interval and second.interval):
             return Verdict(TOO_FEW, (f"{numbers} ({seeds})",))
         (low_1, high_1), (low_2, high_2) = first.interval, second.interval
@@ -256,7 +257,7 @@ class Bound:
         value = self.quantity.of(records, self.model)
         if value is None:
             return Verdict(NOT_RUN)
-        line = f"{label(self.model)} {self.quantity.text(value)} ({_seeds(value.seeds)})"
+        line = f"{label(self.model)} {self.quantity.text(value)} ({counted(value.seeds, 'seed')})"
         ours = (line,) if self.shown else ()
         if value.seeds < LEAST_SEEDS or value.interval is None:
             return Verdict(TOO_FEW, ours)
@@ -289,7 +290,7 @@ class EverySeed:
         if not any(by_model.values()):
             return Verdict(NOT_RUN)
         ours = tuple(
-            f"{label(model)}: {sum(seeds)} of {_seeds(len(seeds))} {self.what}"
+            f"{label(model)}: {sum(seeds)} of {counted(len(seeds), 'seed')} {self.what}"
             for model, seeds in by_model.items()
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
@@ -336,15 +337,9 @@ class All:
         return Verdict(worst, tuple(line for one in verdicts for line in one.ours))
 
 
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
 def label(key: str) -> str:
-    """``DT-Recall α = 1``; without α for the models of a grid, whose label says enough."""
-    model = MODELS[key]
-    plain = model.alpha is None or model.label not in ("DT", "DT-Recall")
-    return model.label if plain else f"{model.label} α = {model.alpha:g}"
+    """What a model is called."""
+    return MODELS[key].title
 
 
 @dataclass(frozen=True)

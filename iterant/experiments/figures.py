@@ -74,7 +74,8 @@ def _overflows(panel: Panel, records: Records) -> str:
     for key in panel.models:
         ends = panel.measure.features(records.of(key))
         if lost := sum(end.get("broken", 0) for end in ends):
-            texts.append(f"{lost} of {sum(sum(end.values()) for end in ends)} of {_name(key)}")
+            total = sum(sum(end.values()) for end in ends)
+            texts.append(f"{lost} of {total} of {MODELS[key].title}")
     if not texts:
         return ""
     return f" Problems whose features overflow are left out from there on: {_list(texts)}."
@@ -83,7 +84,7 @@ def _overflows(panel: Panel, records: Records) -> str:
 def _seeds(panel: Panel, records: Records) -> str:
     """How many seeds the lines of a panel have, models with equally many together."""
     by_count: dict[int, list[str]] = {}
-    names = panel.names or tuple(map(_name, panel.models))
+    names = panel.names or tuple(MODELS[key].title for key in panel.models)
     for key, name in zip(panel.models, names, strict=True):
         by_count.setdefault(len(curves_of(panel.measure, records.of(key))), []).append(name)
     missing = by_count.pop(0, [])
@@ -99,13 +100,6 @@ def _seeds(panel: Panel, records: Records) -> str:
 
 def _number(count: int) -> str:
     return "one seed" if count == 1 else f"{count} seeds"
-
-
-def _name(key: str) -> str:
-    model = MODELS[key]
-    if model.alpha is None or model.label == "FF":
-        return model.label
-    return f"{model.label} α = {model.alpha:g}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -90,6 +90,12 @@ class Model:
     half: bool = True
     """Whether it may be trained in half precision; our recipes have their own precision"""
 
+    @property
+    def title(self) -> str:
+        """``DT-Recall α = 1``; without α where the label says enough."""
+        plain = self.alpha is None or self.label not in ("DT", "DT-Recall")
+        return self.label if plain else f"{self.label} α = {self.alpha:g}"
+
     def recipe(self, **changes: Any) -> Recipe:
         """The whole recipe, with these changes."""
         alpha = {} if self.alpha is None else {"alpha": self.alpha}
