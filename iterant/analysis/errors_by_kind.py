@@ -80,7 +80,7 @@ class ByKind:
                 if kind.scale == scale and kind.name in accuracy
             ]
             plot = Plot(
-                f"accuracy by {scale}", scale, "solved at the end (%)", share=True, regime_axis=""
+                f"accuracy by {scale}", scale, "solved at the end (%)", share=True, shade=False
             )
             plots.append((plot, Trace(*map(list, zip(*ends, strict=True)))))
         return plots
@@ -180,7 +180,7 @@ class NearMisses:
             x_label="wrong positions",
             y_label="problems with at most so many (%)",
             share=True,
-            regime_axis="",
+            shade=False,
         )
         return [(plot, Trace(x, y))]
 

@@ -113,7 +113,7 @@ class Independence:
             "path independence",
             x_label="problems, worst first (%)",
             y_label="cosine of the ends, from the worst start",
-            regime_axis="",
+            shade=False,
         )
         return [(plot, Trace(shares, ordered.tolist()))]
 

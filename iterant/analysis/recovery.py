@@ -147,7 +147,7 @@ class Recovery:
                 f"{self.what} recovery time",
                 x_label="index of the flipped bit",
                 y_label="mean iterations to solution",
-                regime_axis="",
+                shade=False,
             )
             plots.insert(0, (plot, Trace(list(range(self.length)), self.mean_by_index.tolist())))
         return plots

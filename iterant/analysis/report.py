@@ -16,9 +16,9 @@ from typing import Any
 from iterant.analysis.errors_by_kind import NearMisses
 from iterant.analysis.recovery import Recovery
 from iterant.analysis.studies import STUDIES, Result, Subject, shared_regime
-from iterant.draw.figure import save_png
-from iterant.draw.html import Picture, Section, fragment, write_page
-from iterant.draw.plots import Line, Plot, lines_figure, png
+from iterant.draw.figure import figure_png, save_png
+from iterant.draw.html import Picture, Section, fragment, page
+from iterant.draw.plots import Line, Plot, panels_figure
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.io import write_atomic, write_result
@@ -159,7 +159,7 @@ class Report:
         return [
             Picture(
                 name=_file_name(plot.name),
-                png=png(lines_figure(plot, group, regime=regime)),
+                png=figure_png(panels_figure([(plot, group)], regime=regime)),
                 text=f"{plot.name}: {plot.y_label} by {plot.x_label}",
             )
             for plot, group in lines.items()
@@ -195,8 +195,10 @@ class Report:
             for picture in section.pictures:
                 write_atomic(target / f"{picture.name}.png", picture.png)
         problems = counted(self.count, "problem")
-        notes = [f"{self.task}, size {self.size}, {problems}, seed {self.seed}"]
-        return write_page(target / "index.html", "iterant analyze", sections, notes=notes)
+        note = f"{self.task}, size {self.size}, {problems}, seed {self.seed}"
+        index = target / "index.html"
+        write_atomic(index, page("iterant analyze", sections, note=note).encode())
+        return index
 
     def save_failures(self, folder: PathLike) -> list[Path]:
         """Draw the failures that the study near-misses has kept, one picture each."""

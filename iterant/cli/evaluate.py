@@ -77,12 +77,12 @@ def evaluate(
         portion: problems at a time [default: as many as seem to fit]
     """
     from iterant.analysis.studies import subject_of
-    from iterant.draw.figure import check_png
+    from iterant.draw.figure import check_picture
     from iterant.io import write_result
     from iterant.io.results import check_result_path
 
     chosen = rule_of(_RULES, rule, patience, tolerance)
-    picture = None if save is None else check_png(save)
+    picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
     if trade and (check or picture or chosen):
         raise UsageError(

@@ -48,15 +48,16 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.cli.errors import say
-from iterant.draw.animation import ANIMATIONS, check_animation, save_animation
-from iterant.draw.figure import check_picture, save_picture
-from iterant.draw.iterations import (
+from iterant.draw.animation import (
+    ANIMATIONS,
     SIDE_BY_SIDE,
     animation_frames,
+    check_animation,
     describe_iteration,
     describe_solution,
-    frame_milliseconds,
+    save_animation,
 )
+from iterant.draw.figure import check_picture, save_picture
 from iterant.draw.terminal import TALL, has_colours, merge_blocks, terminal
 from iterant.errors import UsageError
 from iterant.formatting import counted, percent
@@ -232,8 +233,7 @@ class Report:
             if len(solutions) > most:
                 say(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
             if suffix in ANIMATIONS:
-                frames = animation_frames(self.task, solutions[:most])
-                save_animation(frames, target, milliseconds=frame_milliseconds(len(frames)))
+                save_animation(animation_frames(self.task, solutions[:most]), target)
             else:
                 save_picture(
                     [describe_solution(self.task, one) for one in solutions[:most]], target

@@ -1,9 +1,11 @@
-"""Animations: GIF, or MP4 where ffmpeg is installed.
+"""The iterations of a network on problems as pictures and animations (GIF, or MP4 with ffmpeg).
 
-    >>> save_animation(frames, "maze.gif", milliseconds=120, hold=2000)
-    PosixPath('maze.gif')
+    >>> [solution] = solutions(net, task, problems)
+    >>> save_animation(animation_frames(task, [solution]), "maze.gif")
+    >>> save_png(describe_solution(task, solution), "maze.png")
 
-Drawings have few colours, so the palette of a GIF holds the commonest of them exactly.
+Before the last frame the true answer is hidden, so that it is not taken for one of the network.
+Several problems are shown side by side, each from its own first iteration.
 """
 
 from __future__ import annotations
@@ -13,24 +15,98 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from iterant.draw.figure import pixels
 from iterant.errors import RunError, UsageError
+from iterant.formatting import counted
 from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
+from iterant.solving import Frame, Solution
+from iterant.tasks.inputs import Problem
+from iterant.tasks.protocol import Batch, Description, Task
 
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""
 
 ANIMATIONS = (".gif", ".mp4")
+FRAMES = 48
+"""The most frames of an animation."""
+SIDE_BY_SIDE = 16
+"""The most problems in an animation."""
+_SHORTEST, _LONGEST, _TOTAL, _HOLD = 120, 700, 5000, 2000
+"""Milliseconds of a frame, at least and at most, of all frames, and of the last one."""
 _COLOURS = 64
-_SAMPLED = 5
-"""The number of frames from which the palette is made."""
-_FPS = 25
-_TIMEOUT_SECONDS = 300
+"""Colours of a GIF."""
+
+
+def describe_solution(task: Task, solution: Solution) -> Description:
+    """The final answer, compared with the true one where it is known."""
+    problem = solution.problem
+    if solution.prediction is None:
+        description = task.describe(_without_targets(problem.batch), 0)
+        notes = [problem.unsolvable]
+    else:
+        # Where an answer allowed by the rules was asked for, show that one.
+        answer = solution.prediction if solution.allowed is None else solution.allowed
+        description = task.describe(problem.batch, 0, prediction=answer)
+        notes = [solution.verdict.words if solution.right is None else ""]
+        if solution.allowed is not None:
+            notes = ["the best that the rules allow"]
+        settled = "settled" if solution.settled else "not settled"
+        notes.append(f"{settled} after {counted(solution.steps, 'iteration')}")
+    caption = "; ".join(note for note in (description.caption, *notes) if note)
+    return replace(description, title=_title(problem, description), caption=caption)
+
+
+def describe_iteration(task: Task, problem: Problem, frame: Frame) -> Description:
+    """The answer after one iteration."""
+    prediction = torch.from_numpy(frame.prediction)[None].long()
+    description = task.describe(_without_targets(problem.batch), 0, prediction=prediction)
+    return replace(
+        description, title=_title(problem, description), caption=f"iteration {frame.step}"
+    )
+
+
+def _title(problem: Problem, description: Description) -> str:
+    """The title, with the name of the problem's file to tell many problems apart."""
+    named = problem.name and not problem.made
+    return f"{description.title}: {problem.name}" if named else description.title
+
+
+def _without_targets(batch: Batch) -> Batch:
+    return Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
+
+
+def animation_frames(task: Task, solved: Sequence[Solution]) -> list[Pixels]:
+    """A frame for every change of an answer, or `FRAMES` evenly spread ones if there are more."""
+    if not solved:
+        raise UsageError("there is nothing to animate: no problem was solved")
+    if len(solved) > SIDE_BY_SIDE:
+        raise UsageError(
+            f"at most {SIDE_BY_SIDE} problems are animated side by side, got {len(solved)}; "
+            "save a .png or a .json, or solve fewer"
+        )
+    films = [solution.film for solution in solved if solution.prediction is not None]
+    steps = sorted({frame.step for film in films for frame in film.changes()})
+    if len(steps) >= FRAMES:
+        steps = np.linspace(1, steps[-1], FRAMES - 1).round().astype(int).tolist()
+    last = [describe_solution(task, each) for each in solved]
+
+    def at(step: int) -> list[Description]:
+        return [
+            end
+            if one.prediction is None
+            else describe_iteration(task, one.problem, one.film.at(step))
+            for one, end in zip(solved, last, strict=True)
+        ]
+
+    return [*(pixels(at(step)) for step in steps), pixels(last)]
 
 
 def check_animation(path: PathLike) -> Path:
@@ -42,23 +118,27 @@ def check_animation(path: PathLike) -> Path:
     if target.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
         raise UsageError(
             f"writing {quoted(path)} needs the program ffmpeg, which is not on the PATH; install "
-            "it (apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), "
-            f"or save {quoted(target.with_suffix('.gif'))} instead"
+            f"it, or save {quoted(target.with_suffix('.gif'))} instead"
         )
     return target
 
 
 def save_animation(
-    frames: Sequence[Pixels], path: PathLike, *, milliseconds: int = 120, hold: int = 2000
+    frames: Sequence[Pixels], path: PathLike, *, milliseconds: int | None = None
 ) -> Path:
-    """Write the frames atomically; the last one stays for ``hold`` milliseconds."""
+    """Write frames as .gif or .mp4; the last one stays for two seconds.
+
+    ``milliseconds`` is the duration of a frame; None: the fewer frames, the longer each.
+    """
     target = check_animation(path)
     if not frames:
         raise UsageError("there is nothing to animate: the list of frames is empty")
-    if milliseconds < 20 or hold < 20:
-        raise UsageError(f"frames last 20 milliseconds or more, got {milliseconds} and {hold}")
+    if milliseconds is None:
+        milliseconds = min(_LONGEST, max(_SHORTEST, _TOTAL // len(frames)))
+    if milliseconds < 20:
+        raise UsageError(f"frames last 20 milliseconds or more, got {milliseconds}")
     is_gif = target.suffix.lower() == ".gif"
-    height, width = (max(frame.shape[axis] for frame in frames) for axis in (0, 1))
+    height, width = np.max([frame.shape[:2] for frame in frames], axis=0)
     if not is_gif:  # most players need even sizes
         height, width = height + height % 2, width + width % 2
     same_size = [
@@ -69,64 +149,44 @@ def save_animation(
         )
         for frame in frames
     ]
-    if is_gif:
-        data = _gif(same_size, [milliseconds] * (len(frames) - 1) + [hold])
-    else:
-        data = _mp4(same_size, milliseconds, hold, target)
-    write_atomic(target, data)
+    write_atomic(target, (_gif if is_gif else _mp4)(same_size, milliseconds))
     return target
 
 
-def _gif(frames: Sequence[Pixels], durations: list[int]) -> bytes:
-    sample = sorted({round(place) for place in np.linspace(0, len(frames) - 1, _SAMPLED)})
-    pixels = np.concatenate([frames[place].reshape(-1, 3) for place in sample]).astype(np.int64)
-    colours, counts = np.unique(pixels @ np.array([65536, 256, 1]), return_counts=True)
-    common = colours[np.argsort(-counts, kind="stable")[:_COLOURS]]
-    parts = [
-        part
-        for colour in common.tolist()
-        for part in (colour >> 16, colour >> 8 & 255, colour & 255)
-    ]
+def _gif(frames: Sequence[Pixels], milliseconds: int) -> bytes:
+    # Drawings have few colours, so the palette holds the commonest of some frames exactly.
+    some = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]]).reshape(-1, 3)
+    numbers, counts = np.unique(some.astype(np.int64) @ (65536, 256, 1), return_counts=True)
+    common = numbers[np.argsort(-counts, kind="stable")[:_COLOURS], None]
     palette = Image.new("P", (1, 1))
-    palette.putpalette(parts + parts[:3] * (256 - len(common)))
-    images = [
+    palette.putpalette((common >> (16, 8, 0) & 255).astype(np.uint8).tobytes())
+    first, *rest = (
         Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
         for frame in frames
-    ]
-    file = io.BytesIO()
-    # disposal=1 stores only what changed since the frame before; loop=0 repeats for ever.
-    images[0].save(
-        file, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, disposal=1
     )
-    return file.getvalue()
+    content = io.BytesIO()
+    # disposal=1 stores only what changed since the frame before; loop=0 repeats for ever.
+    first.save(content, "GIF", save_all=True, append_images=rest, loop=0, disposal=1,
+               duration=[*[milliseconds] * len(rest), _HOLD])  # fmt: skip
+    return content.getvalue()
 
 
-def _mp4(frames: Sequence[Pixels], milliseconds: int, hold: int, target: Path) -> bytes:
-    program = shutil.which("ffmpeg")
-    if program is None:
-        raise UsageError("the program ffmpeg is not on the PATH; install it or save a .gif")
+def _mp4(frames: Sequence[Pixels], milliseconds: int) -> bytes:
     height, width = frames[0].shape[:2]
-    raw = b"".join([*(frame.tobytes() for frame in frames[:-1]),
-                    frames[-1].tobytes() * max(1, round(hold / milliseconds))])  # fmt: skip
+    raw = b"".join(frame.tobytes() for frame in frames)
+    raw += frames[-1].tobytes() * max(0, round(_HOLD / milliseconds) - 1)
     with tempfile.TemporaryDirectory() as folder:
         film = Path(folder) / "film.mp4"
         command = [
-            program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
+            "ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
             "-s", f"{width}x{height}", "-r", f"{1000 / milliseconds:g}", "-i", "-", "-an",
-            "-pix_fmt", "yuv420p", "-r", str(_FPS), "-movflags", "+faststart", str(film),
+            "-pix_fmt", "yuv420p", "-r", "25", "-movflags", "+faststart", str(film),
         ]  # fmt: skip
         try:
-            done = subprocess.run(
-                command, input=raw, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
+            subprocess.run(command, input=raw, capture_output=True, check=True)
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.decode(errors="replace").strip().splitlines()
             raise RunError(
-                f"ffmpeg took over {_TIMEOUT_SECONDS} seconds; save a .gif instead"
-            ) from None
-        if done.returncode or not film.exists():
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            raise RunError(
-                f"ffmpeg could not make {quoted(target)} ({lines[-1] if lines else 'no reason'}); "
-                f"save {quoted(target.with_suffix('.gif'))} instead"
-            )
+                f"ffmpeg failed ({lines[-1] if lines else 'no reason given'}); save a .gif instead"
+            ) from error
         return film.read_bytes()

@@ -3,8 +3,8 @@
 >>> save_png(task.describe(batch, 0, prediction=batch.targets), "maze.png")
 PosixPath('maze.png')
 
-All lengths are pixels: a figure has one dot per pixel and a cell a whole number of pixels, so that
-nothing is blurred.
+Cells, glyphs and arrows are drawn in units of cells, x a column and y a row. A cell of `picture` is
+a whole number of pixels, so that nothing is blurred.
 """
 
 from __future__ import annotations
@@ -14,228 +14,165 @@ import io
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, sqrt
+from functools import lru_cache
+from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import UsageError
 from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
-from iterant.tasks.protocol import Description
+from iterant.tasks.protocol import Description, Glyph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path as Outline
 
+Drawable = Description | Sequence[Description]
+"""One description, or several for one picture."""
 
-DPI = 100  # any number would do, because every length is in pixels
-_TITLE, _LABEL, _CAPTION = 15, 13, 12
-_LINE = 1.45
+_DPI = 100
 _MARGIN = 14
-_TARGET = 600
-"""The longer side that cells are enlarged to."""
-_READABLE = 26
-"""The smallest cell in which a glyph is readable."""
+"""Pixels around panels."""
 _LARGEST = 20_000
+"""Pixels of the longest side of a picture."""
+_INK = "#333333"
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same picture everywhere
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": _INK,
+    "axes.labelsize": 9,
+    "axes.labelcolor": _INK,
+    "xaxis.labellocation": "left",
+    "xtick.labelsize": 9,
+    "xtick.labelcolor": _INK,
+    "ytick.labelsize": 9,
+    "ytick.labelcolor": _INK,
+}
+_EM, _WIDEST = 0.8, 0.86
+"""The font size of a glyph and its largest width, in cells."""
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """A description and the sizes of its parts."""
+def picture(what: Drawable, *, scale: int | None = None) -> Figure:
+    """A figure of one description, or of several in a grid; ``scale`` is pixels per cell.
 
-    description: Description
-    scale: int
-    left: int
-    """Width of the row labels."""
-    top: int
-    """Height of the title."""
-    under: int
-    """Height of the column labels."""
-    caption: tuple[str, ...]
-    text_width: int
-    """Width of the title, which does not wrap, and of the caption."""
-
-    @classmethod
-    def of(cls, description: Description, scale: int | None) -> _Panel:
-        from iterant.draw.canvas import text_width
-
-        cells = description.cells
-        labels = [text_width(label, _LABEL) for label in description.row_labels]
-        title = text_width(description.title, _TITLE, "bold")
-        if scale is None:
-            longer = max(cells.shape[:2])
-            scale = min(max(_TARGET // longer, _READABLE if description.glyphs else 1), 64)
-        width = max(cells.shape[1] * scale, title, 240)
-        # The mean width of a letter of DejaVu Sans is about 0.58 of its height.
-        caption = textwrap.wrap(description.caption, int(width / (0.58 * _CAPTION)))
-        return cls(
-            description=description,
-            scale=scale,
-            left=ceil(max(labels)) + 8 if labels else 0,
-            top=ceil(_LINE * _TITLE) + 4 if description.title else 0,
-            under=ceil(_LINE * _LABEL) + 4 if description.column_labels else 0,
-            caption=tuple(caption),
-            text_width=ceil(max([title, *(text_width(line, _CAPTION) for line in caption)])),
-        )
-
-    @property
-    def cells_size(self) -> tuple[int, int]:
-        """Width and height of the cells alone."""
-        rows, columns = self.description.cells.shape[:2]
-        return columns * self.scale, rows * self.scale
-
-    @property
-    def width(self) -> int:
-        return self.left + max(self.cells_size[0], self.text_width)
-
-    @property
-    def height(self) -> int:
-        lines = ceil(_LINE * _CAPTION * len(self.caption))
-        return self.top + self.cells_size[1] + self.under + (lines + 6 if lines else 0)
-
-
-def sheet(
-    descriptions: Sequence[Description], *, columns: int | None = None, scale: int | None = None
-) -> Figure:
-    """A figure with one panel per description, ``columns`` side by side (None: about square).
-
-    ``scale`` is pixels per cell (None: as many as fit a screen).
+    >>> picture([task.describe(batch, 0), task.describe(batch, 1)]).savefig("two.pdf")
     """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+    descriptions = [what] if isinstance(what, Description) else what
     if not descriptions:
         raise UsageError("there is nothing to draw: the list of descriptions is empty")
-    for name, value in (("columns", columns), ("scale", scale)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, got {value}")
-    panels = [_Panel.of(description, scale) for description in descriptions]
-    wide = max(panel.width for panel in panels)
-    if columns is None:
-        highest = max(panel.height for panel in panels)
-        about_square = round(sqrt(len(panels) * highest / wide))
-        columns = max(1, about_square, 2 if wide < 2 * highest else 1)
-    columns = min(columns, len(panels))
-    grid = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-    tall = [max(panel.height for panel in row) for row in grid]
-    figure = _figure(columns * (wide + _MARGIN) + _MARGIN, sum(tall) + _MARGIN * (len(tall) + 1))
-    top = _MARGIN
-    for row, height in zip(grid, tall, strict=True):
-        for place, panel in enumerate(row):
-            _place(figure, panel, _MARGIN + place * (wide + _MARGIN), top)
-        top += height + _MARGIN
-    return figure
+    if scale is not None and scale < 1:
+        raise UsageError(f"scale must be at least 1, got {scale}")
+    figure = Figure(dpi=_DPI, facecolor="white")
+    to_fractions = figure.transFigure.inverted
+    panels, cells, extents = [], [], []
+    with rc_context(_STYLE):
+        for description in descriptions:
+            rows, columns = description.cells.shape[:2]
+            # About 600 pixels a side; glyphs need 26 per cell to be readable.
+            least = 26 if description.glyphs else 1
+            size = scale or min(max(600 // max(rows, columns), least), 64)
+            cells.append(Bbox.from_bounds(0, 0, columns * size, rows * size))
+            axes = figure.add_axes(cells[-1].transformed(to_fractions()).bounds)
+            paint(axes, description)
+            panels.append(axes)
+            extents.append((axes.get_tightbbox() or cells[-1]).extents)
 
-
-def _figure(width: int, height: int) -> Figure:
-    """An empty white figure of exactly this size in pixels."""
-    from matplotlib.figure import Figure
-
+    # Whole pixels from the lower left corner of the cells to the edges of their panel.
+    left, down, right, up = np.ceil(np.array(extents) * (-1, -1, 1, 1) - 1e-3).astype(int).T
+    wide, tall = max(left + right) + _MARGIN, up + down + _MARGIN
+    # About square, and at least two side by side unless they are long strips.
+    beside = max(round(sqrt(len(panels) * max(tall) / wide)), 2 if wide < 2 * max(tall) else 1, 1)
+    beside = min(beside, len(panels))
+    heights = [max(tall[first : first + beside]) for first in range(0, len(panels), beside)]
+    width, height = beside * wide + _MARGIN, sum(heights) + _MARGIN
     if max(width, height) > _LARGEST:
         raise UsageError(
             f"the picture would be {width} by {height} pixels and at most {_LARGEST} a side "
             "are drawn; draw fewer problems, or give a smaller scale"
         )
     # Slightly more than whole, so that rounding does not remove a pixel.
-    figure = Figure(figsize=((width + 1e-3) / DPI, (height + 1e-3) / DPI), dpi=DPI)
-    figure.set_facecolor("white")
+    figure.set_size_inches((width + 1e-3) / _DPI, (height + 1e-3) / _DPI)
+    for place, axes in enumerate(panels):
+        row, column = divmod(place, beside)
+        x = _MARGIN + column * wide + left[place]
+        y = height - _MARGIN - sum(heights[:row]) - up[place]
+        axes.set_position(cells[place].translated(x, y).transformed(to_fractions()))
     return figure
 
 
-def _place(figure: Figure, panel: _Panel, left: int, top: int) -> None:
-    """Draw title, cells and caption of a panel."""
-    from iterant.draw.canvas import FONT, INK, paint
+def paint(axes: Axes, description: Description) -> None:
+    """Paint cells, glyphs, arrows and labels; the caption is wrapped to the width of the axes."""
+    from matplotlib.patches import FancyArrow
 
-    full_width, full_height = figure.get_size_inches() * DPI
-    width, height = panel.cells_size
-    x, y = left + panel.left, top + panel.top
-    bottom = full_height - (y + height)
-    axes = figure.add_axes(
-        (x / full_width, bottom / full_height, width / full_width, height / full_height)
-    )
-    paint(axes, panel.description)
-    axes.tick_params(labelsize=_LABEL * 72 / DPI, pad=4)
-
-    def write(text: str, size: int, y: float, weight: str) -> None:
-        figure.text(
-            x / full_width,
-            1 - y / full_height,
-            text,
-            va="top",
-            color=INK,
-            fontsize=size * 72 / DPI,
-            fontfamily=FONT.get_family(),
-            fontweight=weight,
-            parse_math=False,
-        )
-
-    write(panel.description.title, _TITLE, top, "bold")
-    for line, text in enumerate(panel.caption):
-        write(text, _CAPTION, y + height + panel.under + 6 + line * _LINE * _CAPTION, "normal")
+    axes.imshow(description.cells, interpolation="nearest", aspect="equal", resample=False)
+    _draw_glyphs(axes, description.glyphs)
+    for arrow in description.arrows:
+        (y, x), (end_y, end_x) = arrow.start, arrow.end
+        length = min(0.45, float(np.hypot(end_x - x, end_y - y)) / 2)
+        axes.add_patch(FancyArrow(
+            x, y, end_x - x, end_y - y, width=0.16, head_width=0.48, head_length=length,
+            length_includes_head=True, facecolor=arrow.colour, edgecolor="none", alpha=0.7,
+            zorder=2,
+        ))  # fmt: skip
+    rows, columns = description.cells.shape[:2]
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), frame_on=False)
+    axes.set_yticks(range(len(description.row_labels)), description.row_labels)
+    axes.set_xticks(range(len(description.column_labels)), description.column_labels)
+    axes.tick_params(length=0, top=False, labeltop=False, bottom=True, labelbottom=True)
+    axes.set_title(description.title, parse_math=False)
+    # A letter is about 0.075 inches wide.
+    letters = max(32, int(axes.get_window_extent().width / axes.figure.dpi / 0.075))
+    axes.set_xlabel(textwrap.fill(description.caption, letters), parse_math=False, ma="left")
 
 
-Drawable = Description | Sequence[Description]
-"""One description, or several for one picture."""
+def _draw_glyphs(axes: Axes, glyphs: Sequence[Glyph]) -> None:
+    """Draw all glyphs of one colour as one shape: hundreds of bits are as fast as one."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+    from matplotlib.transforms import Affine2D
+
+    for colour in dict.fromkeys(glyph.colour for glyph in glyphs):
+        ink, enclosed = [], []
+        for glyph in (glyph for glyph in glyphs if glyph.colour == colour):
+            move = Affine2D().translate(glyph.column, glyph.row)
+            ink.append(move.transform_path(_outline(glyph.text)))
+            # A chess piece gets a body in the opposite brightness, which its lines enclose, with a
+            # rim that sets it off from any cell. Digits need none.
+            enclosed += [] if glyph.text.isascii() else ink[-1].to_polygons()
+        if enclosed:
+            fill = "#202020" if np.dot(to_rgb(colour), (0.3, 0.6, 0.1)) > 0.5 else "#ffffff"
+            axes.add_collection(
+                PolyCollection(enclosed, facecolors=fill, edgecolors=fill, linewidths=1.2)
+            )
+        shape = Outline.make_compound_path(*ink)
+        axes.add_patch(PathPatch(shape, facecolor=colour, edgecolor="none", zorder=1.1))
 
 
-def picture(what: Drawable, *, scale: int | None = None) -> Figure:
-    """A figure of one description, or of several side by side; ``scale`` is pixels per cell.
+@lru_cache(maxsize=256)
+def _outline(text: str) -> Outline:
+    """The shape of a glyph in units of cells, with the centre of its ink at the origin."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
 
-    >>> picture([task.describe(batch, 0), task.describe(batch, 1)]).savefig("two.pdf")
-    """
-    return sheet([what] if isinstance(what, Description) else what, scale=scale)
-
-
-def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
-    """(height, width, 3) colours of this figure: a frame of an animation.
-
-    >>> pixels(task.describe(batch)).shape[2]
-    3
-    """
-    return _rendered(picture(what, scale=scale))
-
-
-def png(what: Drawable, *, scale: int | None = None) -> bytes:
-    """This figure as the bytes of a PNG file, as notebooks show it."""
-    return _png(picture(what, scale=scale))
-
-
-def save_png(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """Write a .png atomically and return its path."""
-    target = check_png(path)
-    write_atomic(target, png(what, scale=scale))
-    return target
-
-
-def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """Write a .png, or an .svg for print, and return its path.
-
-    >>> save_picture(task.describe(batch), "maze.svg")
-    PosixPath('maze.svg')
-    """
-    target = check_picture(path)
-    if target.suffix.lower() == ".png":
-        return save_png(what, target, scale=scale)
-    from iterant.draw.plots import svg
-
-    write_atomic(target, svg(picture(what, scale=scale)))
-    return target
-
-
-def check_picture(path: PathLike) -> Path:
-    """Check, before long work, that a .png or .svg can be written to this path."""
-    return check_png(path, ".svg")
-
-
-def check_png(path: PathLike, *others: str) -> Path:
-    """Check that a .png, or one of the other suffixes, can be written to this path."""
-    target = Path(path)
-    if target.suffix.lower() not in (".png", *others):
-        raise UsageError(
-            f"pictures are written as {' or '.join(['.png', *others])}, got {quoted(target)}; "
-            f"try {quoted(target.with_suffix('.png') if target.name else target / 'picture.png')}"
-        )
-    return check_writable_file(target)
+    # DejaVu has chess pieces. Measured at size 100, because small sizes are rounded.
+    large = TextPath((0, 0), text, size=100, prop=FontProperties(family="DejaVu Sans"))
+    box = large.get_extents()
+    size = min(_EM / 100, _WIDEST / box.width) if box.width else _EM / 100
+    centre = Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2)
+    return centre.scale(size, -size).transform_path(large)
 
 
 def show(description: Description, ax: Axes | None = None) -> Axes:
@@ -248,36 +185,78 @@ def show(description: Description, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.figure import Figure
 
-    from iterant.draw.canvas import paint
-
-    axes = Figure(layout="constrained").add_subplot() if ax is None else ax
+    figure = Figure(layout="constrained")
+    axes = figure.add_subplot() if ax is None else ax
     paint(axes, description)
-    axes.set_title(description.title, parse_math=False)
-    caption, figure = description.caption, axes.get_figure(root=True)
-    if figure is not None:  # wrapped to about the width of the axes
-        points = 72 * axes.get_position().width * float(figure.get_size_inches()[0])
-        letter = 0.52 * axes.xaxis.label.get_fontproperties().get_size_in_points()
-        caption = textwrap.fill(caption, max(20, int(points / letter)))
-    axes.set_xlabel(caption, parse_math=False)
     notebook = sys.modules.get("IPython")
-    if ax is None and figure is not None and notebook and notebook.get_ipython() is not None:
+    if ax is None and notebook is not None and notebook.get_ipython() is not None:
         display = importlib.import_module("IPython.display").display
-        display({"image/png": _png(figure)}, raw=True)
+        display({"image/png": figure_png(figure)}, raw=True)
     return axes
 
 
-def _rendered(figure: Figure) -> NDArray[np.uint8]:
-    """(height, width, 3) colours, independent of the backend in use."""
+def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
+    """(height, width, 3) colours of this picture: a frame of an animation.
+
+    >>> pixels(task.describe(batch)).shape[2]
+    3
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
+    canvas = FigureCanvasAgg(picture(what, scale=scale))
     canvas.draw()
     return np.array(canvas.buffer_rgba(), dtype=np.uint8)[..., :3]
 
 
-def _png(figure: Figure) -> bytes:
-    from matplotlib.image import imsave
+def png(what: Drawable, *, scale: int | None = None) -> bytes:
+    """This picture as the bytes of a PNG file, as notebooks show it."""
+    return figure_png(picture(what, scale=scale))
 
-    file = io.BytesIO()
-    imsave(file, _rendered(figure), format="png", metadata={"Software": "iterant"})
-    return file.getvalue()
+
+def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
+    """Write a .png, or an .svg for print, and return its path.
+
+    >>> save_picture(task.describe(batch), "maze.svg")
+    PosixPath('maze.svg')
+    """
+    return write_figure(picture(what, scale=scale), path)
+
+
+save_png = save_picture
+
+
+def check_picture(path: PathLike) -> Path:
+    """Check, before long work, that a .png or .svg can be written to this path."""
+    target = Path(path)
+    if target.suffix.lower() not in (".png", ".svg"):
+        raise UsageError(f"pictures are written as .png or .svg, got {quoted(target)}")
+    return check_writable_file(target)
+
+
+def write_figure(figure: Figure, path: PathLike, about: str = "") -> Path:
+    """Write any figure as .png or .svg, by the suffix; ``about`` is a description inside an SVG.
+
+    The same figure gives the same bytes.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    target = check_picture(path)
+    content = io.BytesIO()
+    if target.suffix.lower() == ".png":
+        content.write(figure_png(figure))
+    else:
+        metadata = {"Date": None, "Creator": "iterant", "Description": about or None}
+        with rc_context({"svg.hashsalt": "iterant", "svg.fonttype": "path"}):
+            FigureCanvasSVG(figure).print_svg(content, metadata=metadata)
+    write_atomic(target, content.getvalue())
+    return target
+
+
+def figure_png(figure: Figure) -> bytes:
+    """Any figure as the bytes of a PNG file, independent of the backend in use."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    content = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(content, metadata={"Software": "iterant"})
+    return content.getvalue()

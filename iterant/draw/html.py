@@ -1,6 +1,6 @@
 """Reports as one HTML file with text, tables and pictures, without external resources.
 
-    >>> write_page("report.html", "Interventions", [Section("noise", table=rows, pictures=[plot])])
+    >>> page("Interventions", [Section("noise", table=rows, pictures=[Picture("noise", png)])])
 
 All text is escaped: names of runs come from users.
 """
@@ -11,22 +11,34 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
-from iterant.io.files import PathLike, write_atomic
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.9rem; }
-th, td { text-align: right; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }
-th:first-child, td:first-child, td.text { text-align: left; }
-td:not(.text) { white-space: nowrap; }
-td.text { min-width: 16rem; }
-figure { margin: 1rem 0; } img { max-width: 100%; height: auto; background: white; }
-figcaption { font-size: 0.9rem; opacity: 0.8; }
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; }}
+body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: 0.9rem; }}
+th, td {{ text-align: right; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
+th:first-child, td:first-child, td.text {{ text-align: left; }}
+td:not(.text) {{ white-space: nowrap; }}
+td.text {{ min-width: 16rem; }}
+figure {{ margin: 1rem 0; }} img {{ max-width: 100%; height: auto; background: white; }}
+figcaption {{ font-size: 0.9rem; opacity: 0.8; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{note}</p>
+{body}
+</body>
+</html>
 """
 
 _SENTENCE = 40
@@ -53,29 +65,14 @@ class Section:
     pictures: Sequence[Picture] = ()
 
 
-def page(title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()) -> str:
-    """The page as text; notes are below the title."""
-    body = "\n".join([*(f"<p>{escape(note)}</p>" for note in notes), *map(_section, sections)])
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
-    )
+def page(title: str, sections: Sequence[Section], *, note: str = "") -> str:
+    """A complete page; the note is below the title."""
+    return _PAGE.format(title=escape(title), note=escape(note), body=fragment(sections))
 
 
 def fragment(sections: Sequence[Section]) -> str:
     """The sections without the page around them, for a notebook."""
     return "\n".join(map(_section, sections))
-
-
-def write_page(
-    path: PathLike, title: str, sections: Sequence[Section], *, notes: Sequence[str] = ()
-) -> Path:
-    """Write the page atomically and return its path."""
-    target = Path(path)
-    write_atomic(target, page(title, sections, notes=notes).encode("utf-8"))
-    return target
 
 
 def _section(section: Section) -> str:
@@ -84,8 +81,8 @@ def _section(section: Section) -> str:
         parts.append(f"<p>{escape(section.text)}</p>")
     if section.table:
         rows = []
-        for number, cells in enumerate(section.table):
-            tag, row = "td" if number else "th", ""
+        for tag, cells in zip(["th", *["td"] * len(section.table)], section.table, strict=False):
+            row = ""
             for cell in cells:
                 wraps = ' class="text"' if len(cell) > _SENTENCE else ""
                 row += f"<{tag}{wraps}>{escape(cell)}</{tag}>"

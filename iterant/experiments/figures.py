@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iterant.draw.plots import Line, Plot, Trace, panels_figure, png, stamp, svg
+from iterant.draw.figure import write_figure
+from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import Experiment, Panel
 from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered
@@ -25,7 +26,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
 from iterant.experiments.statistics import summary
-from iterant.io import read_result, write_atomic
+from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets.factory import paper_net
 
@@ -145,11 +146,11 @@ def save_panels(
     """Write panels as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
     if not any(lines for _, lines in panels):
         return []
-    figure, target, paths = panels_figure(panels, regime=regime), make_folder(folder), []
-    for ending, content in ((".png", png(figure)), (".svg", svg(figure, stamp(panels)))):
-        write_atomic(target / f"{name}{ending}", content)
-        paths.append(target / f"{name}{ending}")
-    return paths
+    figure, target = panels_figure(panels, regime=regime), make_folder(folder)
+    return [
+        write_figure(figure, target / f"{name}{ending}", about=stamp(panels))
+        for ending in (".png", ".svg")
+    ]
 
 
 def figure_panels(experiment: Experiment, records: Records) -> Panels:
@@ -196,15 +197,15 @@ def _plot(panel: Panel) -> Plot:
     measure = panel.measure
     if panel.grid:
         label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
-        return Plot(panel.title, label, "peak, problems solved (%)", share=True, regime_axis="",
+        return Plot(panel.title, label, "peak, problems solved (%)", share=True, shade=False,
                     ticks=_even_ticks(panel))  # fmt: skip
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
     if isinstance(measure, Indices):
         return Plot(panel.title, "index of the flipped bit", "iterations to recover",
-                    regime_axis="")  # fmt: skip
+                    shade=False)  # fmt: skip
     if panel.names and len({MODELS[key].recipe().iterations for key in panel.models}) > 1:
-        return Plot(panel.title, "iterations", "problems solved (%)", share=True, regime_axis="")
+        return Plot(panel.title, "iterations", "problems solved (%)", share=True, shade=False)
     start = 0
     if isinstance(measure, Recovered):
         start = {"noise": 1, "zeros": 1}.get(measure.study, 50)
@@ -434,10 +435,10 @@ class Reference:
     def panels(self, records: Records) -> Panels:
         """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
         epochs = [float(epoch) for epoch in range(1, len(self.losses) + 1)]
-        loss = Plot("loss in training", "epoch", "loss", log=True, regime_axis="")
+        loss = Plot("loss in training", "epoch", "loss", log=True, shade=False)
         held_out = Plot("9×9 mazes held out, by epoch", "epoch", "problems solved (%)", share=True,
-                        regime_axis="")  # fmt: skip
-        large = Plot("33×33, by iteration", "iterations", "problems solved (%)", regime_axis="")
+                        shade=False)  # fmt: skip
+        large = Plot("33×33, by iteration", "iterations", "problems solved (%)", shade=False)
         panels: Panels = [
             (plot, [Line(trace, "the authors' run", colour=_AUTHORS)])
             for plot, trace in ((loss, Trace(epochs, self.losses)),

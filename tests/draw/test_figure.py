@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -11,15 +12,25 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+import iterant
 from iterant import draw
-from iterant.draw.figure import sheet
+from iterant.analysis import Subject
 from iterant.errors import RunError, UsageError
+from iterant.evaluation import Curve
+from iterant.io import RunFolder
+from iterant.nets import build
+from iterant.solving import solutions
+from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Arrow, Description, Glyph
+
+PNG = b"\x89PNG\r\n\x1a\n"
+WHITE = np.full((4, 4, 3), 255, dtype=np.uint8)
 
 
 def checkered(rows: int, columns: int, **more: Any) -> Description:
@@ -29,39 +40,36 @@ def checkered(rows: int, columns: int, **more: Any) -> Description:
     return Description("", "", cells.astype(np.uint8), **more)
 
 
-def block_of(image: np.ndarray, cells: np.ndarray, scale: int) -> np.ndarray:
-    """The part of a picture that lies behind its margin."""
-    rows, columns = cells.shape[:2]
-    return image[14 : 14 + rows * scale, 14 : 14 + columns * scale]
-
-
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))
 def test_cells_are_whole_pixels(rows: int, columns: int, scale: int) -> None:
     description = checkered(rows, columns)
     image = draw.pixels(description, scale=scale)
-    wanted = np.repeat(np.repeat(description.cells, scale, axis=0), scale, axis=1)
-    assert np.array_equal(block_of(image, description.cells, scale), wanted)
-    assert image.shape == (rows * scale + 28, columns * scale + 28, 3)
+    wanted = description.cells.repeat(scale, axis=0).repeat(scale, axis=1)
+    assert np.array_equal(image[14:-14, 14:-14], wanted)
 
 
 def test_rc_settings_are_ignored() -> None:
-    description = checkered(5, 7)
+    description = checkered(5, 7, caption="caption", row_labels=("a", "b"))
     plain = draw.pixels(description, scale=6)
-    with mpl.rc_context({"image.interpolation": "bilinear", "savefig.bbox": "tight"}):
+    settings: Any = {
+        "image.interpolation": "bilinear",
+        "savefig.bbox": "tight",
+        "axes.labelsize": 30,
+    }
+    with mpl.rc_context(settings):
         assert np.array_equal(draw.pixels(description, scale=6), plain)
+        assert mpl.rcParams["axes.labelsize"] == 30
 
 
 def test_positions_of_glyphs_and_arrows() -> None:
-    cells = np.full((4, 4, 3), 255, dtype=np.uint8)
     scale = 40
-    bare = draw.pixels(Description("", "", cells), scale=scale)
+    bare = draw.pixels(Description("", "", WHITE), scale=scale)
 
     def changed(**more: Any) -> set[tuple[int, int]]:
-        image = draw.pixels(Description("", "", cells, **more), scale=scale)
-        rows, columns = np.nonzero((image != bare).any(axis=-1))
+        image = draw.pixels(Description("", "", WHITE, **more), scale=scale)
         return {
             (int(row - 14) // scale, int(column - 14) // scale)
-            for row, column in zip(rows, columns, strict=True)
+            for row, column in np.argwhere((image != bare).any(axis=-1))
         }
 
     assert changed(glyphs=(Glyph(1, 2, "♞"),)) == {(1, 2)}
@@ -70,10 +78,12 @@ def test_positions_of_glyphs_and_arrows() -> None:
     assert changed(arrows=(Arrow((1, 1), (1, 1)),)) == set()
 
 
-def test_colour_of_a_glyph() -> None:
-    cells = np.full((1, 1, 3), 255, dtype=np.uint8)
-    sign = Description("", "", cells, (Glyph(0, 0, "■", "#d02040"),))
+def test_colours_of_glyphs() -> None:
+    sign = Description("", "", WHITE[:1, :1], (Glyph(0, 0, "■", "#d02040"),))
     assert draw.pixels(sign, scale=41)[14 + 20, 14 + 20].tolist() == [0xD0, 0x20, 0x40]
+    for colour, body in (("#ffffff", 0x20), ("#000000", 255)):
+        piece = Description("", "", WHITE[:1, :1] // 2, (Glyph(0, 0, "♙", colour),))
+        assert (draw.pixels(piece, scale=60)[14:-14, 14:-14] == body).all(axis=-1).sum() > 200
 
 
 @pytest.mark.parametrize(
@@ -87,27 +97,25 @@ def test_captions_and_labels(more: dict[str, Any]) -> None:
     assert dark > 10
 
 
-def test_long_title() -> None:
-    description = Description("m" * 60, "", np.zeros((1, 1, 3), dtype=np.uint8))
-    image = draw.pixels(description, scale=4)
+def test_long_and_odd_titles() -> None:
+    image = draw.pixels(Description("m" * 60, "", WHITE, caption="a_$1$"), scale=4)
     assert (image[:, -5:] == 255).all(), "ink touches the right edge"
     assert (image[:30] < 100).any()
+    assert draw.pixels(Description("$x", "", WHITE)).any(), "no mathematics"
 
 
-def test_dollar_signs_are_not_math() -> None:
-    assert draw.pixels(Description("$x", "", np.zeros((1, 1, 3), np.uint8), caption="a_$1$")).any()
-
-
-def test_save_png(tmp_path: Path) -> None:
+@pytest.mark.parametrize("save", [draw.save_png, draw.save_picture])
+def test_save_png(save: Any, tmp_path: Path) -> None:
     description = checkered(3, 4)
-    path = draw.save_png(description, tmp_path / "board.PNG", scale=5)
+    path = save(description, tmp_path / "board.PNG", scale=5)
     saved = np.round(imread(path)[..., :3] * 255).astype(np.uint8)
     assert np.array_equal(saved, draw.pixels(description, scale=5))
+    assert path.read_bytes() == draw.png(description, scale=5)
     assert [entry.name for entry in tmp_path.iterdir()] == ["board.PNG"]
 
 
 def test_svg(tmp_path: Path) -> None:
-    board = Description("board", "", np.zeros((2, 2, 3), np.uint8), glyphs=(Glyph(0, 1, "♔"),))
+    board = Description("board", "", WHITE, glyphs=(Glyph(0, 1, "♔"),))
     path = draw.save_picture([board, checkered(2, 2)], tmp_path / "board.svg")
     assert path.read_bytes().rstrip().endswith(b"</svg>")
     assert path.read_bytes().count(b"<image") == 2, "cells of each"
@@ -115,10 +123,6 @@ def test_svg(tmp_path: Path) -> None:
     plain = draw.save_picture(checkered(2, 2), tmp_path / "plain.svg")
     shapes = [content.count(b"<path") for content in (path.read_bytes(), plain.read_bytes())]
     assert shapes[0] > shapes[1], "pieces are drawn as lines"
-    drawn = draw.save_picture(board, tmp_path / "board.png")
-    assert drawn.read_bytes() == draw.png(board)
-    with pytest.raises(UsageError, match="there is no folder"):
-        draw.save_picture(board, tmp_path / "nowhere" / "board.svg")
 
 
 def test_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,35 +133,31 @@ def test_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RunError, match="the disk is full"):
+    with pytest.raises(RunError):
         draw.save_png(checkered(3, 3), path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept.png"]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("maze.jpg", r"written as \.png, got '.*maze\.jpg'; try '.*maze\.png'"),
-        ("maze", r"written as \.png"),
-        ("nowhere/maze.png", "there is no folder '.*nowhere'; make it first"),
-        ("folder.png", "it is a folder"),
-    ],
-)
-def test_invalid_paths(tmp_path: Path, name: str, message: str) -> None:
+@pytest.mark.parametrize("name", ["maze.jpg", "maze", "nowhere/maze.png", "folder.png"])
+def test_invalid_paths(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError):
         draw.save_png(checkered(1, 1), tmp_path / name)
+
+
+@pytest.mark.parametrize(("count", "scale"), [(0, None), (1, -2), (1, 9000)])
+def test_invalid_pictures(count: int, scale: int | None) -> None:
+    with pytest.raises(UsageError):
+        draw.picture([checkered(3, 3)] * count, scale=scale)
 
 
 def test_show_on_existing_axes() -> None:
     axes = Figure().add_subplot()
-    description = Description("title", "", np.zeros((2, 3, 3), np.uint8), caption="caption")
+    description = Description("title", "", WHITE[:2, :3], caption="caption")
     assert draw.show(description, ax=axes) is axes
     assert (axes.get_title(), axes.get_xlabel()) == ("title", "caption")
-    assert axes.get_xlim() == (-0.5, 2.5)
-    assert axes.get_ylim() == (1.5, -0.5)
-    assert len(axes.images) == 1
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 2.5), (1.5, -0.5))
 
 
 def test_caption_wraps_to_the_axes() -> None:
@@ -170,38 +170,28 @@ def test_caption_wraps_to_the_axes() -> None:
     assert folded.replace("\n", " ") == long.caption
 
 
-def test_show_does_not_register_with_pyplot() -> None:
-    axes = draw.show(checkered(2, 2))
-    assert axes.get_figure() is not None
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or pyplot.get_fignums() == []
-
-
 def test_show_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[dict[str, bytes]] = []
-    notebook = types.ModuleType("IPython")
-    display = types.ModuleType("IPython.display")
+    notebook, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
     monkeypatch.setattr(notebook, "get_ipython", object, raising=False)
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data), raising=False)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     draw.show(checkered(2, 2))
-    assert [data["image/png"][:4] for data in shown] == [b"\x89PNG"]
+    assert [data["image/png"][:8] for data in shown] == [PNG]
     draw.show(checkered(2, 2), ax=Figure().add_subplot())
-    assert len(shown) == 1, "the user's own figure is the user's to show"
-
-
-def plain(rows: int, columns: int, **more: Any) -> Description:
-    return Description("a problem", "", np.zeros((rows, columns, 3), np.uint8), **more)
+    assert len(shown) == 1, "users show their own figures"
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or pyplot.get_fignums() == []
 
 
 sizes = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=7)
 
 
 @settings(max_examples=12)
-@given(sizes, st.none() | st.integers(1, 8))
-def test_panels_do_not_overlap(shapes: list[tuple[int, int]], columns: int | None) -> None:
-    figure = sheet([plain(*shape) for shape in shapes], columns=columns, scale=10)
+@given(sizes)
+def test_panels_do_not_overlap(shapes: list[tuple[int, int]]) -> None:
+    figure = draw.picture([checkered(*shape, caption="caption") for shape in shapes], scale=10)
     boxes = [axes.get_position() for axes in figure.axes]
     assert len(boxes) == len(shapes)
     for place, box in enumerate(boxes):
@@ -211,35 +201,56 @@ def test_panels_do_not_overlap(shapes: list[tuple[int, int]], columns: int | Non
             assert other.x1 < box.x0 or other.y0 > box.y1, "panels overlap or are out of order"
 
 
-def test_columns() -> None:
-    figure = sheet([plain(4, 4)] * 6, columns=3)
-    assert len({round(axes.get_position().x0, 6) for axes in figure.axes}) == 3
+def test_layout() -> None:
+    strips, squares = (draw.picture([checkered(*shape)] * 2) for shape in ((2, 64), (20, 20)))
+    assert len({round(axes.get_position().x0, 6) for axes in strips.axes}) == 1
+    assert len({round(axes.get_position().y0, 6) for axes in squares.axes}) == 1
+    signs = draw.picture(checkered(1, 64, glyphs=(Glyph(0, 0, "1"),)))
+    width = signs.axes[0].get_window_extent().width
+    assert width / 64 >= 20, "glyphs are readable"
+    assert draw.picture(checkered(1, 64)).axes[0].get_window_extent().width < width
 
 
-def test_default_columns() -> None:
-    strips = sheet([plain(2, 64)] * 2)
-    squares = sheet([plain(20, 20)] * 2)
-    assert len({axes.get_position().x0 for axes in strips.axes}) == 1
-    assert len({axes.get_position().y0 for axes in squares.axes}) == 1
+@pytest.mark.parametrize("name", ["prefix-sums", "mazes", "chess"])
+def test_notebooks_show_descriptions(name: str) -> None:
+    task = iterant.task(name)
+    description = task.describe(task.sample(1, seed=1))
+    assert description._repr_png_() == draw.png(description)
 
 
-def test_glyph_cells_are_readable() -> None:
-    with_signs = sheet([plain(1, 64, glyphs=(Glyph(0, 0, "1"),))])
-    without = sheet([plain(1, 64)])
-    width = with_signs.axes[0].get_window_extent().width
-    assert width / 64 >= 20
-    assert without.axes[0].get_window_extent().width < width
+def test_notebooks_show_results(tmp_path: Path) -> None:
+    low, high = (
+        Curve(steps=(1, 2, 3), solved=torch.tensor(solved), count=10, change=0.0)
+        for solved in ([0, 1, 2], [0, 9, 10])
+    )
+    assert low._repr_png_().startswith(PNG)
+    assert low._repr_png_() != high._repr_png_()
+    sums = iterant.task("prefix-sums")
+    subject = Subject(build("local-rule", {"dims": 1, "channels": 1}, seed=0), sums, "<mine>")
+    html = iterant.analyze(subject, what="zeros", size=8, count=2, max_steps=4)._repr_html_()
+    assert "&lt;mine&gt;" in html
+    assert "<html" not in html, "it is part of another page"
+    run = RunFolder.create(tmp_path / "a&b", {"seed": 0})
+    run.set_status("stopped", reason="time <over>", step=1200, steps=5000, best={"validation": 0.5})
+    assert "a&amp;b" in run._repr_html_()
+    assert "time &lt;over&gt;, 1,200 of 5,000" in run._repr_html_()
+    net = iterant.load("prefix-sums")
+    assert "2 answers" in iterant.solve(net, sums.sample(2, size=5).inputs)._repr_html_()
+    (solution,) = solutions(net, sums, gather(sums, "101").problems)
+    assert "110; settled after" in solution._repr_html_()
 
 
-@pytest.mark.parametrize(
-    ("count", "options", "message"),
-    [
-        (0, {}, "nothing to draw"),
-        (1, {"columns": 0}, "columns must be at least 1, got 0"),
-        (1, {"scale": -2}, "scale must be at least 1, got -2"),
-        (1, {"scale": 9000}, "pixels and at most 20000 a side"),
-    ],
-)
-def test_invalid_sheets(count: int, options: dict[str, int], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        sheet([plain(3, 3)] * count, **options)
+def test_no_warning_without_a_writable_home(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folders = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR")
+    environment = {name: value for name, value in os.environ.items() if name not in folders}
+    program = (
+        "from iterant import draw, task; sums = task('prefix-sums');"
+        "draw.save_png(sums.describe(sums.sample(1, size=4)), 'a.png')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True,
+        env={**environment, "HOME": str(tmp_path / "file" / "home")},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert (tmp_path / "a.png").exists()

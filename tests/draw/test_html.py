@@ -1,21 +1,19 @@
-"""HTML pages."""
+"""HTML pages: escaped, with and without tables and pictures."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from iterant.draw.html import Picture, Section, page, write_page
+from iterant.draw.html import Picture, Section, page
 
 WILD = '<script>alert("x")</script> & "so"'
 
 
 @pytest.mark.parametrize(
-    "made",
+    "text",
     [
         page(WILD, []),
-        page("t", [], notes=[WILD]),
+        page("t", [], note=WILD),
         page("t", [Section(WILD)]),
         page("t", [Section("s", WILD)]),
         page("t", [Section("s", "", [[WILD], [WILD]])]),
@@ -23,28 +21,14 @@ WILD = '<script>alert("x")</script> & "so"'
     ],
     ids=["title", "note", "heading", "text", "table", "picture"],
 )
-def test_text_is_escaped(made: str) -> None:
-    assert "<script" not in made
-    assert "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &quot;so&quot;" in made
+def test_text_is_escaped(text: str) -> None:
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &quot;so&quot;" in text
 
 
-def test_table_head() -> None:
-    made = page("t", [Section("s", table=[["a"], ["b"]])])
-    assert "<tr><th>a</th></tr>\n<tr><td>b</td></tr>" in made
-
-
-def test_empty_section() -> None:
-    made = page("t", [Section("s")])
-    assert ("<table" in made, "<img" in made) == (False, False)
-
-
-def test_write_page(tmp_path: Path) -> None:
-    path = write_page(tmp_path / "index.html", "‖Δφ‖", [])
-    assert "‖Δφ‖" in path.read_bytes().decode("utf-8")
-    assert [file.name for file in tmp_path.iterdir()] == ["index.html"]
-
-
-def test_long_cells_wrap() -> None:
+def test_tables() -> None:
     text = page("t", [Section("s", table=[["a", "b"], ["1 %", "because " * 9]])])
-    assert "<td>1 %</td>" in text
-    assert '<td class="text">because' in text
+    assert "<tr><th>a</th><th>b</th></tr>\n<tr><td>1 %</td>" in text
+    assert '<td class="text">because' in text, "long cells wrap"
+    empty = page("t", [Section("s")])
+    assert ("<table" in empty, "<img" in empty) == (False, False)

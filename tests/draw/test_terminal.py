@@ -12,22 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.style import Style
 from rich.text import Text
 
 import iterant
-from iterant.draw.terminal import (
-    crop_border,
-    dots,
-    merge_blocks,
-    rank_cells,
-    reduce_ranks,
-    terminal,
-)
+from iterant.draw.terminal import crop_border, merge_blocks, rank_cells, terminal
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 Colour = tuple[int, ...] | None
-ColourSystem = Literal["standard", "truecolor"]
 
 cell_arrays = npst.arrays(
     np.uint8,
@@ -36,53 +27,44 @@ cell_arrays = npst.arrays(
 )
 
 
-def console(width: int = 80, colour: ColourSystem | None = "truecolor") -> Console:
+def console(
+    width: int = 80, colour: Literal["standard", "truecolor"] | None = "truecolor"
+) -> Console:
     return Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=colour is not None,
-        color_system=colour,
+        file=io.StringIO(), width=width, force_terminal=colour is not None, color_system=colour
     )
 
 
 def styled(text: Text) -> list[list[tuple[str, Colour, Colour]]]:
     """Each line's characters with their colours: (character, ink, paper)."""
-    plain = console()
     lines = []
     for line in text.split("\n", allow_blank=True):
-        styles = [line.get_style_at_offset(plain, place) for place in range(len(line.plain))]
-        lines.append(
-            [
-                (sign, _rgb(style, "color"), _rgb(style, "bgcolor"))
-                for sign, style in zip(line.plain, styles, strict=True)
-            ]
-        )
-    return lines
-
-
-def _rgb(style: Style, part: str) -> Colour:
-    colour = getattr(style, part)
-    return None if colour is None else tuple(colour.get_truecolor())
+        styles = [line.get_style_at_offset(console(), place) for place in range(len(line.plain))]
+        colours = [
+            [colour and tuple(colour.get_truecolor()) for colour in (style.color, style.bgcolor)]
+            for style in styles
+        ]
+        lines.append([(sign, *pair) for sign, pair in zip(line.plain, colours, strict=True)])
+    return lines  # type: ignore[return-value]
 
 
 @given(cell_arrays)
 def test_half_blocks(cells: np.ndarray) -> None:
     lines = styled(terminal(Description("", "text", cells), console()))
     rows = [row for line in lines for row in ([c[1] for c in line], [c[2] for c in line])]
-    rows = rows[: len(cells)]
-    assert rows == [[tuple(map(int, cell)) for cell in row] for row in cells]
+    assert rows[: len(cells)] == [[tuple(map(int, cell)) for cell in row] for row in cells]
     if len(cells) % 2:
         assert all(paper is None for _, _, paper in lines[-1]), "nothing below the last row"
 
 
 @given(cell_arrays, st.sampled_from([0, 1]))
 def test_merge_blocks(cells: np.ndarray, border: int) -> None:
-    doubled = np.repeat(np.repeat(cells, 2, axis=0), 2, axis=1)
+    doubled = cells.repeat(2, axis=0).repeat(2, axis=1)
     image = doubled[border : len(doubled) - border, border : doubled.shape[1] - border]
     if image.size:
         small = merge_blocks(image)
         assert small.shape[1] <= image.shape[1] // 2 + 1
-        restored = np.repeat(np.repeat(small, 2, axis=0), 2, axis=1)
+        restored = small.repeat(2, axis=0).repeat(2, axis=1)
         cut = (len(restored) - len(image)) // 2
         assert np.array_equal(
             restored[cut : len(restored) - cut, cut : restored.shape[1] - cut], image
@@ -99,18 +81,19 @@ def test_plain_text() -> None:
     cells = np.zeros((6, 30, 3), np.uint8)
     cells[2, 3] = 255
     description = Description("maze", "##\n##", cells, caption="two by two")
-    assert terminal(description, console(colour=None)).plain == "maze\n##\n##\ntwo by two"
-    assert terminal(description, console(colour="standard")).plain == "maze\n##\n##\ntwo by two"
-    assert terminal(description, console(width=29)).plain == "maze\n##\n##\ntwo by two"
+    for plain in (console(colour=None), console(colour="standard"), console(width=29)):
+        assert terminal(description, plain).plain == "maze\n##\n##\ntwo by two"
     assert "▀" * 30 in terminal(description, console(width=30)).plain
 
 
 def test_wide_maze() -> None:
-    cells = np.repeat(np.repeat(np.eye(20, dtype=np.uint8), 2, axis=0), 2, axis=1)
+    cells = np.eye(20, dtype=np.uint8).repeat(2, axis=0).repeat(2, axis=1)
     description = Description("", "text", np.stack([cells * 255] * 3, axis=-1))
-    assert len(terminal(description, console(width=40)).plain.splitlines()[0]) == 40
-    assert len(terminal(description, console(width=30)).plain.splitlines()[0]) == 20
-    assert terminal(description, console(width=19)).plain == "text"
+    widths = [
+        len(terminal(description, console(width=width)).plain.splitlines()[0])
+        for width in (40, 30, 19)
+    ]
+    assert widths == [40, 20, len("text")]
 
 
 BOARD = Description(
@@ -131,25 +114,28 @@ def test_board() -> None:
     assert lines[1][6] == ("♞", (0, 0, 0), (50, 50, 150))
     assert lines[2][3] == ("♟", (255, 255, 255), (100, 100, 100))
     assert lines[2][6] == (" ", None, (50, 50, 150))
-
-
-def test_narrow_board() -> None:
     assert terminal(BOARD, console(width=7)).plain.splitlines()[1] == "2   ♞ "
     assert terminal(BOARD, console(width=4)).plain.splitlines()[1] == "2  ♞"
     assert terminal(BOARD, console(width=3)).plain == "board\ntext"
 
 
-def test_white_pieces_on_light_cells() -> None:
-    light = Description("", "", np.full((1, 2, 3), 235, np.uint8), (Glyph(0, 0, "♟", "#ffffff"),))
-    dark = Description("", "", np.full((1, 2, 3), 235, np.uint8), (Glyph(0, 0, "♟", "#000000"),))
-    assert styled(terminal(light, console()))[0][0][2] == (188, 188, 188)
-    assert styled(terminal(dark, console()))[0][0][2] == (235, 235, 235)
+@pytest.mark.parametrize(("glyph", "cell"), [("#ffffff", 188), ("#000000", 235)])
+def test_light_pieces_on_light_cells(glyph: str, cell: int) -> None:
+    board = Description("", "", np.full((1, 2, 3), 235, np.uint8), (Glyph(0, 0, "♟", glyph),))
+    assert styled(terminal(board, console()))[0][0][2] == (cell,) * 3
 
 
 WALL, FREE, WAY, END = (0, 0, 0), (255, 255, 255), (0, 114, 178), (255, 0, 0)
 COLOURS = np.array([FREE, WALL, WAY, END], dtype=np.uint8)
 PLACES = ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (3, 0), (3, 1))
 """Row and column of a character's dots, from the lowest bit of its number: Unicode's order."""
+
+
+def dots(codes: NDArray[np.int64], width: int = 99, lines: int = 9) -> Text:
+    """Cells too many for half blocks: with a free column and a wall far away."""
+    codes = np.pad(codes, ((0, 0), (0, 100 - codes.shape[1])))
+    codes[0, 99] = 1
+    return terminal(Description("", "", COLOURS[codes]), console(width), lines=lines)
 
 
 def lit(text: str) -> set[tuple[int, int]]:
@@ -163,85 +149,86 @@ def lit(text: str) -> set[tuple[int, int]]:
     }
 
 
-@given(npst.arrays(np.int64, st.tuples(st.integers(1, 13), st.integers(1, 9)),
-                   elements=st.integers(0, 1)))  # fmt: skip
-def test_walls_are_dots(codes: NDArray[np.int64]) -> None:
-    wanted = {(int(row), int(column)) for row, column in np.argwhere(codes == 1)}
-    assert lit(dots(COLOURS[codes]).plain) == wanted
+def places(mask: NDArray[np.bool_]) -> set[tuple[int, int]]:
+    return {(int(row), int(column)) for row, column in np.argwhere(mask)}
 
 
-@given(npst.arrays(np.int64, st.tuples(st.integers(1, 13), st.integers(1, 9)),
-                   elements=st.integers(0, 2)))  # fmt: skip
-def test_path_has_precedence_over_walls(codes: NDArray[np.int64]) -> None:
-    codes = np.pad(codes, ((0, 8), (0, 0)), constant_values=2)  # more than a few
-    shown = lit(dots(COLOURS[codes]).plain)
-    assert {(int(row), int(column)) for row, column in np.argwhere(codes == 2)} <= shown
+codes_of = npst.arrays(np.int64, (13, 9), elements=st.integers(0, 2))
+
+
+@given(codes_of)
+def test_dots(codes: NDArray[np.int64]) -> None:
+    codes = np.pad(codes, ((1, 8), (1, 0)))  # the border is free
+    codes[14:-1, 1:] = 2  # more than a few
+    shown = lit(dots(codes).plain)
+    assert places(codes == 2) <= shown
     for row, column in np.argwhere(codes == 1):
         top, left = row // 4 * 4, column // 2 * 2
         alone = not (codes[top : top + 4, left : left + 2] == 2).any()
-        assert ((int(row), int(column)) in shown) == alone
+        assert ((int(row), int(column)) in shown) == alone, "a path is drawn before walls"
+    assert {place for place in shown if codes[place[0], min(place[1], 9)] == 0} <= {(0, 99)}
 
 
 def test_end_fills_its_character() -> None:
-    codes = np.full((8, 8), 2)
-    codes[5, 2] = 3
-    text = dots(COLOURS[codes])
-    lines = text.split("\n")
-    style = lines[1].get_style_at_offset(Console(), 1)
-    assert lines[1].plain[1] == "⣿"
-    assert style.color is not None
-    red, green, _ = style.color.get_truecolor()
-    assert red > green
+    codes = np.full((9, 9), 2)
+    codes[0, 0], codes[5, 2] = 0, 3
+    sign, ink, _ = styled(dots(codes))[1][1]
+    assert sign == "⣿"
+    assert ink is not None
+    assert ink[0] > ink[1]
 
 
 def test_reduction_keeps_colours() -> None:
     codes = np.ones((90, 60), dtype=np.int64)
     codes[:, 7] = 2
-    codes[41, 7] = 3
-    ranks, factor = reduce_ranks(rank_cells(COLOURS[codes]), columns=20, rows=40)
-    assert factor == pytest.approx(3)
-    assert ranks.shape == (30, 20)
-    assert set(np.unique(ranks).tolist()) == {0, 2, 3}, "walls are left out"
-    assert (ranks[:, 2] >= 2).all()
-    assert reduce_ranks(ranks, 20, 30)[1] == 1.0
+    codes[41, 7], codes[0, 0] = 3, 0
+    text = terminal(Description("", "", COLOURS[codes]), console(10), lines=9)
+    *picture, note = text.plain.split("\n")
+    assert note == "drawn 3 t…", "shortened to the width"
+    assert len(picture) == 8
+    assert {column for _, column in lit("\n".join(picture))} == {2, 3}, "walls are left out"
+    assert any("⣿" in line for line in picture), "the end is still seen"
+
+
+def test_ranks() -> None:
+    ranks, styles = rank_cells(COLOURS[np.array([[0, 1, 2, 2, 3]])])
+    assert ranks.tolist() == [[0, 1, 2, 2, 3]]
+    assert len(styles) == 4
 
 
 def test_crop_border() -> None:
     cells = np.zeros((9, 11, 3), dtype=np.uint8)
+    assert crop_border(cells) is cells
     cells[3:6, 4:7] = 255
-    assert crop_border(cells).shape == (5, 7, 3)
+    assert crop_border(cells).shape == (5, 5, 3)
     assert np.array_equal(crop_border(crop_border(cells)), crop_border(cells))
-    assert crop_border(np.zeros((1, 1, 3), dtype=np.uint8)).shape == (1, 1, 3)
-
-
-def screen(columns: int) -> Console:
-    return Console(file=io.StringIO(), width=columns, force_terminal=True, color_system="truecolor")
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-@pytest.mark.parametrize(("lines", "signs"), [(20, "dots"), (36, "halves"), (56, "halves")])
-def test_large_maze_fits_terminals(lines: int, signs: str, columns: int) -> None:
+@pytest.mark.parametrize(("lines", "halves"), [(20, False), (36, True), (56, True)])
+def test_large_maze_fits_terminals(lines: int, halves: bool, columns: int) -> None:
     task = iterant.task("mazes")
-    batch = task.sample(1, size=59, seed=3)
-    described = task.describe(batch)
-    shown = terminal(Description("", "", described.cells), screen(columns), lines=lines).plain
+    cells = task.describe(task.sample(1, size=59, seed=3)).cells
+    shown = terminal(Description("", "", cells), console(columns), lines=lines).plain
     assert shown.count("\n") < lines
     assert max(map(len, shown.splitlines())) <= columns
-    if signs == "halves":
+    if halves:
         assert set(shown) <= {"▀", "\n"}
         assert shown.count("▀") >= 61 * 30
-        return
-    # Every square of the way has its dot, in full resolution.
-    cells = crop_border(merge_blocks(described.cells))
-    way = rank_cells(cells) >= 2
-    assert {(int(row), int(column)) for row, column in np.argwhere(way)} <= lit(shown)
+    else:  # every cell of the path has its dot, in full resolution
+        ranks, _ = rank_cells(crop_border(merge_blocks(cells)))
+        assert places(ranks >= 2) <= lit(shown)
 
 
-def test_reduction_is_noted() -> None:
-    task = iterant.task("mazes")
-    described = task.describe(task.sample(1, size=101, seed=1))
-    shown = terminal(described, screen(80), lines=20).plain
-    assert "drawn 1.4 times smaller" in shown
-    assert shown.count("\n") <= 20 + 1, "a title and a caption beside the picture"
-    grey = Description("", "", np.full((300, 300, 3), 90, dtype=np.uint8))
-    assert set(terminal(grey, screen(80), lines=20).plain) <= {"▀", "\n"}
+@pytest.mark.parametrize("size", [9, 59, 101])
+@pytest.mark.parametrize(("width", "lines"), [(80, 20), (40, 12), (10, 6)])
+def test_everything_fits(size: int, width: int, lines: int) -> None:
+    grey = np.full((3 * size, 3 * size, 3), 90, dtype=np.uint8)
+    described = [
+        task.describe(task.sample(1, size=size, seed=1))
+        for task in (iterant.task("mazes"), iterant.task("prefix-sums"))
+    ]
+    for description in (*described, Description("title", "", grey, caption="caption")):
+        rows = terminal(description, console(width), lines=lines).plain.splitlines()[1:-1]
+        assert 0 < len(rows) <= lines
+        assert max(map(len, rows)) <= width

@@ -72,8 +72,8 @@ def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: 
     assert len({line.stroke for line in drawn}) == 2, "in grey, too"
     depth, width = (figure_panels(EXPERIMENTS[name], Records())[1][0] for name in
                     ("fig-depth", "fig-width"))  # fmt: skip
-    assert depth.regime_axis == "", "each has a regime of its own"
-    assert width.regime_axis == "x"
+    assert not depth.shade, "each has a regime of its own"
+    assert width.shade
 
 
 def test_a_grid_has_its_points_where_the_field_says(tmp_path: Path) -> None:
