@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import torch
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from iterant.nets.fast.packed import PackedRule
 from iterant.nets.local_rule import LocalRule
 
-_AHEAD = 16
+_AHEAD = 32
 _BYTES = 1 << 27
 """Largest size of a block's features"""
 
@@ -33,21 +34,19 @@ class _Block:
 
     def __init__(self, features: Tensor, changes: Tensor) -> None:
         """``features`` (A, B, N, W); ``changes`` (A, B): the largest change of each sample."""
-        self.features, self.changes = features, changes
+        self.features, self.changes, self.each = features, changes, features.unbind()
         self._on_cpu = changes.to("cpu", non_blocking=True)
         event: Any = torch.cuda.Event  # torch leaves it untyped
         self._copied = event() if changes.is_cuda else None
         if self._copied is not None:
             self._copied.record()
 
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def moved(self, index: int) -> Tensor:
-        """(B,) on the CPU: the changes of one iteration; waits until they are computed."""
+    @cached_property
+    def moved(self) -> tuple[Tensor, ...]:
+        """(B,) on the CPU: the changes of each iteration; waits until they are computed."""
         if self._copied is not None:
             self._copied.synchronize()
-        return self._on_cpu[index]
+        return self._on_cpu.unbind()
 
     def select(self, first: int, which: Tensor) -> _Block:
         """Some samples, from an iteration on."""
@@ -65,21 +64,20 @@ class FusedRule(PackedRule):
     _table: Tensor
     """(B, N, R) int32: what every cell reads"""
 
-    @torch.no_grad()
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration; ``memory`` is what `read` returned last."""
         self._check_memory(memory)
         if features is not self._features:
             # Features of another origin: rows without a cell must be zero, as walls are.
-            self._block = self._launch((features * self._is_cell).contiguous())
+            self._block = self._launch((features.detach() * self._is_cell).contiguous())
             self._next, self._place = None, 0
         else:
-            if self._place == len(self._block):
+            if self._place == len(self._block.each):
                 self._block = self._next or self._launch(features)
                 self._next, self._place = None, 0
-            self._next = self._next or self._launch(self._block.features[-1])
-        self._features = self._block.features[self._place]
-        self.moved = self._block.moved(self._place)
+            self._next = self._next or self._launch(self._block.each[-1])
+        self._features = self._block.each[self._place]
+        self.moved = self._block.moved[self._place]
         self._place += 1
         return self._features
 

@@ -9,6 +9,7 @@ of a part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -71,7 +72,8 @@ def _iterate(
     tl.atomic_max(moved + sample, tl.max(tl.max(change, axis=1), axis=0))
 
 
-_kernel = triton.jit(do_not_specialize=["rows"])(_iterate)
+_kernel: Any = triton.jit(do_not_specialize=["rows"])(_iterate)
+_compiled: dict[tuple[object, ...], Any] = {}
 
 
 def iterate(
@@ -96,11 +98,12 @@ def iterate(
     parts, hidden = reads.shape[2], term.shape[2]
     grid = (triton.cdiv(rows, _ROWS), count, 1)
     sizes = (rows, parts, each, width, hidden, *sight.shape, mix.shape[1], _ROWS, _HIDDEN)
-    launch = _kernel[grid]
+    # The compiled kernel launches in less time. It takes all pointers to be aligned to 16 bytes, as
+    # those of the first call are; later ones are too if a row of features is.
+    key = (held.device, *sizes[1:])
     for after, change in zip(following, moved, strict=True):
-        compiled = launch(held, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
-        if compiled is not None and width % 4 == 0:
-            # The compiled kernel launches in less time. It takes all pointers to be aligned to 16
-            # bytes, as those of this first call were; with such a width, later ones are.
-            launch = compiled[grid]
+        launch = _compiled.get(key, _kernel)[grid]
+        kernel = launch(held, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
+        if kernel is not None and width % 4 == 0:
+            _compiled[key] = kernel
         held = after

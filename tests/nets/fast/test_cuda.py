@@ -71,7 +71,7 @@ def test_every_iteration_is_that_of_the_sparse_form() -> None:
         assert fast.moved is not None
         assert sparse.moved is not None
         assert torch.allclose(fast.moved, sparse.moved, atol=1e-5)
-    assert fast.launched == 64, "three blocks of 16, and the one after them"
+    assert fast.launched == 96, "two blocks of 32, and the one after them"
 
 
 @pytest.mark.parametrize("halting", [None, StableAnswer(5)])
@@ -86,7 +86,7 @@ def test_samples_leave_without_anything_being_computed_twice(
     assert torch.equal(answer.prediction, sparse.prediction)
     assert torch.equal(answer.steps, sparse.steps)
     assert len(set(answer.steps.tolist())) > 4
-    assert fast.launched == -(-int(answer.steps.max()) // 16) * 16 + 16
+    assert fast.launched == -(-int(answer.steps.max()) // 32) * 32 + 32
 
 
 def test_what_is_done_to_the_features_is_heard() -> None:

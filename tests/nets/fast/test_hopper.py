@@ -223,4 +223,4 @@ def test_on_the_gpu_gradients_are_those_of_float32(
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         error = (found[name].cpu().double() - value).norm() / value.norm()
-        assert error <= (0.01 if dtype == torch.float16 else 0.08), name
+        assert error <= (0.05 if dtype == torch.float16 else 0.15), name
