@@ -29,7 +29,8 @@ from iterant.analysis.studies import (
 from iterant.errors import NetError, TaskError, UnknownName, UsageError
 from iterant.formatting import counted
 from iterant.nets.protocol import depth_of
-from iterant.tasks.protocol import Size, Task, check_count
+from iterant.tasks.protocol import Size, Task
+from iterant.tasks.rng import check_count
 
 STEPS = 300
 """The default number of iterations; networks of fixed depth have their own."""

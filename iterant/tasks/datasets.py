@@ -23,6 +23,7 @@ import io
 import re
 import warnings
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +38,11 @@ from torch.utils.data import Dataset
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import make_folder, write_atomic
-from iterant.tasks.protocol import Batch, Size, Task, check_count
-from iterant.tasks.rng import Stream, check_seed, problem_numbers
+from iterant.tasks.protocol import Batch, Size, SizedTask, Task
+from iterant.tasks.rng import Stream, check_count, check_seed, problem_numbers
 
 _VOTERS = 2_000
 """Chess puzzles of each colour that decide the orientation of a file."""
-_DEPTH = 2
-"""Levels of folders below `data` that are searched: prefix_sums_data/len_32."""
 
 
 class ProblemDataset(Dataset[tuple[Tensor, Tensor]]):
@@ -60,27 +59,15 @@ class ProblemDataset(Dataset[tuple[Tensor, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         """One problem; negative indices count from the end."""
-        place = int(index) + (self.count if index < 0 else 0)
-        if not 0 <= place < self.count:  # iterating over the data set ends by this
-            raise IndexError(f"this set holds {counted(self.count, 'problem')}, got index {index}")
-        batch = self.batch(place, 1)
-        return batch.inputs[0], batch.targets[0]
+        return self.__getitems__([range(self.count)[index]])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
         """Several at once, as a `DataLoader` asks: consecutive ones are generated together."""
-        if len(indices) and list(indices) == list(range(indices[0], indices[0] + len(indices))):
-            batch = self.batch(int(indices[0]), len(indices))
-            return list(zip(batch.inputs, batch.targets, strict=True))
-        return [self[int(index)] for index in indices]
-
-    def batch(self, start: int, count: int) -> Batch:
-        """Problems ``start … start + count - 1`` of this set."""
-        if start < 0 or start + count > self.count:
-            raise TaskError(
-                f"this set holds {counted(self.count, 'problem')}, {start} to "
-                f"{start + count - 1} were asked for; ask for fewer"
-            )
-        return self.task.sample(count, size=self.size, seed=self.seed, first=self.first + start)
+        first, count = int(indices[0]), len(indices)
+        if list(indices) != list(range(first, first + count)):
+            return [self[int(index)] for index in indices]
+        batch = self.task.sample(count, size=self.size, seed=self.seed, first=self.first + first)
+        return list(zip(batch.inputs, batch.targets, strict=True))
 
 
 def dataset(
@@ -96,6 +83,34 @@ def dataset(
     """
     size, seed = task.check_size(size), check_seed(seed)
     return ProblemDataset(task, check_count(count), size=size, seed=seed, first=first)
+
+
+class BenchmarkTask(SizedTask, ABC):
+    """A task whose problems are generated, or drawn from files of the Easy-to-Hard benchmark."""
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        """Generate problems, or draw them from the files under `data`."""
+        self.data = data
+        self._stored = None if data is None else Stored(data, channels=self.spec.channels)
+
+    def check_size(self, size: Size | None) -> int:
+        """The size if it is valid; for None the size of all files, else the training size."""
+        if size is None and self._stored:
+            size = self._stored.only_size()
+        return super().check_size(size)
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Problems ``first … first + count - 1``."""
+        size, numbers = self.check_size(size), problem_numbers(count, first)
+        if self._stored:
+            return self._stored.sample(count, size=size, seed=seed, first=first)
+        return self.generate(size, seed, numbers)
+
+    @abstractmethod
+    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The problems of these numbers, each of which depends on its own number only."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +131,12 @@ class Stored:
     def __init__(self, data: str | Path, channels: int) -> None:
         """Find the sets with that many channels in `data` and the folders below it."""
         self.data = Path(data)
-        if not self.data.is_dir():
-            raise DataError(f"there is no folder {str(data)!r}; check the path")
-        sets = [_open_set(folder) for folder in _folders(self.data)]
-        self._sets = [each for each in sets if each.channels == channels]
+        self._sets = [
+            each for each in map(_open_set, _folders(self.data)) if each.channels == channels
+        ]
         if not self._sets:
             raise DataError(
-                f"{self.data} holds no Easy-to-Hard problems with "
-                f"{counted(channels, 'channel')} ({counted(len(sets), 'other set')}); "
+                f"{self.data} holds no Easy-to-Hard problems with {counted(channels, 'channel')}; "
                 "give the folder with the benchmark's files"
             )
 
@@ -152,13 +165,13 @@ class Stored:
 
     def _choose(self, size: Size | None) -> _ProblemSet:
         fitting = [each for each in self._sets if size is None or each.size == size]
-        if len(fitting) == 1:
-            return fitting[0]
-        sizes = ", ".join(str(each.size) for each in self._sets)
-        if not fitting:
-            raise TaskError(f"{self.data} holds problems of size {sizes}, {size} was asked for")
-        names = ", ".join(each.folder.name for each in fitting)
-        raise TaskError(f"{self.data} holds several such sets ({names}); give the folder of one")
+        if len(fitting) != 1:
+            names = ", ".join(f"{each.folder.name} (size {each.size})" for each in self._sets)
+            raise TaskError(
+                f"{self.data} holds {names}: {len(fitting)} sets are of size {size}, one is "
+                "wanted; give the folder of one or another size"
+            )
+        return fitting[0]
 
 
 def holds_sets(folder: Path) -> bool:
@@ -206,9 +219,9 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """The folder and those below it that hold a set."""
+    """The folder and those below it, two levels deep, that hold a set."""
     level = [root]
-    for _ in range(_DEPTH + 1):
+    for _ in range(3):
         yield from filter(_holds_set, level)
         level = sorted(path for folder in level for path in folder.glob("*") if path.is_dir())
 
@@ -235,7 +248,6 @@ def _open_set(folder: Path) -> _ProblemSet:
 
 def _load(path: Path) -> Any:
     """A memory-mapped array (.npy) or one tensor (.pth)."""
-    form = "a plain numpy array" if path.suffix == ".npy" else "one tensor saved by torch"
     try:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -247,22 +259,15 @@ def _load(path: Path) -> Any:
             values = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except Exception as error:  # on arbitrary bytes the restricted loader raises nearly anything
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
-        raise DataError(
-            f"{path} cannot be read as {form} ({reason}); copy the benchmark's file again"
-        ) from error
+        raise DataError(f"{path} cannot be read ({reason}); copy the file again") from error
     if not isinstance(values, Tensor):
         raise DataError(f"{path} holds a {type(values).__name__}, wanted one tensor")
     return values
 
 
-def _check_shape(path: Path, values: Any, fits: bool, wanted: object) -> None:
+def _check(path: Path, fits: object, wanted: object) -> None:
     if not fits:
-        raise DataError(f"{path} has shape {tuple(values.shape)}, wanted {wanted}")
-
-
-def _check_values(path: Path, fits: object, wanted: str) -> None:
-    if not fits:
-        raise DataError(f"{path} holds other than {wanted}")
+        raise DataError(f"{path} holds other than {wanted}; copy the file again")
 
 
 def _open_mazes(folder: Path) -> _ProblemSet:
@@ -270,14 +275,14 @@ def _open_mazes(folder: Path) -> _ProblemSet:
     inputs, solutions = map(_load, paths)
     shape = inputs.shape
     fits = inputs.ndim == 4 and shape[1] == 3 and shape[2] >= 8 and shape[2] % 2 == 0
-    _check_shape(paths[0], inputs, fits, "(N, 3, H, W) with even sides")
+    _check(paths[0], fits, "(N, 3, H, W) with even sides")
     wanted = (shape[0], *shape[2:])
-    _check_shape(paths[1], solutions, solutions.shape == wanted, wanted)
+    _check(paths[1], solutions.shape == wanted, f"an array of shape {wanted}")
 
     def read(rows: NDArray[np.int64]) -> Batch:
         images, answers = np.asarray(inputs[rows]), np.asarray(solutions[rows])
         for path, values in zip(paths, (images, answers), strict=True):
-            _check_values(path, np.isin(values, (0, 1)).all(), "0 and 1")
+            _check(path, np.isin(values, (0, 1)).all(), "0 and 1")
         return Batch(
             torch.from_numpy(images.astype(np.float32)), torch.from_numpy(answers.astype(np.int64))
         )
@@ -290,13 +295,13 @@ def _open_bits(folder: Path, path: Path) -> _ProblemSet:
     bits, answers = _load(path), _load(answers_path)
     if bits.dim() == 3 and bits.shape[1] == 1:
         bits = bits[:, 0]
-    _check_shape(path, bits, bits.dim() == 2, "(N, bits) or (N, 1, bits)")
-    _check_shape(answers_path, answers, answers.shape == bits.shape, tuple(bits.shape))
+    _check(path, bits.dim() == 2, "(N, bits) or (N, 1, bits)")
+    _check(answers_path, answers.shape == bits.shape, f"an array of shape {tuple(bits.shape)}")
     bits = bits.to(torch.float32)
     if bool((bits.abs() == 0.5).all()):
         bits = bits + 0.5  # saved after the subtraction of one half
     for file, values in ((path, bits), (answers_path, answers)):
-        _check_values(file, ((values == 0) | (values == 1)).all(), "bits")
+        _check(file, ((values == 0) | (values == 1)).all(), "bits")
 
     def read(rows: NDArray[np.int64]) -> Batch:
         index = torch.from_numpy(rows)
@@ -306,22 +311,20 @@ def _open_bits(folder: Path, path: Path) -> _ProblemSet:
 
 
 def _open_chess(folder: Path) -> _ProblemSet:
-    names = ("segment_targets.pth", "targets.pth")
-    moves_path = next((folder / name for name in names if (folder / name).is_file()), None)
-    if moves_path is None:
-        raise DataError(f"{folder} holds data.pth but neither {names[0]} nor {names[1]}")
-    boards, moves = _load(folder / "data.pth"), _load(moves_path)
+    path, moves_path, colours_path = (
+        folder / name for name in ("data.pth", "segment_targets.pth", "who_moves.pth")
+    )
+    if not moves_path.is_file():
+        moves_path = folder / "targets.pth"
+    boards, moves = _load(path), _load(moves_path)
     count = len(boards) if boards.dim() else 0
-    fits = count > 0 and boards.shape[1:] == (12, 8, 8)
-    _check_shape(folder / "data.pth", boards, fits, "(N, 12, 8, 8)")
-    _check_shape(moves_path, moves, moves.shape == (count, 8, 8), f"({count}, 8, 8)")
+    _check(path, count > 0 and boards.shape[1:] == (12, 8, 8), "(N, 12, 8, 8)")
+    _check(moves_path, moves.shape == (count, 8, 8), f"an array of shape ({count}, 8, 8)")
     black = torch.zeros(count, dtype=torch.bool)
-    colours_path = folder / "who_moves.pth"
     colours_known = colours_path.is_file()
     if colours_known:
-        colours = _load(colours_path)
-        _check_shape(colours_path, colours, colours.numel() == count, f"({count}, 1)")
-        black = colours.flatten() > 0
+        black = _load(colours_path).flatten() > 0
+        _check(colours_path, len(black) == count, f"{count} values")
     flips = torch.zeros(2, 2, dtype=torch.bool)  # by colour: whether to flip boards, moves
     for colour in range(2):
         voters = torch.nonzero(black == bool(colour)).flatten()

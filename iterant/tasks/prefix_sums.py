@@ -11,8 +11,6 @@ size is the number of bits.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,21 +18,17 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.datasets import Stored
+from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import TEXT, Material, Problem
 from iterant.tasks.protocol import (
     Batch,
     Description,
     Glyph,
-    Size,
     TaskSpec,
     check_prediction,
-    every_position_right,
-    whole_number,
 )
-from iterant.tasks.rng import Stream, problem_numbers
+from iterant.tasks.rng import Stream
 
-_LARGEST = 10_000_000
 _STRIP = 64
 """Bits per row of a drawing; longer strings continue below."""
 _COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255]], dtype=np.uint8)
@@ -42,7 +36,7 @@ _COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255
 _WRONG, _NONE = 2, 3
 
 
-class PrefixSums:
+class PrefixSums(BenchmarkTask):
     """The task: ``PrefixSums().sample(100, size=512, seed=1)``.
 
     With ``data=PATH`` the strings come from files of the Easy-to-Hard benchmark instead.
@@ -61,60 +55,23 @@ class PrefixSums:
         size_means="the number of bits, at least 1",
     )
 
-    def __init__(self, data: str | Path | None = None) -> None:
-        """Generate strings, or draw them from the files under `data`."""
-        self.data = data
-        self._stored = None if data is None else Stored(data, channels=self.spec.channels)
-
-    def check_size(self, size: Size | None) -> int:
-        """The number of bits if it is valid; 32, or the stored size, for None."""
-        if size is None:
-            size = (self._stored and self._stored.only_size()) or self.spec.train_size
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise TaskError(
-                f"the number of bits must be a whole number of at least 1, got {size!r}; try 32"
-            )
-        if size > _LARGEST:
-            raise TaskError(
-                f"strings have at most {_LARGEST:,} bits, got {size:,}: "
-                f"longer ones take gigabytes each; try {_LARGEST}"
-            )
-        return int(size)
-
-    def parse_size(self, text: str) -> int:
-        """A number of bits as text: ``"512"``."""
-        return self.check_size(whole_number(text, self.spec))
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        """Strings ``first … first + count - 1``, every bit a fair coin."""
-        length = self.check_size(size)
-        if self._stored:
-            return self._stored.sample(count, size=length, seed=seed, first=first)
-        numbers = problem_numbers(count, first)
-        words = Stream(seed, self.spec.name, length).bits(
-            numbers[:, None], np.arange(-(-length // 64))[None]
+    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The strings of these numbers, every bit a fair coin."""
+        words = Stream(seed, self.spec.name, size).bits(
+            numbers[:, None], np.arange(-(-size // 64))[None]
         )
         # Little-endian on every machine, so that the strings are the same everywhere.
         octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
-        return _batch(np.unpackbits(octets, axis=1, count=length, bitorder="little"))
+        return _batch(np.unpackbits(octets, axis=1, count=size, bitorder="little"))
 
     def encode(self, problem: str) -> Batch:
         """A string of bits; spaces and underscores between them are ignored."""
-        bits = []
-        for position, character in enumerate(problem, start=1):
-            if character in "01":
-                bits.append(int(character))
-            elif not (character.isspace() or character == "_"):
-                raise TaskError(
-                    f"bits are written 0 and 1, got {character!r} at position {position}; "
-                    "try 1011001"
-                )
-        if not bits:
-            raise TaskError(f"a string needs at least one bit, got {problem!r}; try 1011001")
+        bits = "".join(problem.replace("_", " ").split())
+        if not bits or set(bits) - set("01"):
+            strange = next((sign for sign in bits if sign not in "01"), "nothing")
+            raise TaskError(f"bits are written 0 and 1, got {strange!r}; try 1011001")
         self.check_size(len(bits))
-        return _batch(np.array([bits], dtype=np.uint8))
+        return _batch(np.frombuffer(bits.encode(), np.uint8)[None] - ord("0"))
 
     def split(self, material: Material) -> list[Material]:
         """One string per line."""
@@ -124,10 +81,6 @@ class PrefixSums:
     def read(self, material: Material) -> Problem:
         """One string of bits."""
         return Problem(self.encode(material.text), material.name)
-
-    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """(N,) bool: every bit of the answer right."""
-        return every_position_right(prediction, batch)
 
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The bits of the answer."""

@@ -27,9 +27,7 @@ from torch import Tensor
 from iterant import registry
 from iterant.errors import TaskError
 from iterant.formatting import counted
-
-_MOST_CLASSES = 256
-"""Recorded answers hold one byte per position."""
+from iterant.tasks.rng import is_whole
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -62,14 +60,11 @@ class TaskSpec:
 
     def __post_init__(self) -> None:
         """Refuse a spec that no network can answer."""
-        if self.dims not in (1, 2):
-            raise TaskError(f"{self.name} has 1 or 2 axes of space, got dims={self.dims!r}")
-        if self.channels < 1:
-            raise TaskError(f"{self.name} has 1 channel or more, got channels={self.channels!r}")
-        if not 2 <= self.classes <= _MOST_CLASSES:
+        # Recorded answers hold one byte per position, so there are at most 256 classes.
+        if self.dims not in (1, 2) or self.channels < 1 or not 2 <= self.classes <= 256:
             raise TaskError(
-                f"{self.name} has 2 to {_MOST_CLASSES} classes, got classes={self.classes!r}; "
-                "yes or no at every position is 2"
+                f"{self.name} needs 1 or 2 dims, 1 channel or more and 2 to 256 classes, got "
+                f"dims={self.dims!r}, channels={self.channels!r}, classes={self.classes!r}"
             )
 
 
@@ -93,11 +88,10 @@ class Batch:
 
     def __repr__(self) -> str:
         """Number and shapes, in one line."""
-        known = "" if (self.targets >= 0).all() else ", answers not known"
+        known = "" if self.labelled else ", answers not known"
         more = f", extras {', '.join(self.extras)}" if self.extras else ""
-        inputs, targets = tuple(self.inputs.shape), tuple(self.targets.shape)
-        many = counted(len(self), "problem")
-        return f"Batch({many}: inputs {inputs}, targets {targets}{known}{more})"
+        shapes = f"inputs {tuple(self.inputs.shape)}, targets {tuple(self.targets.shape)}"
+        return f"Batch({counted(len(self), 'problem')}: {shapes}{known}{more})"
 
     def __getitem__(self, which: int | slice | Tensor | NDArray[Any] | list[int]) -> Batch:
         """The chosen problems: a slice, indices or a mask; a number gives a batch of one."""
@@ -199,25 +193,6 @@ class Task(Protocol):
         """
 
 
-def check_count(count: int) -> int:
-    """The count if it is a positive integer, else TaskError."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer):
-        raise TaskError(f"the number of problems must be a whole number, got {count!r}")
-    if count < 1:
-        raise TaskError(f"the number of problems must be at least 1, got {count}")
-    return count
-
-
-def whole_number(text: str, spec: TaskSpec) -> int:
-    """A size that is one integer, from text; else TaskError."""
-    try:
-        return int(text)
-    except ValueError:
-        raise TaskError(
-            f"a size of {spec.name} is {spec.size_means}, got {text!r}; try {spec.train_size}"
-        ) from None
-
-
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
     """Raise TaskError unless the prediction has one class per position of the whole batch."""
     if prediction.shape != batch.targets.shape:
@@ -236,6 +211,37 @@ def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
             "sample problems from the task, or give a labelled set"
         )
     return (prediction == batch.targets).flatten(1).all(dim=1)
+
+
+class SizedTask:
+    """What tasks share whose sizes are integers and whose answers are one class per position."""
+
+    spec: TaskSpec
+    sizes = range(1, 10_000_001)
+    """The sizes of which there are problems"""
+
+    def check_size(self, size: Size | None) -> int:
+        """The size if there are problems of it, the training size for None."""
+        chosen = self.spec.train_size if size is None else size
+        if not is_whole(chosen) or chosen not in self.sizes:
+            raise self._wrong_size(chosen)
+        return int(chosen)  # type: ignore[arg-type]
+
+    def parse_size(self, text: str) -> int:
+        """A size as text: ``"64"``."""
+        if not text.strip().isdecimal():
+            raise self._wrong_size(text)
+        return self.check_size(int(text))
+
+    def _wrong_size(self, size: object) -> TaskError:
+        return TaskError(
+            f"a size of {self.spec.name} is {self.spec.size_means}, up to {self.sizes[-1]:,}, "
+            f"got {size!r}; try {self.spec.train_size}"
+        )
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: every position right."""
+        return every_position_right(prediction, batch)
 
 
 class PackedProblems(Protocol):

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from iterant.errors import TaskError
-from iterant.tasks.protocol import check_count
 
 Words = NDArray[np.uint64]
 
@@ -30,22 +29,30 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is an integer, of Python or numpy, and no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_seed(seed: SupportsIndex) -> int:
     """The seed if it is an integer from 0 to 2**64 - 1, else TaskError."""
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if isinstance(seed, bool | np.bool_) or not 0 <= number < 2**64:
+    if not is_whole(seed) or not 0 <= operator.index(seed) < 2**64:
         raise TaskError(
             f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try --seed 0"
         )
-    return number
+    return operator.index(seed)
+
+
+def check_count(count: int) -> int:
+    """The count if it is a positive integer, else TaskError."""
+    if not is_whole(count) or count < 1:
+        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
+    return count
 
 
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
     """The numbers ``first … first + count - 1``, checked."""
-    if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 0:
+    if not is_whole(first) or first < 0:
         raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
     return np.arange(first, first + check_count(count), dtype=np.int64)
 

@@ -18,7 +18,6 @@ would not notice problems that differ between two calls, which break resumed run
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,52 +25,33 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.formatting import counted
 from iterant.tasks.protocol import (
     Batch,
     Description,
     Size,
+    SizedTask,
     Task,
     TaskSpec,
     check_prediction,
-    every_position_right,
-    whole_number,
 )
 from iterant.tasks.rng import check_seed, problem_numbers
 
-_PAPER, _INK = np.array([255.0, 255.0, 255.0]), np.array([64.0, 64.0, 64.0])
+_PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
 _COLOURS = np.array([[86.0, 180.0, 233.0], [230.0, 159.0, 0.0], [0.0, 158.0, 115.0],
                      [204.0, 121.0, 167.0], [0.0, 114.0, 178.0], [240.0, 228.0, 66.0]])  # fmt: skip
 """Of classes 1, 2, …, repeated from class 7 on; Okabe and Ito's, for colour-blind readers."""
-_WRONG = np.array([213.0, 94.0, 0.0])
 _SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
 """Of classes, if there are more than two, and of channels."""
 _COUNT = 2
 """Problems that `check_task` samples."""
 
 
-class PlainTask(ABC):
+class PlainTask(SizedTask, ABC):
     """A task from a ``spec`` and a ``make``."""
-
-    spec: TaskSpec
 
     @abstractmethod
     def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
         """One problem: its input (C, *S), and a class from 0 on for each position, (*S)."""
-
-    def check_size(self, size: Size | None) -> int:
-        """The size if it is a positive integer, the training size for None."""
-        chosen = self.spec.train_size if size is None else size
-        if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < 1:
-            raise TaskError(
-                f"a size of {self.spec.name} is {self.spec.size_means}, got {chosen!r}; "
-                f"try {self.spec.train_size}"
-            )
-        return int(chosen)
-
-    def parse_size(self, text: str) -> int:
-        """A size as text: ``"64"``."""
-        return self.check_size(whole_number(text, self.spec))
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
@@ -79,52 +59,28 @@ class PlainTask(ABC):
         """Problems ``first … first + count - 1``, each with its own random generator."""
         side, start = self.check_size(size), check_seed(seed)
         numbers = problem_numbers(count, first).tolist()
-        pairs = [self._make(side, start, number) for number in numbers]
-        name = f"make() of {self.spec.name}"
-        for what, column in zip(("an input", "an answer"), zip(*pairs, strict=True), strict=True):
-            shapes = sorted({each.shape for each in column})
-            if len(shapes) > 1:
-                raise TaskError(
-                    f"{name} gave {what} of shape {shapes[0]} and of {shapes[1]} for one size; "
-                    "wanted the same shape for all"
-                )
-        inputs, answers = map(np.stack, zip(*pairs, strict=True))
-        if not np.isfinite(inputs).all():
-            raise TaskError(f"{name} gave an input that is NaN or infinite")
-        if (strange := ~np.isfinite(answers) | (answers != answers.round())).any():
-            raise TaskError(
-                f"{name} gave {answers[strange][0]} as a class; wanted whole numbers from 0 on"
-            )
-        batch = Batch(torch.from_numpy(inputs), torch.from_numpy(answers.astype(np.int64)))
-        _check_shapes(self.spec, batch, count, name)
-        if answers.min() < 0 or answers.max() >= self.spec.classes:
-            raise TaskError(
-                f"{name} gave class {answers.min():g} to {answers.max():g}, wanted 0 to "
-                f"{self.spec.classes - 1}; say how many there are: TaskSpec(classes=…)"
-            )
         if count > 1:
-            again = self._make(side, start, numbers[0])
-            if not all(np.array_equal(*two) for two in zip(pairs[0], again, strict=True)):
-                raise TaskError(
-                    f"{name} made two problems of one seed and number; draw "
-                    "from the random numbers that it is handed alone, so that runs can be repeated"
-                )
-        return batch
-
-    def _make(self, side: int, seed: int, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Input and answer of one problem as arrays."""
-        pair = self.make(side, np.random.default_rng([seed, side, number]))
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TaskError(
-                f"make() of {self.spec.name} gave {type(pair).__name__}, wanted a pair: an input "
-                "and a class for each of its positions"
-            )
+            numbers.append(numbers[0])  # made twice, to see that it is the same
+        name = f"make() of {self.spec.name}"
+        pairs = [self.make(side, np.random.default_rng([start, side, each])) for each in numbers]
         try:
-            return np.asarray(pair[0], dtype=np.float32), np.asarray(pair[1], dtype=np.float64)
+            inputs = np.stack([np.asarray(each, dtype=np.float32) for each, _ in pairs])
+            answers = np.stack([np.asarray(each, dtype=np.float64) for _, each in pairs])
         except (TypeError, ValueError) as error:
             raise TaskError(
-                f"make() of {self.spec.name} gave what is no array of numbers ({error})"
+                f"{name} must give a pair of arrays, an input and a class for each of its "
+                f"positions, of the same shapes for one size ({error})"
             ) from error
+        if not (np.isfinite(inputs).all() and (answers == answers.round()).all()):
+            raise TaskError(f"{name} gave an input that is NaN or infinite, or half a class")
+        batch = Batch(torch.from_numpy(inputs), torch.from_numpy(answers.astype(np.int64)))
+        _check_batch(self.spec, batch[:count], count, name)
+        if not (np.array_equal(inputs[0], inputs[-1]) and np.array_equal(answers[0], answers[-1])):
+            raise TaskError(
+                f"{name} made two problems of one seed and number; draw "
+                "from the random numbers that it is handed alone, so that runs can be repeated"
+            )
+        return batch[:count]
 
     def encode(self, problem: str) -> Batch:
         """Refused: a subclass says how its problems are written."""
@@ -132,10 +88,6 @@ class PlainTask(ABC):
             f"{self.spec.name} does not say how its problems are written; sample some, "
             "or give the task an encode() of its own"
         )
-
-    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """(N,) bool: every position right."""
-        return every_position_right(prediction, batch)
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
@@ -149,21 +101,19 @@ class PlainTask(ABC):
         width = batch.inputs.shape[-1]
         inputs = batch.inputs[index].detach().cpu().float().numpy()
         inputs = inputs.reshape(len(inputs), -1, width)  # (C, rows, columns); a string is one row
-        target = batch.targets[index].cpu().numpy().reshape(-1, width)
-        answer = target
+        target = answer = batch.targets[index].cpu().numpy().reshape(-1, width)
         if prediction is not None:
             check_prediction(prediction, batch)
             answer = prediction[index].cpu().numpy().reshape(target.shape)
         wrong = (answer != target) & (target >= 0)
         # On a grid a number is a class of the answer if there are several, else a channel.
         shade, signs = _shades(inputs, numbers=string or binary)
-        labels: tuple[str, ...] = ()
+        labels = ("input", "answer") if string else ()
         if string:
-            labels, shade = ("input", "answer"), np.concatenate([shade, 0 * shade])
-            signs = np.concatenate([signs, np.full_like(signs, ".")])
-            answer, wrong = (np.concatenate([0 * part, part]) for part in (answer, wrong))
-        marked, wrong = answer > 0, wrong.astype(bool)
-        cells = _PAPER + shade[..., None] * (_INK - _PAPER)
+            shade, signs = np.pad(shade, ((0, 1), (0, 0))), np.vstack([signs, ["."] * width])
+            answer, wrong = (np.pad(part, ((1, 0), (0, 0))) for part in (answer, wrong))
+        marked = answer > 0
+        cells = np.repeat(_PAPER + shade[..., None] * (_INK - _PAPER), 3, axis=2)
         cells[marked] = (cells[marked] + 2 * _COLOURS[(answer[marked] - 1) % len(_COLOURS)]) / 3
         cells[wrong] = _WRONG
         signs = np.where(marked, "o" if binary else _sign(answer), signs)
@@ -209,56 +159,49 @@ def check_task(task: Task, word: str) -> None:
     it may have problems of one size only.
     """
     if not isinstance(task.spec, TaskSpec):
-        raise TaskError(
-            f"spec of {word!r} is {type(task.spec).__name__}, wanted TaskSpec(name=…, title=…, "
-            "dims=…, channels=…, train_size=…)"
-        )
+        raise TaskError(f"spec of {word!r} is {type(task.spec).__name__}, wanted a TaskSpec")
     try:
         batch, again = (task.sample(_COUNT) for _ in range(2))
     except Exception:
         return
-    if not isinstance(batch, Batch):
+    name = f"sample() of {word!r}"
+    _check_batch(task.spec, batch, _COUNT, name)
+    if not (torch.equal(batch.inputs, again.inputs) and torch.equal(batch.targets, again.targets)):
         raise TaskError(
-            f"sample() of {word!r} gave {type(batch).__name__}, wanted Batch(inputs, targets)"
-        )
-    _check_shapes(task.spec, batch, _COUNT, f"sample({_COUNT}) of {word!r}")
-    inputs, targets = batch.inputs, batch.targets
-    if inputs.dtype != torch.float32 or targets.dtype != torch.int64:
-        raise TaskError(
-            f"sample() of {word!r} gave inputs of {inputs.dtype} and targets of {targets.dtype}, "
-            "wanted torch.float32 and torch.int64"
-        )
-    if not (torch.equal(inputs, again.inputs) and torch.equal(targets, again.targets)):
-        raise TaskError(
-            f"sample() of {word!r} gave two answers to one question; the same count, size, seed "
+            f"{name} gave two answers to one question; the same count, size, seed "
             "and first must give the same problems, so that runs can be repeated"
         )
     if not batch.labelled:
         return
     try:
-        right = task.solved(targets, batch)
+        right = task.solved(batch.targets, batch)
     except Exception:
         return
     if not isinstance(right, Tensor) or right.shape != (_COUNT,) or right.dtype != torch.bool:
-        what = type(right).__name__
-        if isinstance(right, Tensor):
-            what = f"a tensor of shape {tuple(right.shape)} and {right.dtype}"
         raise TaskError(
-            f"solved() of {word!r} gave {what} for {_COUNT} problems, wanted a tensor of "
+            f"solved() of {word!r} gave {right!r} for {_COUNT} problems, wanted a tensor of "
             f"{_COUNT} bools"
         )
 
 
-def _check_shapes(spec: TaskSpec, batch: Batch, count: int, name: str) -> None:
-    """Inputs are (count, C, *S) with the channels and axes of the spec, targets (count, *S)."""
-    inputs, targets = tuple(batch.inputs.shape), tuple(batch.targets.shape)
-    if len(inputs) != spec.dims + 2 or inputs[:2] != (count, spec.channels):
+def _check_batch(spec: TaskSpec, batch: object, count: int, name: str) -> None:
+    """Inputs are (count, C, *S) as the spec says, targets (count, *S) with its classes."""
+    if not isinstance(batch, Batch):
+        raise TaskError(f"{name} gave {type(batch).__name__}, wanted Batch(inputs, targets)")
+    inputs, targets, space = batch.inputs, batch.targets, batch.inputs.shape[2:]
+    wrong_shape = inputs.shape[:2] != (count, spec.channels) or len(space) != spec.dims
+    if wrong_shape or inputs.dtype != torch.float32:
         raise TaskError(
-            f"{name} gave inputs of shape {inputs}, wanted ({count}, {spec.channels}) and "
-            f"{counted(spec.dims, 'axis', 'axes')} of space as its spec says"
+            f"{name} gave inputs of shape {tuple(inputs.shape)} and {inputs.dtype}, wanted "
+            f"({count}, {spec.channels}) and {spec.dims} axes of space of torch.float32"
         )
-    if targets != (count, *inputs[2:]):
+    if targets.dtype != torch.int64 or targets.shape != (count, *space):
         raise TaskError(
-            f"{name} gave targets of shape {targets}, wanted a class for each position, "
-            f"{(count, *inputs[2:])}"
+            f"{name} gave targets of shape {tuple(targets.shape)} and {targets.dtype}, wanted a "
+            f"class for each position, {(count, *space)} of torch.int64"
+        )
+    if int(targets.min()) < -1 or int(targets.max()) >= spec.classes:
+        raise TaskError(
+            f"{name} gave class {int(targets.min())} to {int(targets.max())}, wanted 0 to "
+            f"{spec.classes - 1}; say how many there are: TaskSpec(classes=…)"
         )

@@ -42,10 +42,9 @@ def test_problems_outside_the_set_are_refused() -> None:
     task = iterant.task("prefix-sums")
     with pytest.raises(TaskError, match="at least 1"):
         dataset(task, 0)
-    with pytest.raises(TaskError, match="holds 3 problems"):
-        dataset(task, 3).batch(2, 2)
-    with pytest.raises(IndexError, match="holds 3 problems"):
+    with pytest.raises(IndexError):
         dataset(task, 3)[3]
+    assert len([*iter(dataset(task, 3))]) == 3
 
 
 def test_indexing_a_batch() -> None:
@@ -87,10 +86,9 @@ def test_save_and_read(batch: Batch, tmp_path: Path) -> None:
 
 
 def test_layout_of_the_files(benchmark: Path) -> None:
-    mazes = benchmark / "maze_data_test_9"
+    mazes, bits = benchmark / "maze_data_test_9", benchmark / "prefix_sums_data" / "len_16"
     assert np.load(mazes / "inputs.npy", allow_pickle=False).shape == (20, 3, 24, 24)
     assert np.load(mazes / "solutions.npy", allow_pickle=False).shape == (20, 24, 24)
-    bits = benchmark / "prefix_sums_data" / "len_16"
     values = torch.load(bits / "16_data.pth", weights_only=True)
     assert values.shape == (20, 16)
     assert set(np.unique(values.numpy()).tolist()) == {0.0, 1.0}
@@ -105,21 +103,14 @@ def test_mazes_in_doubles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("channel", [True, False])
-def test_forms_of_bits(tmp_path: Path, shift: float, channel: bool) -> None:
+@pytest.mark.parametrize("zipped", [True, False])
+def test_forms_of_bits(tmp_path: Path, shift: float, channel: bool, zipped: bool) -> None:
     batch = PrefixSums().sample(4, size=12)
     bits = batch.inputs[:, 0] + 0.5 - shift
-    torch.save(bits.unsqueeze(1) if channel else bits, tmp_path / "12_data.pth")
-    torch.save(batch.targets.float(), tmp_path / "12_targets.pth")
-    assert equal(read_easy_to_hard(tmp_path), batch)
-
-
-def test_the_old_format_of_torch(tmp_path: Path) -> None:
-    batch = PrefixSums().sample(4, size=12)
-    for name, values in (
-        ("12_data.pth", batch.inputs[:, 0] + 0.5),
-        ("12_targets.pth", batch.targets),
-    ):
-        torch.save(values, tmp_path / name, _use_new_zipfile_serialization=False)
+    files = {"12_data": bits.unsqueeze(1) if channel else bits, "12_targets": batch.targets.float()}
+    for name, values in files.items():  # torch wrote another format until 2020
+        path = tmp_path / f"{name}.pth"
+        torch.save(values, path, _use_new_zipfile_serialization=zipped)
     assert equal(read_easy_to_hard(tmp_path), batch)
 
 
@@ -140,7 +131,7 @@ def test_tasks_draw_from_stored_files(benchmark: Path, word: str, size: int, oth
         task.sample(21, size=size)
     with pytest.raises(TaskError, match="fewer"):
         task.sample(1, size=size, first=20)
-    with pytest.raises(TaskError, match="was asked for"):
+    with pytest.raises(TaskError, match="0 sets are of size 51"):
         task.sample(1, size=51)
 
 
@@ -153,7 +144,7 @@ def test_the_stored_size_is_the_default(benchmark: Path) -> None:
 
 def test_two_sets_of_one_size_need_a_choice(benchmark: Path) -> None:
     save_easy_to_hard(Mazes().sample(2, size=9), benchmark / "maze_data_train_9")
-    with pytest.raises(TaskError, match="maze_data_test_9, maze_data_train_9"):
+    with pytest.raises(TaskError, match="2 sets are of size 9"):
         Mazes(data=benchmark).sample(1, size=9)
 
 
@@ -258,18 +249,18 @@ def test_broken_files_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    "values",
     [
-        (np.zeros((4, 24, 24)), "wanted"),
-        (np.zeros((4, 1, 24, 24)), "wanted"),
-        (np.full((4, 3, 24, 24), 2.0), "other than 0 and 1"),
-        (np.zeros((4, 3, 23, 24)), "wanted"),
+        np.zeros((4, 24, 24)),
+        np.zeros((4, 1, 24, 24)),
+        np.full((4, 3, 24, 24), 2.0),
+        np.zeros((4, 3, 23, 24)),
     ],
 )
-def test_wrong_mazes(tmp_path: Path, values: Any, said: str) -> None:
+def test_wrong_mazes(tmp_path: Path, values: Any) -> None:
     np.save(tmp_path / "inputs.npy", values)
     np.save(tmp_path / "solutions.npy", np.zeros((4, 24, 24)))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match="holds other than"):
         read_easy_to_hard(tmp_path)
 
 
@@ -284,18 +275,12 @@ def test_wrong_bits(tmp_path: Path) -> None:
 
 
 def test_folders_that_hold_nothing(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "absent"):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path, tmp_path / "absent", tmp_path / "file"):
         with pytest.raises(DataError, match=r"inputs\.npy"):
             read_easy_to_hard(path)
-    with pytest.raises(DataError, match="channels"):
-        Mazes(data=tmp_path)
-
-
-def test_missing_folders(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for name in ("nowhere", "file"):
-        with pytest.raises(DataError, match=rf"there is no folder '.*{name}'; check the path"):
-            Mazes(data=tmp_path / name)
+        with pytest.raises(DataError, match="give the folder with the benchmark's files"):
+            Mazes(data=path)
 
 
 def test_a_failed_write_leaves_the_old_file(

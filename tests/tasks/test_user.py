@@ -103,7 +103,7 @@ def test_describe_classes_on_a_grid() -> None:
                                               ("channels", 0)])  # fmt: skip
 def test_impossible_specs_are_refused(field: str, wrong: int) -> None:
     good: dict[str, Any] = {"name": "odd", "title": "odd", "dims": 1, "channels": 1}
-    with pytest.raises(TaskError, match=f"odd has .*, got .*{wrong}"):
+    with pytest.raises(TaskError, match=f"odd needs .*, got .*{field}={wrong}"):
         TaskSpec(**{**good, field: wrong}, train_size=8)
 
 
@@ -123,15 +123,15 @@ def test_encode_is_refused() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ((np.zeros(8), np.zeros(8)), r"shape \(2, 8\), wanted \(2, 1\) and 1 axis of space"),
-        ((np.zeros((2, 8)), np.zeros(8)), r"shape \(2, 2, 8\), wanted \(2, 1\) and"),
+        ((np.zeros(8), np.zeros(8)), r"shape \(2, 8\) .* wanted \(2, 1\) and 1 axes of space"),
+        ((np.zeros((2, 8)), np.zeros(8)), r"shape \(2, 2, 8\) .* wanted \(2, 1\) and"),
         ((np.zeros((1, 8)), np.zeros(7)), "a class for each position"),
         ((np.zeros((1, 8)), np.full(8, 2)), r"class 2 to 2, wanted 0 to 1; .*classes="),
-        (np.zeros((1, 8)), "gave ndarray, wanted a pair"),
+        (np.zeros((1, 8)), "must give a pair of arrays"),
+        ((np.zeros((1, 8)), ["a"] * 8), "must give a pair of arrays"),
         ((np.full((1, 8), np.nan), np.zeros(8)), "an input that is NaN or infinite"),
-        ((np.zeros((1, 8)), np.full(8, 0.5)), "gave 0.5 as a class; wanted whole numbers"),
-        ((np.zeros((1, 8)), np.full(8, np.nan)), "gave nan as a class"),
-        ((np.zeros((1, 8)), ["a"] * 8), "no array of numbers"),
+        ((np.zeros((1, 8)), np.full(8, 0.5)), "half a class"),
+        ((np.zeros((1, 8)), np.full(8, np.nan)), "half a class"),
     ],
 )
 def test_make_that_does_not_fit_its_spec(made: Any, said: str) -> None:
@@ -141,8 +141,7 @@ def test_make_that_does_not_fit_its_spec(made: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "said"),
-    [((8, 8, 7), r"input of shape \(1, 7\) and of \(1, 8\)"), ((8, 8, 8), "made two problems of")],
+    ("sides", "said"), [((8, 7, 8), "of the same shapes"), ((8, 8, 8), "made two problems of")]
 )
 def test_make_that_is_not_deterministic(sides: tuple[int, ...], said: str) -> None:
     calls = iter(enumerate(sides))
@@ -152,7 +151,7 @@ def test_make_that_is_not_deterministic(sides: tuple[int, ...], said: str) -> No
         return np.full((1, side), number), np.zeros(side)
 
     with pytest.raises(TaskError, match=said):
-        type("Moody", (AllOnes,), {"make": make})().sample(len(set(sides)) + 1)
+        type("Moody", (AllOnes,), {"make": make})().sample(2)
 
 
 calls = iter(range(1_000_000))
@@ -173,19 +172,19 @@ def task(change: Callable[[Batch], Any], **members: Any) -> Task:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (task(lambda b: b, spec={"name": "x"}), "is dict, wanted TaskSpec"),
+        (task(lambda b: b, spec={"name": "x"}), "is dict, wanted a TaskSpec"),
         (task(lambda b: (b.inputs, b.targets)), "gave tuple, wanted Batch"),
-        (task(lambda b: b[:1]), r"shape \(1, 1, 32\), wanted \(2, 1\) and 1 axis of space"),
+        (task(lambda b: b[:1]), r"shape \(1, 1, 32\) .* wanted \(2, 1\) and"),
         (task(lambda b: Batch(b.inputs[:, 0], b.targets)), r"inputs of shape \(2, 32\)"),
         (task(lambda b: Batch(b.inputs.repeat(1, 2, 1), b.targets)), r"shape \(2, 2, 32\)"),
         (task(lambda b: Batch(b.inputs[..., 1:], b.targets)), r"each position, \(2, 31\)"),
-        (task(lambda b: Batch(b.inputs.double(), b.targets)), "torch.float64 and .* wanted"),
-        (task(lambda b: Batch(b.inputs, b.targets.float())), "targets of torch.float32, wanted"),
+        (task(lambda b: Batch(b.inputs.double(), b.targets)), "torch.float64, wanted"),
+        (task(lambda b: Batch(b.inputs, b.targets.float())), "targets .* torch.float32, wanted"),
         (task(lambda b: Batch(b.inputs + next(calls), b.targets)), "two answers to one question"),
-        (task(lambda b: Batch(b.inputs, b.targets * 0 + next(calls))), "two answers"),
-        (task(lambda b: b, solved=lambda *_: True), "gave bool for 2 problems, wanted a tensor"),
-        (task(lambda b: b, solved=lambda *_: torch.ones(3) > 0), r"shape \(3,\) and torch.bool"),
-        (task(lambda b: b, solved=lambda *_: torch.ones(2)), "torch.float32 for 2 problems"),
+        (task(lambda b: Batch(b.inputs, (b.targets + next(calls)) % 2)), "two answers"),
+        (task(lambda b: b, solved=lambda *_: True), "gave True for 2 problems, wanted a tensor"),
+        (task(lambda b: b, solved=lambda *_: torch.ones(3) > 0), "wanted a tensor of 2 bools"),
+        (task(lambda b: b, solved=lambda *_: torch.ones(2)), "wanted a tensor of 2 bools"),
     ],
 )
 def test_malformed_tasks_are_refused(wrong: Task, said: str) -> None:

@@ -56,12 +56,11 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     Verdict,
-    check_count,
     check_prediction,
     every_position_right,
     ranges,
 )
-from iterant.tasks.rng import Stream
+from iterant.tasks.rng import Stream, check_count
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """4,000 puzzles shipped with the package, spread evenly over the 1.5 million."""

@@ -24,7 +24,6 @@ from iterant.tasks.protocol import Description
 # A star, which descriptions draw on a path, is free.
 _CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
 _SIGNS = np.array(["#", ".", "S", "E"])
-_NAMES = {START: "start (S)", END: "end (E or G)"}
 _EXAMPLE = r"try 'S.#\n#.E'"
 
 _UNMARKED, _RIGHT, _WRONG, _MISSED = range(4)
@@ -34,34 +33,22 @@ _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dt
 
 def read_maze(text: str) -> NDArray[np.uint8]:
     """(h, w) codes of the squares of a maze in text, without the wall around it."""
-    lines = text.replace("\r\n", "\n").strip("\n").split("\n")
-    if not any(lines):
-        raise TaskError(f"a maze needs at least one line, got nothing; {_EXAMPLE}")
-    ends: dict[int, str] = {}
+    lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
     for row, line in enumerate(lines, start=1):
-        if len(line) != len(lines[0]):
+        if not line or len(line) != len(lines[0]):
             raise TaskError(
                 f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
                 f"line {row} has {len(line)}; write free squares as dots to see them"
             )
-        for column, sign in enumerate(line, start=1):
-            place = f"line {row}, column {column}"
-            code = _CODES.get(sign.upper())
-            if code is None:
-                raise TaskError(
-                    f"a maze is drawn with # . S and E (or G), got {sign!r} at {place}; {_EXAMPLE}"
-                )
-            if code in (START, END):
-                if code in ends:
-                    raise TaskError(
-                        f"a maze has one {_NAMES[code]}, got a second at {place} "
-                        f"(the first is at {ends[code]}); remove one"
-                    )
-                ends[code] = place
-    for code in (START, END):
-        if code not in ends:
-            raise TaskError(f"a maze without {_NAMES[code]} cannot be solved; {_EXAMPLE}")
-    squares = np.array([[_CODES[sign.upper()] for sign in line] for line in lines], dtype=np.uint8)
+        if strange := set(line) - set(_CODES):
+            raise TaskError(
+                f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
+                f"{_EXAMPLE}"
+            )
+    squares = np.array([[_CODES[sign] for sign in line] for line in lines], dtype=np.uint8)
+    for code, name in ((START, "start (S)"), (END, "end (E or G)")):
+        if (count := int((squares == code).sum())) != 1:
+            raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
     rim = np.ones(squares.shape, dtype=np.bool_)
     rim[1:-1, 1:-1] = False
     return squares[1:-1, 1:-1] if (squares[rim] == WALL).all() else squares

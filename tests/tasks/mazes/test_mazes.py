@@ -73,23 +73,9 @@ def test_targets_are_the_path(size: int, count: int) -> None:
         assert target.sum() == 4 * path.sum()
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [
-        (10, "try 11"),
-        (2, "at least 3"),
-        (1, "at least 3"),
-        (0, "at least 3"),
-        (-9, "at least 3, got -9"),
-        (4003, "at most 4001.*GiB"),
-        (10**9, "at most 4001"),
-        (True, "odd"),
-        (9.0, "odd"),
-        ((9, 13), "odd"),
-    ],
-)
-def test_wrong_sizes_are_refused(size: Any, said: str) -> None:
-    with pytest.raises(TaskError, match=said):
+@pytest.mark.parametrize("size", [10, 2, 1, 0, -9, 4003, 10**9, True, 9.0, (9, 13)])
+def test_wrong_sizes_are_refused(size: Any) -> None:
+    with pytest.raises(TaskError, match=r"an odd number of at least 3.*up to 4,001.*; try 9"):
         TASK.sample(1, size=size)
 
 
@@ -165,16 +151,16 @@ def test_spaces_small_letters_and_line_ends() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "at least one line"),
-        ("\n\n", "at least one line"),
+        ("", "line 1 has 0"),
+        ("\n\n", "line 1 has 0"),
         ("S..\n#E", "line 1 has 3 characters, line 2 has 2"),
         ("S.\n\n.E", "line 2 has 0"),
-        (".E", "without start"),
-        ("S.", "without end"),
-        ("S.S\n..E", "one start .S., got a second at line 1, column 3"),
-        ("SE.\n..G", "one end .E or G., got a second at line 2, column 3"),
-        ("S.\n?E", "'\\?' at line 2, column 1"),
-        ("S\tE", r"'\\t' at line 1, column 2"),
+        (".E", "one start .S., got 0"),
+        ("S.", "one end .E or G., got 0"),
+        ("S.S\n..E", "one start .S., got 2"),
+        ("SE.\n..G", "one end .E or G., got 2"),
+        ("S.\n?E", "'\\?' in line 2"),
+        ("S\tE", r"'\\t' in line 1"),
     ],
 )
 def test_wrong_drawings_are_refused(text: str, said: str) -> None:
@@ -250,14 +236,14 @@ def test_shortened_mazes(size: int) -> None:
 
 
 def test_short_paths_are_left_out() -> None:
-    with pytest.raises(TaskError, match="take larger mazes"):
+    with pytest.raises(TaskError, match="larger mazes"):
         TASK.shorten(TASK.encode("S.E"))
     kept, rows = TASK.shorten(TASK.encode("S..E"))
     assert (int(kept.targets.sum()), rows.tolist()) == (8, [0])
 
 
 def test_unknown_paths_cannot_be_shortened() -> None:
-    with pytest.raises(TaskError, match="known way"):
+    with pytest.raises(TaskError, match="no way that is known"):
         TASK.shorten(TASK.encode("S#E"))
 
 
