@@ -145,7 +145,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("m0 --what swap --after 2 --count 1", "batch of 1"),
         ("m0 --what noise --max-steps 0", "1 or more, got 0"),
         ("m0 --what noise --size 8", "try 9"),
-        ("m0 --what noise --count -3", "got '-3'"),
+        ("m0 --what noise --count -3", "got -3"),
         ("m0 --what bit-flip", "offers no flip()"),
         ("m0 --what noise --tolerance -1", "above 0, got -1"),
         ("m0 --task maze", "did you mean 'mazes'"),
