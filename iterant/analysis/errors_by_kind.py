@@ -25,8 +25,7 @@ from iterant.analysis.interventions import Tick, is_correct, no_tick, parts
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
-from iterant.evaluation.curve import wilson
+from iterant.evaluation import is_finite, like, wilson
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Description, HasKinds, HasNearMisses, Kind, NearMiss, Task

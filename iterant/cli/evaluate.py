@@ -233,14 +233,14 @@ def _check_compaction(
 
     for title, (subject, size), figure in zip(titles(work), work, figures, strict=True):
         batch = subject.task.sample(how["count"], size=size, seed=how["seed"])
-        differ = compaction(
+        answers, stops = compaction(
             subject.net, batch, how["rule"] or Fixed(),
             steps=budget_of(subject.net, how["max_steps"]), portion=how["portion"],
         )  # fmt: skip
-        figure["compaction"] = {"answers that differ": differ.answers, "stops": differ.stops}
+        figure["compaction"] = {"answers that differ": answers, "stops": stops}
         screen.print(
-            f"{title}: {differ.answers} of {counted(differ.count, 'answer')} and "
-            f"{counted(differ.stops, 'stop')} differ from the run in which no problem leaves "
+            f"{title}: {answers} of {counted(len(batch), 'answer')} and "
+            f"{counted(stops, 'stop')} differ from the run in which no problem leaves "
             "the batch",
             soft_wrap=True,
         )

@@ -3,37 +3,28 @@
 >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
 >>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
 
-evaluator.py  the loop over batches and iterations; accuracy by iteration
-curve.py      the result: accuracy, peak, overthinking, intervals, cost
-cost.py       floating-point operations
+evaluator.py  the loop over batches and iterations; accuracy and operations by iteration
 long_run.py   very many iterations, and right answers that are lost again
 tradeoff.py   many halting rules in one run; what leaving the batch changes
 """
 
-from iterant.evaluation.cost import Operations, operations
-from iterant.evaluation.curve import Curve, wilson
 from iterant.evaluation.evaluator import (
+    Curve,
+    Operations,
     budget_of,
     evaluate,
     evaluate_batch,
     is_finite,
+    operations,
     relative_change,
-    split_batch,
+    wilson,
 )
-from iterant.evaluation.long_run import (
-    AnswerHistory,
-    LongRun,
-    Regression,
-    evaluate_long,
-    track_answers,
-)
-from iterant.evaluation.tradeoff import RULES, Compaction, TradeOff, compaction, tradeoff
+from iterant.evaluation.long_run import LongRun, Regression, evaluate_long, track_answers
+from iterant.evaluation.tradeoff import RULES, TradeOff, compaction, tradeoff
 from iterant.nets.protocol import like
 
 __all__ = [
     "RULES",
-    "AnswerHistory",
-    "Compaction",
     "Curve",
     "LongRun",
     "Operations",
@@ -48,7 +39,6 @@ __all__ = [
     "like",
     "operations",
     "relative_change",
-    "split_batch",
     "track_answers",
     "tradeoff",
     "wilson",

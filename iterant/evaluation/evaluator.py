@@ -1,23 +1,28 @@
 """Accuracy by iteration, streamed: memory does not grow with the number of iterations.
 
-    >>> curve = evaluate_batch(net, task, batch, steps=1000, rule=StableAnswer(30))
+    >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
+    >>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
 
-Every evaluation is one loop, `run_batches`, and a `Recorder` that sees each iteration. Problems are
-taken in batches that fit in memory, and in smaller ones where they do not.
+Every evaluation is one loop, `run_batches`, and a function that looks at the iterations of a batch.
+Problems are taken in batches that fit in memory, and in smaller ones where they do not.
+
+Shapes: B problems of a batch, b problems still in it, *S space.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Protocol, SupportsIndex
+from dataclasses import dataclass
+from typing import Any, SupportsIndex, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
+from iterant import registry
+from iterant.engine import think
 from iterant.errors import UsageError
-from iterant.evaluation.cost import operations, reads_every_answer
-from iterant.evaluation.curve import Curve
 from iterant.formatting import counted
 from iterant.halting import Fixed, Rule
 from iterant.nets.fast import accelerate, threads
@@ -32,8 +37,215 @@ MAX_STEPS = 1000
 LONGEST = 10_000_000
 """The most iterations whose accuracies are all recorded."""
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the work done and the work in all."""
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Floating-point operations of each part, for one problem.
+
+    Multiplications and additions of convolutions and matrix products count, one each; elementwise
+    operations (ReLU, sums) do not.
+    """
+
+    begin: int
+    """Reading the problem and computing the first features"""
+    step: int
+    """One iteration"""
+    answer: int
+    """Decoding the answer"""
+
+    def of(self, iterations: Tensor, looks: bool = False) -> Tensor:
+        """(…) float64: operations of so many iterations; ``looks``: the answer decoded at each."""
+        answers = iterations.double() if looks else torch.ones_like(iterations).double()
+        return self.begin + iterations.double() * self.step + answers * self.answer
+
+
+@torch.no_grad()
+def operations(net: Net, inputs: Tensor) -> Operations:
+    """Count the parts of a network on one problem (1, C, *S).
+
+    Only the first iteration is counted: those of feed-forward networks cost the same.
+    """
+    with FlopCounterMode(display=False) as counter:
+        memory, features = net.read(inputs), net.start(inputs)
+        begin = int(counter.get_total_flops())
+        features = net.step(features, memory, 0)
+        step = int(counter.get_total_flops()) - begin
+        net.answer(features)
+        answer = int(counter.get_total_flops()) - begin - step
+    return Operations(begin, step, answer)
+
+
+@torch.no_grad()
+def reads_every_answer(rule: Rule, net: Net, inputs: Tensor) -> bool:
+    """Whether the rule decodes the answer at every iteration, tried on one problem."""
+    thought = next(iter(think(net, inputs, steps=1)))
+    rule.watch().see(thought)
+    return "logits" in vars(thought)
+
+
+def wilson(solved: Tensor, count: int) -> Tensor:
+    """(…, 2) float64: the 95 % Wilson score interval of a share of ``count``.
+
+    >>> wilson(torch.tensor(1000), 1000)
+    tensor([0.9962, 1.0000], dtype=torch.float64)
+    """
+    share, z = solved.double() / count, 1.959963984540054
+    centre = share + z * z / (2 * count)
+    half = z * (share * (1 - share) / count + z * z / (4 * count * count)).sqrt()
+    low, high = ((centre + side * half) / (1 + z * z / count) for side in (-1, 1))
+    # At shares of 0 and 1 the share is an end; rounding must not leave it outside.
+    ends = [torch.minimum(low, share), torch.maximum(high, share)]
+    return torch.stack(ends, dim=-1).clamp(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How many problems were solved after each evaluated iteration.
+
+        >>> curve = iterant.evaluate(net, task, size=9, count=20, max_steps=60)
+        >>> curve.peak[1], curve.end, curve.lost
+        (1.0, 1.0, 0.0)
+
+    Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
+    before keep their answer, the others answer as they stand.
+    """
+
+    steps: tuple[int, ...]
+    """The evaluated iterations, counted from 1"""
+    solved: Tensor
+    """(steps,) int64: problems solved after each"""
+    count: int
+    """Problems in all"""
+    change: float
+    """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration"""
+    broken: int = 0
+    """Problems whose features became NaN or infinite; these count as not solved"""
+    right: Tensor | None = None
+    """(problems,) bool: solved at the end"""
+    taken: Tensor | None = None
+    """(problems,) int64: iterations of each problem"""
+    stopped: Tensor | None = None
+    """(problems,) bool: whether the rule was met within the budget"""
+    seconds: Tensor | None = None
+    """(steps,) float64: time for all problems up to each iteration"""
+    operations: Operations | None = None
+    """Floating-point operations of one problem"""
+    looks: bool = False
+    """Whether the rule decodes the answer at every iteration, which then is part of the cost"""
+    shrunk: int | None = None
+    """Problems in a batch, where memory was short for the usual number"""
+
+    @property
+    def accuracy(self) -> Tensor:
+        """(steps,) float64: the share solved after each iteration."""
+        return self.solved.double() / self.count
+
+    @property
+    def interval(self) -> Tensor:
+        """(steps, 2) float64: the 95 % interval of each accuracy (Wilson's)."""
+        return wilson(self.solved, self.count)
+
+    @property
+    def peak(self) -> tuple[int, float]:
+        """The iteration with the highest accuracy, the first of equals, and that accuracy."""
+        best = int(self.solved.argmax())
+        return self.steps[best], float(self.accuracy[best])
+
+    def __repr__(self) -> str:
+        """The peak and the end, in one line."""
+        best, height = self.peak
+        return (
+            f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "
+            f"{counted(best, 'iteration')}, {self.end:.1%} after {self.steps[-1]})"
+        )
+
+    @property
+    def end(self) -> float:
+        """The accuracy after the last iteration."""
+        return float(self.accuracy[-1])
+
+    @property
+    def lost(self) -> float:
+        """Accuracy lost after the peak: overthinking."""
+        return self.peak[1] - self.end
+
+    def at(self, step: int) -> float:
+        """The accuracy after an evaluated iteration."""
+        return float(self.accuracy[self._place(step)])
+
+    def interval_at(self, step: int) -> tuple[float, float]:
+        """The 95 % interval of the accuracy after an evaluated iteration."""
+        low, high = self.interval[self._place(step)].tolist()
+        return low, high
+
+    def _place(self, step: int) -> int:
+        if step not in self.steps:
+            raise UsageError(
+                f"iteration {step} was not evaluated; there are {len(self.steps)} from "
+                f"{self.steps[0]} to {self.steps[-1]}"
+            )
+        return self.steps.index(step)
+
+    @property
+    def iterations(self) -> Tensor:
+        """(steps,) float64: mean iterations of a problem, with a budget of each."""
+        budgets = torch.tensor(self.steps)
+        if self.taken is None:
+            return budgets.double()
+        longest = int(self.taken.max())
+        # A budget of k costs the sum over i ≤ k of the problems that took i iterations or more.
+        ended = torch.bincount(self.taken.cpu(), minlength=longest + 1)
+        active = (self.count - ended.cumsum(0))[:-1]
+        spent = torch.cat([torch.zeros(1, dtype=torch.int64), active.cumsum(0)])
+        return spent[budgets.clamp(max=longest)].double() / self.count
+
+    @property
+    def work(self) -> Tensor | None:
+        """(steps,) float64: mean floating-point operations of a problem, with a budget of each."""
+        return None if self.operations is None else self.operations.of(self.iterations, self.looks)
+
+    def _repr_png_(self) -> bytes:
+        """The plot that a notebook shows."""
+        image: bytes = registry.find("picture", "curve")(self)
+        return image
+
+    def described(self) -> dict[str, Any]:
+        """Everything, for `iterant.io.write_result`; steps only where they are not 1, 2, 3 …"""
+        step, height = self.peak
+        figures: dict[str, Any] = {
+            "problems": self.count,
+            "peak": {"step": step, "accuracy": height, "interval": self.interval_at(step)},
+            "end": {
+                "step": self.steps[-1],
+                "accuracy": self.end,
+                "interval": self.interval_at(self.steps[-1]),
+            },
+            "lost": self.lost,
+            "mean iterations": float(self.iterations[-1]),
+            "change at the end": self.change,
+            "not finite": self.broken,
+            "solved": self.solved.tolist(),
+        }
+        if self.steps != tuple(range(1, len(self.steps) + 1)):
+            figures["steps"] = list(self.steps)
+        if self.stopped is not None:
+            figures["stopped by the rule"] = int(self.stopped.sum())
+        if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
+            figures["iterations of each"] = self.taken.tolist()
+            figures["mean iterations by budget"] = [
+                round(mean, 4) for mean in self.iterations.tolist()
+            ]
+        if self.work is not None:
+            figures["operations a problem"] = self.work.tolist()
+        if self.shrunk is not None:
+            figures["problems at a time, for want of memory"] = self.shrunk
+        if self.seconds is not None:
+            figures["seconds"] = [round(second, 4) for second in self.seconds.tolist()]
+        return figures
 
 
 def evaluate(
@@ -86,90 +298,81 @@ def evaluate_batch(
     """
     check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
-    record = _CurveRecorder(task, _marks(at, budget, cut), len(batch))
-    shrunk = run_batches(
-        net, batch, record, steps=budget, rule=rule, portion=portion, progress=progress
-    )
+    marks = _marks(at, budget, cut)
+    parts, shrunk = run_batches(
+        net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
+        steps=budget, rule=rule, portion=portion, progress=progress,
+    )  # fmt: skip
     one = like(net, batch[:1].inputs)
     return Curve(
-        steps=record.marks,
-        solved=record.solved,
+        steps=marks,
+        solved=torch.stack([part.solved for part in parts]).sum(dim=0),
         count=len(batch),
-        change=float(record.change.mean()),
-        broken=int(record.broken.sum()),
-        right=record.right,
-        taken=record.taken,
-        stopped=None if rule is None else record.stopped,
-        seconds=record.seconds,
+        change=float(torch.cat([part.change for part in parts]).mean()),
+        broken=sum(int(part.broken.sum()) for part in parts),
+        right=torch.cat([part.right for part in parts]),
+        taken=torch.cat([part.taken for part in parts]),
+        stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
+        seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
         operations=operations(net, one) if cost else None,
         looks=rule is not None and cost and reads_every_answer(rule, net, one),
         shrunk=shrunk,
     )
 
 
-class Recorder(Protocol):
-    """What an evaluation keeps of the iterations of every batch."""
-
-    def start(self, first: int, part: Batch, began: float) -> None:
-        """Begin with problems ``first``, ``first + 1`` … on the network's device.
-
-        ``began``: a reading of ``time.perf_counter`` before they were moved there. A batch may be
-        started and given up; only `finish` makes it count.
-        """
-
-    def record(self, iteration: Iteration) -> bool:
-        """Take one iteration; True ends the batch."""
-
-    def finish(self) -> None:
-        """Add the batch to the result."""
-
-
 @torch.no_grad()
 def run_batches(
     net: Net,
     batch: Batch,
-    recorder: Recorder,
+    record: Callable[[Batch, Iterator[Iteration]], T],
     *,
     steps: int,
     rule: Rule | None = None,
     portion: int | None = None,
     reuse: bool = False,
     progress: Progress | None = None,
-) -> int | None:
-    """Iterate on all problems, batch by batch, and show each iteration to the recorder.
+) -> tuple[list[T], int | None]:
+    """Iterate on all problems, batch by batch; what ``record`` makes of each batch.
 
-    Returns the reduced batch size where memory was short, else None. ``reuse``: iterations may
-    overwrite the features of the one before.
+    ``record`` gets a batch on the network's device and its iterations, and need not take them all.
+    ``reuse``: iterations may overwrite the features of the one before. Also returns the reduced
+    batch size where memory was short, else None.
     """
+    results: list[T] = []
+    total = len(batch) * steps
 
     def run(first: int, part: Batch) -> None:
-        began, inputs = time.perf_counter(), like(net, part.inputs)
-        # Answers are compared on the device: moving those of every iteration would take longer.
-        recorder.start(first, part.to(inputs.device), began)
+        inputs = like(net, part.inputs)
         fast = accelerate(net, inputs, reuse=reuse)
-        with threads(fast):
+
+        def iterations() -> Iterator[Iteration]:
             for iteration in iterate(fast, inputs, rule or Fixed(), steps):
-                ended = recorder.record(iteration)
+                yield iteration
                 if progress is not None:
-                    progress(first * steps + iteration.thought.step * len(part), len(batch) * steps)
-                if ended:
-                    break
-        recorder.finish()
+                    progress(first * steps + iteration.thought.step * len(part), total)
+
+        with threads(fast):
+            # Answers are compared on the device: moving those of every iteration takes longer.
+            results.append(record(part.to(inputs.device), iterations()))
 
     shrunk = within_memory(batch, portion, run)
     if progress is not None:
-        progress(len(batch) * steps, len(batch) * steps)
-    return shrunk
+        progress(total, total)
+    return results, shrunk
 
 
 def within_memory(batch: Batch, size: int | None, run: Callable[[int, Batch], None]) -> int | None:
-    """Call ``run(first, part)`` for all parts, halving them where memory is short.
+    """Call ``run(first, part)`` for all parts of ``size``, halving them where memory is short.
 
     Returns the size that fitted, or None where the first one did.
     """
+    if size is None:
+        size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
+    if size < 1:
+        raise UsageError(f"a portion holds at least 1 problem, got {size}")
     shrunk, first = None, 0
     while first < len(batch):
-        _, part = next(split_batch(batch[first:], shrunk or size))
+        part = batch[first : first + (shrunk or size)]
         try:
             run(first, part)
         except (MemoryError, RuntimeError) as error:
@@ -191,91 +394,83 @@ def out_of_memory(error: BaseException) -> bool:
     return known or any(word in str(error).lower() for word in words)
 
 
-def split_batch(batch: Batch, size: int | None = None) -> Iterator[tuple[int, Batch]]:
-    """Parts of at most ``size`` problems, each with the index of its first; None: by memory."""
-    if size is None:
-        size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
-    if size < 1:
-        raise UsageError(f"a portion holds at least 1 problem, got {size}")
-    for first in range(0, len(batch), size):
-        yield first, batch[first : first + size]
+@dataclass(frozen=True)
+class _Outcome:
+    """The figures of one batch, on the CPU: see `Curve`."""
+
+    solved: Tensor
+    seconds: Tensor
+    right: Tensor
+    stopped: Tensor
+    broken: Tensor
+    taken: Tensor
+    change: Tensor
 
 
-class _CurveRecorder:
-    """Counts solved problems at the marks; problems that left keep the answer they left with.
+def _batch_outcome(
+    task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
+) -> _Outcome:
+    """Count solved problems at the marks; problems that left keep the answer they left with.
 
     The figures of an iteration stay on the device, so that a GPU is waited for only when problems
     leave and at the end.
     """
-
-    def __init__(self, task: Task, marks: tuple[int, ...], count: int) -> None:
-        self.task, self.marks = task, marks
-        self.places = {step: place for place, step in enumerate(marks)}
-        self.solved = torch.zeros(len(marks), dtype=torch.int64)
-        self.seconds = torch.zeros(len(marks), dtype=torch.float64)
-        self.right, self.stopped, self.broken = torch.zeros(3, count, dtype=torch.bool)
-        self.taken = torch.zeros(count, dtype=torch.int64)
-        self.change = torch.full((count,), float("nan"))
-
-    def start(self, first: int, part: Batch, began: float) -> None:
-        self.first, self.part, device = first, part, part.inputs.device
-        self.rows, self.active = torch.arange(len(part)), part  # still in the batch
-        self.counts = torch.zeros(len(self.marks), dtype=torch.int64, device=device)
-        self.not_finite = torch.zeros(len(part), dtype=torch.bool, device=device)
-        self.timer = Timer(device, began)
-        self.solved_before = 0  # of the problems that left
-        self.next_place = 0
-
-    def record(self, iteration: Iteration) -> bool:
-        step = iteration.thought.step
-        if step not in self.places and not iteration.any_leaving:
-            return False
-        if len(iteration.rows) != len(self.rows):
-            self.rows = iteration.rows.cpu()
-            self.active = self.part[self.rows]
-        finite = is_finite(iteration.thought.features)
-        right = self.task.solved(iteration.answer()[0], self.active).to(finite.device) & finite
-        self.not_finite[iteration.rows] |= ~finite
-        if step in self.places:
-            place = self.places[step]
-            self.counts[place] = right.sum() + self.solved_before
-            self.timer.mark()
-            self.next_place = place + 1
+    device, timer = part.inputs.device, Timer(part.inputs.device)
+    places = {step: place for place, step in enumerate(marks)}
+    counts = torch.zeros(len(marks), dtype=torch.int64, device=device)
+    broken = torch.zeros(len(part), dtype=torch.bool, device=device)
+    right, stopped = torch.zeros(2, len(part), dtype=torch.bool)
+    taken, change = torch.zeros(len(part), dtype=torch.int64), torch.full((len(part),), torch.nan)
+    rows, active = torch.arange(len(part)), part  # still in the batch
+    solved_before, next_place = 0, 0  # of the problems that left
+    for iteration in iterations:
+        thought = iteration.thought
+        if thought.step not in places and not iteration.any_leaving:
+            continue
+        if len(iteration.rows) != len(rows):
+            rows = iteration.rows.cpu()
+            active = part[rows]
+        finite = is_finite(thought.features)
+        solved = task.solved(iteration.answer()[0], active).to(finite.device) & finite
+        broken[iteration.rows] |= ~finite
+        if thought.step in places:
+            next_place = places[thought.step] + 1
+            counts[next_place - 1] = solved.sum() + solved_before
+            timer.mark()
         if iteration.any_leaving:
-            change = relative_change(iteration.before, iteration.thought.features)
-            leaving, done, right = torch.stack([iteration.leaving, iteration.done, right]).cpu()
-            gone = self.rows[leaving] + self.first
-            self.right[gone] = right[leaving]
-            self.stopped[gone] = done[leaving]
-            self.taken[gone] = step
-            self.change[gone] = change.cpu()[leaving]
-            self.solved_before += int(right[leaving].sum())
-        return False
-
-    def finish(self) -> None:
-        self.broken[self.first : self.first + len(self.part)] = self.not_finite.cpu()
-        # All have left: later iterations have the counts and the time of the last.
-        self.counts[self.next_place :] = self.solved_before
-        self.solved += self.counts.cpu()
-        self.timer.mark()
-        *seconds, last = self.timer.seconds()
-        seconds += [last] * (len(self.marks) - len(seconds))
-        self.seconds += torch.tensor(seconds, dtype=torch.float64)
+            moved = relative_change(iteration.before, thought.features).cpu()
+            leaving, done, solved = torch.stack([iteration.leaving, iteration.done, solved]).cpu()
+            gone = rows[leaving]
+            right[gone], stopped[gone] = solved[leaving], done[leaving]
+            taken[gone], change[gone] = thought.step, moved[leaving]
+            solved_before += int(solved[leaving].sum())
+    # All have left: later iterations have the counts and the time of the last.
+    counts[next_place:] = solved_before
+    timer.mark()
+    *seconds, last = timer.seconds()
+    seconds += [last] * (len(marks) - len(seconds))
+    return _Outcome(
+        counts.cpu(),
+        torch.tensor(seconds, dtype=torch.float64),
+        right,
+        stopped,
+        broken.cpu(),
+        taken,
+        change,
+    )
 
 
 class Timer:
-    """When work was done, in seconds since ``began`` (``time.perf_counter``).
+    """When work was done, in seconds since the timer was made.
 
     The program runs ahead of a GPU: there CUDA events are recorded, and read at the end.
     """
 
-    def __init__(self, device: torch.device, began: float) -> None:
+    def __init__(self, device: torch.device) -> None:
         """Start the clock of a device."""
-        self.began, self.marks = began, list[Any]()
         self.stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
-        if self.stream is not None:
-            self.before = time.perf_counter() - began
-            self.mark()
+        self.marks = list[Any]()
+        self.mark()
 
     def mark(self) -> None:
         """Note when everything submitted so far is done."""
@@ -283,18 +478,16 @@ class Timer:
             self.marks.append(time.perf_counter())
             return
         event_type: Any = torch.cuda.Event
-        event = event_type(enable_timing=True)
-        event.record(self.stream)
-        self.marks.append(event)
+        self.marks.append(event_type(enable_timing=True))
+        self.marks[-1].record(self.stream)
 
     def seconds(self) -> list[float]:
         """The time of every mark; waits for the last."""
+        start, *marks = self.marks
         if self.stream is None:
-            return [mark - self.began for mark in self.marks]
-        start, *events = self.marks
-        if events:
-            events[-1].synchronize()
-        return [self.before + start.elapsed_time(event) / 1000 for event in events]
+            return [mark - start for mark in marks]
+        self.marks[-1].synchronize()
+        return [start.elapsed_time(mark) / 1000 for mark in marks]
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:

@@ -11,19 +11,19 @@ answer that is lost and found again between the two is seen only there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from iterant.evaluation.curve import wilson
 from iterant.evaluation.evaluator import (
-    Progress,
     budget_of,
     evaluate_batch,
     is_finite,
     run_batches,
+    wilson,
 )
 from iterant.nets.fast import accelerate
 from iterant.nets.protocol import Net, like
@@ -66,10 +66,6 @@ class AnswerHistory:
     positions after it; else the last one"""
     regressions: list[Regression]
 
-    def solved(self, step: int) -> int:
-        """Problems solved after ``step`` iterations."""
-        return int(self.right[step - 1].sum())
-
 
 def track_answers(
     net: Net,
@@ -78,73 +74,47 @@ def track_answers(
     steps: int,
     *,
     portion: int | None = None,
-    progress: Progress | None = None,
 ) -> AnswerHistory:
-    """Compare the answer after every iteration, and find the right ones that were lost again.
-
-    ``portion``: problems in a batch; the progress is reported after each.
-    """
+    """Compare the answer after every iteration, and find the right ones that were lost again."""
     check_fits(net, task)
-    recorder = _AnswerRecorder(task, budget_of(net, steps), len(batch), progress)
-    run_batches(net, batch, recorder, steps=recorder.steps, portion=portion)
-    wrong = torch.cat(recorder.wrong, dim=1)
-    found = (_regression(index, counts) for index, counts in enumerate(wrong.unbind(dim=1)))
-    return AnswerHistory(wrong == 0, torch.cat(recorder.worst), [one for one in found if one])
+    budget = budget_of(net, steps)
 
+    def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor]:
+        """(iterations, B) int64: wrong positions, 0 where solved; (B, *S): see `worst`."""
+        counts = part.targets.new_zeros(budget, len(part))
+        most = part.targets.new_zeros(len(part))  # wrong positions of the answer shown
+        was_right, shown = most != 0, torch.zeros_like(part.targets)
+        for iteration in iterations:
+            prediction = iteration.answer()[0]
+            finite = is_finite(iteration.thought.features).to(prediction.device)
+            right = task.solved(prediction, part).to(prediction.device) & finite
+            # At least 1 where not solved: a task may ask for more than equal positions.
+            count = (prediction != part.targets).flatten(1).sum(dim=1).clamp_min(1)
+            counts[iteration.thought.step - 1] = torch.where(right, 0, count)
+            worse = was_right & ~right & (count > most)
+            most = torch.where(worse, count, most)
+            was_right |= right
+            show = worse | (most == 0)
+            shown[show] = prediction[show]
+        return counts.cpu(), shown.cpu()
 
-class _AnswerRecorder:
-    """Wrong positions of every problem after every iteration."""
-
-    def __init__(self, task: Task, steps: int, count: int, progress: Progress | None) -> None:
-        self.task, self.steps, self.count, self.progress = task, steps, count, progress
-        self.wrong: list[Tensor] = []
-        """(iterations, b) int64 of each batch: wrong positions, 0 where the problem is solved"""
-        self.worst: list[Tensor] = []
-        """(b, *S) int64 of each batch, see `AnswerHistory.worst`"""
-
-    def start(self, first: int, part: Batch, began: float) -> None:
-        self.end, self.part = first + len(part), part
-        self.counts = part.targets.new_zeros(self.steps, len(part))
-        self.most = part.targets.new_zeros(len(part))  # wrong positions of the answer shown
-        self.was_right = torch.zeros_like(self.most, dtype=torch.bool)
-        self.shown = torch.zeros_like(part.targets)
-
-    def record(self, iteration: Iteration) -> bool:
-        prediction = iteration.answer()[0]
-        finite = is_finite(iteration.thought.features).to(prediction.device)
-        right = self.task.solved(prediction, self.part).to(prediction.device) & finite
-        # At least 1 where not solved: a task may ask for more than equal positions.
-        count = (prediction != self.part.targets).flatten(1).sum(dim=1).clamp_min(1)
-        self.counts[iteration.thought.step - 1] = torch.where(right, 0, count)
-        worse = self.was_right & ~right & (count > self.most)
-        self.most = torch.where(worse, count, self.most)
-        self.was_right |= right
-        show = worse | (self.most == 0)
-        self.shown[show] = prediction[show]
-        return False
-
-    def finish(self) -> None:
-        self.wrong.append(self.counts.cpu())
-        self.worst.append(self.shown.cpu())
-        if self.progress is not None:
-            self.progress(self.end, self.count)
+    parts, _ = run_batches(net, batch, record, steps=budget, portion=portion)
+    wrong = torch.cat([counts for counts, _ in parts], dim=1)
+    worst = torch.cat([shown for _, shown in parts])
+    regressions = (_regression(row, counts) for row, counts in enumerate(wrong.unbind(dim=1)))
+    return AnswerHistory(wrong == 0, worst, [one for one in regressions if one is not None])
 
 
 def _regression(problem: int, wrong: Tensor) -> Regression | None:
     """From the wrong positions (iterations,) of one problem; None where no right answer is lost."""
-    right = (wrong == 0).nonzero().flatten()
-    if not len(right):
+    right = (wrong == 0).nonzero().flatten().tolist()
+    lost = [] if not right else wrong[right[0] :].nonzero().flatten().tolist()
+    if not lost:
         return None
-    since = int(right[0])
-    later = wrong[since:]
-    lost = later.nonzero().flatten()
-    if not len(lost):
-        return None
-    worst = int(later.argmax())
+    since, worst = right[0] + 1, int(wrong[right[0] :].argmax())
     return Regression(
-        problem=problem, since=since + 1, first=since + int(lost[0]) + 1,
-        until=since + int(lost[-1]) + 1, iterations=len(lost),
-        worst=since + worst + 1, positions=int(later[worst]),
+        problem=problem, since=since, first=since + lost[0], until=since + lost[-1],
+        iterations=len(lost), worst=since + worst, positions=int(wrong[since - 1 + worst]),
     )  # fmt: skip
 
 
@@ -185,90 +155,76 @@ def evaluate_long(
     *,
     every: bool = False,
     portion: int | None = None,
-    progress: Progress | None = None,
 ) -> LongRun:
     """Compare answers after ``steps`` iterations and after twice as many.
 
-    ``every``: after every iteration, with `track_answers`; ``portion`` and ``progress`` are its.
+    ``every``: after every iteration, with `track_answers`, ``portion`` problems at a time.
     """
     check_fits(net, task)
     if every:
-        history = track_answers(net, task, batch, 2 * steps, portion=portion, progress=progress)
-        right, twice = history.right[steps - 1], history.right[-1]
+        history = track_answers(net, task, batch, 2 * steps, portion=portion)
         first = history.right.int().argmax(dim=0)[history.right.any(dim=0)]
-        until = int(first.max()) + 1 if len(first) else None
         more = {
             "thinking": "everywhere, answers judged after every iteration",
             "ever solved": len(first),
-            "iterations until all those were solved once": until,
+            "iterations until all those were solved once": (
+                int(first.max()) + 1 if len(first) else None
+            ),
             "lost on the way": len(history.regressions),
             "lapses": [asdict(regression) for regression in history.regressions],
         }
-        return _long_run(steps, right, twice, more, history.worst)
+        return _long_run(steps, history.right[steps - 1], history.right[-1], more, history.worst)
     if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
-        recorder = _RestRecorder(task, steps)
-        cells = batch.targets[0].numel() // task.spec.square**task.spec.dims
-        run_batches(
-            net, batch, recorder, steps=2 * steps, portion=max(1, SQUARES_AT_ONCE // cells),
-            reuse=True,
-        )  # fmt: skip
-        right, twice = torch.cat(recorder.right), torch.cat(recorder.twice)
-        return _long_run(steps, right, twice, recorder.more(), torch.cat(recorder.predictions))
+        return _until_rest(net, task, batch, steps)
     marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
     curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks)
     peak, height = curve.peak
     more = {
         "peak": {"iterations": peak, "accuracy": height},
         "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
-        "change at the end": curve.change, "thinking": "everywhere",
-    }  # fmt: skip
-    return LongRun(
-        len(batch), steps, int(curve.solved[curve.steps.index(steps)]), int(curve.solved[-1]),
-        [] if curve.right is None else _first_wrong(curve.right), more=more,
-    )  # fmt: skip
+        "change at the end": curve.change,
+        "thinking": "everywhere",
+    }
+    solved = int(curve.solved[curve.steps.index(steps)])
+    wrong = [] if curve.right is None else _first_wrong(curve.right)
+    return LongRun(len(batch), steps, solved, int(curve.solved[-1]), wrong, more=more)
 
 
-class _RestRecorder:
+def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
     """Both answers of a network that knows what changed: once nothing does, nothing ever will."""
+    latest = computed = cells = resting = 0
 
-    def __init__(self, task: Task, steps: int) -> None:
-        self.task, self.steps = task, steps
-        self.right: list[Tensor] = []
-        self.twice: list[Tensor] = []
-        self.predictions: list[Tensor] = []
-        self.latest = self.computed = self.cells = self.resting = 0
+    def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor, Tensor]:
+        nonlocal latest, computed, cells, resting
+        right: Tensor | None = None
+        for iteration in iterations:
+            thought = iteration.thought
+            state: Any = thought.net
+            changing = bool((state.moved != 0).any())  # NaN counts as changed
+            if thought.step == steps or (not changing and thought.step < steps):
+                right = task.solved(thought.prediction, part).cpu()
+            if not changing:
+                break
+            latest = max(latest, thought.step)
+        computed += getattr(state, "computed", 0)
+        cells += getattr(state, "cells", 0)
+        resting += 0 if changing else len(part)
+        twice = task.solved(thought.prediction, part).cpu()
+        return twice if right is None else right, twice, thought.prediction.cpu()
 
-    def start(self, first: int, part: Batch, began: float) -> None:
-        self.part = part
-        self.first_right: Tensor | None = None
-
-    def record(self, iteration: Iteration) -> bool:
-        self.thought = iteration.thought
-        net: Any = self.thought.net
-        self.changing = bool((net.moved != 0).any())  # NaN counts as changed
-        step = self.thought.step
-        if step == self.steps or (not self.changing and step < self.steps):
-            self.first_right = self.task.solved(self.thought.prediction, self.part).cpu()
-        if self.changing:
-            self.latest = max(self.latest, step)
-        return not self.changing
-
-    def finish(self) -> None:
-        self.predictions.append(self.thought.prediction.cpu())
-        self.twice.append(self.task.solved(self.thought.prediction, self.part).cpu())
-        self.right.append(self.twice[-1] if self.first_right is None else self.first_right)
-        self.computed += getattr(self.thought.net, "computed", 0)
-        self.cells += getattr(self.thought.net, "cells", 0)
-        self.resting += 0 if self.changing else len(self.part)
-
-    def more(self) -> dict[str, Any]:
-        sparse = self.cells > 0
-        return {
-            "thinking": "only where something changed" if sparse else "everywhere, until rest",
-            **({"computations a square": self.computed / self.cells} if sparse else {}),
-            "problems in portions that rest": self.resting,
-            "last iteration in which anything changed": self.latest,
+    each = batch.targets[0].numel() // task.spec.square**task.spec.dims
+    portion = max(1, SQUARES_AT_ONCE // each)
+    parts, _ = run_batches(net, batch, record, steps=2 * steps, portion=portion, reuse=True)
+    right, twice, predictions = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    more: dict[str, Any] = {"thinking": "everywhere, until rest"}
+    if cells > 0:
+        more = {
+            "thinking": "only where something changed",
+            "computations a square": computed / cells,
         }
+    more["problems in portions that rest"] = resting
+    more["last iteration in which anything changed"] = latest
+    return _long_run(steps, right, twice, more, predictions)
 
 
 def _long_run(

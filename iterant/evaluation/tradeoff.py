@@ -9,17 +9,24 @@ the run in which problems do leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from iterant.engine import Thought
 from iterant.errors import UsageError
-from iterant.evaluation.cost import operations, reads_every_answer
-from iterant.evaluation.curve import wilson
-from iterant.evaluation.evaluator import Progress, budget_of, is_finite, run_batches
+from iterant.evaluation.evaluator import (
+    Progress,
+    budget_of,
+    is_finite,
+    operations,
+    reads_every_answer,
+    run_batches,
+    wilson,
+)
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.protocol import Net, like
 from iterant.solving import AnswerBuffer, Iteration, check_fits, solve
@@ -88,28 +95,17 @@ class _RuleAnswers:
             self.waiting = self.waiting & ~leaving
 
 
-class _RulesRecorder:
-    """All rules at once; ``finished`` gets each batch with the answers of the rules."""
-
-    def __init__(
-        self,
-        rules: Sequence[Rule],
-        steps: int,
-        finished: Callable[[Batch, list[_RuleAnswers]], None],
-    ) -> None:
-        self.rules, self.steps, self.finished = rules, steps, finished
-
-    def start(self, first: int, part: Batch, began: float) -> None:
-        self.part, device = part, part.inputs.device
-        self.each = [_RuleAnswers(rule, len(part), device) for rule in self.rules]
-
-    def record(self, iteration: Iteration) -> bool:
-        for one in self.each:
-            one.record(iteration.thought, last=iteration.thought.step == self.steps)
-        return not any(bool(one.waiting.any()) for one in self.each)
-
-    def finish(self) -> None:
-        self.finished(self.part, self.each)
+def _rule_answers(
+    rules: Sequence[Rule], steps: int, part: Batch, iterations: Iterator[Iteration]
+) -> list[_RuleAnswers]:
+    """The answers of all rules to one batch."""
+    each = [_RuleAnswers(rule, len(part), part.inputs.device) for rule in rules]
+    for iteration in iterations:
+        for one in each:
+            one.record(iteration.thought, last=iteration.thought.step == steps)
+        if not any(bool(one.waiting.any()) for one in each):
+            break
+    return each
 
 
 def tradeoff(
@@ -127,55 +123,45 @@ def tradeoff(
         raise UsageError("there is no rule to compare; give at least one")
     check_fits(net, task)
     budget_of(net, steps)
-    sums = torch.zeros(len(rules), 4, dtype=torch.int64)
 
-    def add(part: Batch, each: list[_RuleAnswers]) -> None:
-        for row, one in zip(sums, each, strict=True):
+    def sums(part: Batch, iterations: Iterator[Iteration]) -> Tensor:
+        """(rules, 4): solved, iterations, stopped by the rule, not finite."""
+        rows = []
+        for one in _rule_answers(rules, steps, part, iterations):
             answer, finite = one.answers, one.finite
             right = task.solved(answer.prediction, part).to(finite.device) & finite
-            row += torch.stack(
-                [right.sum(), answer.steps.sum(), answer.met.sum(), (~finite).sum()]
-            ).cpu()
+            row = [right.sum(), answer.steps.sum(), answer.met.sum(), (~finite).sum()]
+            rows.append(torch.stack(row))
+        return torch.stack(rows).cpu()
 
-    recorder = _RulesRecorder(rules, steps, add)
-    run_batches(net, batch, recorder, steps=steps, portion=portion, progress=progress)
+    parts, _ = run_batches(net, batch, sums, steps=steps, portion=portion, progress=progress)
     count, one = len(batch), like(net, batch[:1].inputs)
-    parts, rows = operations(net, one), []
-    for rule, (solved, taken, stopped, broken) in zip(rules, sums.tolist(), strict=True):
+    cost, results = operations(net, one), []
+    totals = torch.stack(parts).sum(dim=0).tolist()
+    for rule, (solved, taken, stopped, broken) in zip(rules, totals, strict=True):
         mean = torch.tensor(taken / count, dtype=torch.float64)
-        work = float(parts.of(mean, reads_every_answer(rule, net, one)))
-        rows.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
-    return rows
-
-
-@dataclass(frozen=True)
-class Compaction:
-    """How far the run in which problems leave the batch differs from the one where all stay."""
-
-    count: int
-    answers: int
-    """Problems with another answer"""
-    stops: int
-    """Problems that stop at another iteration"""
+        work = float(cost.of(mean, reads_every_answer(rule, net, one)))
+        results.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
+    return results
 
 
 def compaction(
     net: Net, batch: Batch, rule: Rule, *, steps: int, portion: int | None = None
-) -> Compaction:
-    """Run both ways and compare: in float64 nothing differs, in fp32 and bf16 it may.
+) -> tuple[int, int]:
+    """How many problems get another answer, and stop elsewhere, if none leaves the batch.
 
         >>> compaction(net, batch, StableAnswer(5), steps=60)
+        (0, 0)
 
-    Kernels round differently for batches of different sizes, and iterating can amplify that.
+    In float64 nothing differs, in fp32 and bf16 it may: kernels round differently for batches of
+    different sizes, and iterating can amplify that.
     """
-    answers = stops = 0
 
-    def compare(part: Batch, each: list[_RuleAnswers]) -> None:
-        nonlocal answers, stops
-        whole = each[0].answers
+    def differences(part: Batch, iterations: Iterator[Iteration]) -> tuple[int, int]:
+        (one,) = _rule_answers([rule], steps, part, iterations)
         shrunk = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
-        answers += int((whole.prediction != shrunk.prediction).flatten(1).any(dim=1).sum())
-        stops += int((whole.steps != shrunk.steps).sum())
+        answers = (one.answers.prediction != shrunk.prediction).flatten(1).any(dim=1)
+        return int(answers.sum()), int((one.answers.steps != shrunk.steps).sum())
 
-    run_batches(net, batch, _RulesRecorder([rule], steps, compare), steps=steps, portion=portion)
-    return Compaction(len(batch), answers, stops)
+    parts, _ = run_batches(net, batch, differences, steps=steps, portion=portion)
+    return sum(answers for answers, _ in parts), sum(stops for _, stops in parts)

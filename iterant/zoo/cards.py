@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from iterant.errors import DataError
-from iterant.evaluation.curve import wilson
+from iterant.evaluation import wilson
 from iterant.formatting import markdown_table, size_text
 from iterant.io import read_weights
 from iterant.tasks.protocol import Size

@@ -29,7 +29,6 @@ TRUE = [
     "iterant",
     "iterant.draw.figure",
     "iterant.engine",
-    "iterant.evaluation.curve",
     "iterant.evaluation.evaluator",
     "iterant.halting",
     "iterant.nets.factory",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 from asking import Questions
@@ -21,7 +19,6 @@ from iterant.evaluation import (
     evaluate_batch,
     evaluator,
     is_finite,
-    split_batch,
     track_answers,
     tradeoff,
 )
@@ -110,13 +107,6 @@ def test_a_stable_answer_stops_at_a_known_iteration(make: type[ByHand], patience
     assert float(curve.iterations[-1]) == pytest.approx(sum(steps) / COUNT)
 
 
-def test_patience_raises_accuracy() -> None:
-    hasty = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(1))
-    patient = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=StableAnswer(BITS))
-    assert hasty.end < patient.end == 1.0
-    assert hasty.iterations[-1] < patient.iterations[-1]
-
-
 def test_the_most_confident_answer_is_the_last_where_confidence_grows() -> None:
     curve = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=STEPS, rule=MostConfident())
     assert curve.solved.tolist() == known_curve(BATCH.targets, STEPS)
@@ -154,22 +144,6 @@ def test_a_shorter_evaluation_is_the_beginning_of_a_longer_one(short: int, long:
         other = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=long, rule=rule)
         assert one.solved.tolist() == other.solved[:short].tolist()
         assert one.iterations.tolist() == other.iterations[:short].tolist()
-
-
-@pytest.mark.parametrize("rule", [None, StableAnswer(2)], ids=["plain", "stable"])
-def test_fewer_problems_are_the_first_of_more(rule: Rule | None) -> None:
-    few, many = (
-        evaluate(
-            exact_prefix_sums(), TASK, size=BITS, count=count, seed=3, max_steps=STEPS, rule=rule
-        )
-        for count in (100, 1000)
-    )
-    assert few.taken is not None
-    assert many.taken is not None
-    assert few.right is not None
-    assert many.right is not None
-    assert torch.equal(few.taken, many.taken[:100])
-    assert torch.equal(few.right, many.right[:100])
 
 
 @settings(max_examples=25)
@@ -281,10 +255,7 @@ def test_the_depth_of_a_feed_forward_network() -> None:
     with pytest.raises(UsageError, match="at most 12"):
         evaluate(net, task, size=5, count=2, max_steps=1000)
     assert evaluate(net, task, size=5, count=2).steps == tuple(range(1, 13))
-    assert evaluate_batch(net, task, batch, steps=1000, at=[6, 500, 1000], cut=True).steps == (
-        6,
-        12,
-    )
+    assert evaluate_batch(net, task, batch, steps=99, at=[6, 50, 99], cut=True).steps == (6, 12)
 
 
 @pytest.mark.parametrize("steps", [0, -1, True, 2.5])
@@ -304,7 +275,7 @@ def test_wrong_sizes_and_counts() -> None:
         with pytest.raises(TaskError):
             evaluate(exact_prefix_sums(), TASK, size=size, count=count, max_steps=3)
     with pytest.raises(UsageError, match="at least 1 problem, got 0"):
-        list(split_batch(BATCH, 0))
+        evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=3, portion=0)
 
 
 @pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
@@ -349,11 +320,8 @@ class FakeEvent:
 def test_a_timer_reads_cuda_events_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
-    timer = Timer(torch.device("cuda"), time.perf_counter() - 10)
-    assert timer.seconds() == []
+    timer = Timer(torch.device("cuda"))
     for _ in range(3):
         timer.mark()
-    seconds = timer.seconds()
-    assert seconds == pytest.approx([10.25, 10.5, 10.75], abs=0.2)
-    assert seconds[2] - seconds[0] == pytest.approx(0.5)
+    assert timer.seconds() == [0.25, 0.5, 0.75]
     assert [event.waited for event in timer.marks] == [False, False, False, True], "only the last"

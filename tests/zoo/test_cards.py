@@ -12,9 +12,7 @@ import torch
 import iterant
 from iterant import registry
 from iterant.errors import DataError
-from iterant.evaluation import evaluate_batch
-from iterant.evaluation.cost import operations
-from iterant.evaluation.curve import wilson
+from iterant.evaluation import evaluate_batch, operations, wilson
 from iterant.formatting import size_text
 from iterant.io import read_result, save_weights
 from iterant.nets import LocalRule, Net, build, parameter_count
