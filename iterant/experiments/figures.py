@@ -30,82 +30,18 @@ from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets.factory import paper_net
 
-_MEANS = "Means over all finished runs, none filtered out"
-_AT_REST = (
-    " A line of ‖Δφ‖ that ends has come to rest: its change is 0, which has no place on the axis."
+CAPTION = "Means over all finished runs, none filtered out; the table has the numbers of seeds."
+"""The line below a figure."""
+CHANGES_CAPTION = (
+    " A line of ‖Δφ‖ ends where its features come to rest, since 0 has no place on the axis, or "
+    "where those of a seed overflow."
 )
 
 
-def caption(experiment: Experiment, records: Records) -> str:
-    """The line below a figure: how many seeds; by panel where panels differ."""
-    by_seeds: dict[str, list[str]] = {}
-    rest = ""
-    for panel in experiment.panels:
-        if not panel.grid:  # whose curves have a panel of their own
-            by_seeds.setdefault(_seeds(panel, records), []).append(panel.title)
-        if isinstance(panel.measure, Changes):
-            curves = [panel.measure.curves(records.of(key)) for key in panel.models]
-            if not rest and any(some and not any(curve[-1] for curve in some) for some in curves):
-                rest = _AT_REST
-    rest += "".join(_overflows(panel, records) for panel in experiment.panels)
-    if len(by_seeds) == 1:
-        return f"{_MEANS}: {next(iter(by_seeds))}.{rest}"
-    parts = [f"{'; '.join(titles)}: {seeds}." for seeds, titles in by_seeds.items()]
-    return f"{_MEANS}. {' '.join(parts)}{rest}"
-
-
-def timed_caption(experiment: Experiment, records: Records) -> str:
-    """The same for the figure of networks trained for a time."""
-    counts = {
-        count
-        for group in records.timed
-        for panel in experiment.panels
-        for key in panel.models
-        if (count := len(curves_of(panel.measure, group.records.of(key))))
-    }
-    least, most = min(counts), max(counts)
-    return f"{_MEANS}: {_number(most) if least == most else f'{least} to {most} seeds'} of each."
-
-
-def _overflows(panel: Panel, records: Records) -> str:
-    """Models whose features overflow before the end: a mean falls where its largest is gone."""
-    if not isinstance(panel.measure, Changes):
-        return ""
-    texts = []
-    for key in panel.models:
-        ends = panel.measure.features(records.of(key))
-        if lost := sum(end.get("broken", 0) for end in ends):
-            total = sum(sum(end.values()) for end in ends)
-            texts.append(f"{lost} of {total} of {MODELS[key].title}")
-    if not texts:
-        return ""
-    return f" Problems whose features overflow are left out from there on: {_list(texts)}."
-
-
-def _seeds(panel: Panel, records: Records) -> str:
-    """How many seeds the lines of a panel have, models with equally many together."""
-    by_count: dict[int, list[str]] = {}
-    names = panel.names or tuple(MODELS[key].title for key in panel.models)
-    for key, name in zip(panel.models, names, strict=True):
-        by_count.setdefault(len(curves_of(panel.measure, records.of(key))), []).append(name)
-    missing = by_count.pop(0, [])
-    if not by_count:
-        return "not run yet"
-    alike = len(by_count) == 1 and not missing
-    parts = [
-        f"{_number(count)} of {'each' if alike else _list(by_count[count])}"
-        for count in sorted(by_count, reverse=True)
-    ]
-    return "; ".join([*parts, *([f"not run: {_list(missing)}"] if missing else [])])
-
-
-def _number(count: int) -> str:
-    return "one seed" if count == 1 else f"{count} seeds"
-
-
-def _list(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+def caption(experiment: Experiment) -> str:
+    """The text below a figure."""
+    changes = any(isinstance(panel.measure, Changes) for panel in experiment.panels)
+    return CAPTION + (CHANGES_CAPTION if changes else "")
 
 
 REGIME = 30

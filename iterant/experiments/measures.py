@@ -175,10 +175,6 @@ class Changes:
         """‖Δφ‖ by iteration."""
         return [_with_gaps(study["change"]) for study in self._studies(records)]
 
-    def features(self, records: Sequence[Record]) -> list[dict[str, int]]:
-        """Problems whose features are settled, cycling, moving and broken at the end, by seed."""
-        return [study.get("features", {}) for study in self._studies(records)]
-
     def of(self, records: Sequence[Record]) -> Cell:
         """The change at the end; no mean where some seeds overflow.
 

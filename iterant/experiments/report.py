@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iterant.experiments.catalogue import BESIDES, EXPERIMENTS, Experiment
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED
-from iterant.experiments.figures import BY_TIME, Reference, caption, has_figure, timed_caption
+from iterant.experiments.figures import BY_TIME, CAPTION, Reference, caption, has_figure
 from iterant.experiments.measures import Peaks
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import seeds_text
@@ -168,14 +168,14 @@ def _section(experiment: Experiment, every: Records, link: Link) -> str:
         if links:
             lines += [f"{text}: {', '.join(links)}.", ""]
     if has_figure(experiment, records):
-        lines += [_picture(experiment.title, experiment.name), "", caption(experiment, records), ""]
+        lines += [_picture(experiment.title, experiment.name), "", caption(experiment), ""]
     lines += [*markdown(rows_of(experiment, records)), ""]
     if by_time := timed_rows(experiment, every):
         for remark in timed_remarks(experiment, every):
             lines += [remark, ""]
         if has_figure(experiment, *(group.records for group in every.timed)):
             title, name = f"{experiment.title}, trained for a time", f"{experiment.name}-{BY_TIME}"
-            lines += [_picture(title, name), "", timed_caption(experiment, every), ""]
+            lines += [_picture(title, name), "", CAPTION, ""]
         lines += [*markdown(by_time), ""]
     return "\n".join(lines)
 

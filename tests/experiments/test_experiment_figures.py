@@ -7,18 +7,16 @@ import math
 from pathlib import Path
 
 import pytest
-from made_up import keep, keep_timed
+from made_up import keep
 
 from iterant.draw.plots import _COLOURS, _STROKES, Line
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import (
     Reference,
-    caption,
     figure_panels,
     lines_of,
     save_figure,
     style_of,
-    timed_caption,
 )
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.tables import rows_of
@@ -149,61 +147,6 @@ def _grey(colour: str) -> float:
     """How light a printer makes it, from 0 to 1."""
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue
-
-
-MEANS = "Means over all finished runs, none filtered out"
-
-
-def test_models_with_as_many_seeds_stand_together(tmp_path: Path) -> None:
-    depth = EXPERIMENTS["fig-depth"]
-    for model, seeds in (("m10", 2), ("m20", 2), ("m40", 1)):
-        for seed in range(seeds):
-            keep(tmp_path, f"sums-recall-a1-{model}", seed, [1])
-    assert caption(depth, read_records(tmp_path)) == (
-        f"{MEANS}: 2 seeds of m = 10 and m = 20; one seed of m = 40; not run: m = 30."
-    )
-    keep(tmp_path, "sums-recall-a1-m40", 1, [], tests={}, training={"ended": "the loss exploded"})
-    for seed in range(2):
-        keep(tmp_path, "sums-recall-a1", seed, [1])
-    told = caption(depth, read_records(tmp_path))
-    assert told == f"{MEANS}: 2 seeds of each.", "one that broke down is a seed, too"
-
-
-def test_panels_are_named_where_their_seeds_differ(tmp_path: Path) -> None:
-    easy = EXPERIMENTS["fig-easy-problems"]
-    assert caption(easy, read_records(tmp_path)) == f"{MEANS}: not run yet."
-    keep(tmp_path, "sums-ff", 0, [1], tests={"48": {"problems": 2, "solved": [1]}})
-    others = "DT α = 0, DT α = 1, DT-Recall α = 0, DT-Recall α = 1 and ours"
-    assert caption(easy, read_records(tmp_path)) == (
-        f"{MEANS}. 48 bits: one seed of FF; not run: {others}. 13×13: not run yet."
-    )
-
-
-def test_a_line_that_comes_to_rest_is_explained(tmp_path: Path) -> None:
-    delta = EXPERIMENTS["fig-prefix-delta"]
-    for seed, last in enumerate([0.0, 0.5]):
-        study = {"convergence": {"problems": {"change": [1.0, last]}}}
-        keep(tmp_path, "sums-ours", seed, [1], studies=study)
-        told = caption(delta, read_records(tmp_path))
-        assert told.endswith("no place on the axis.") == (seed == 0), "its mean is above 0"
-
-
-def test_problems_that_overflow_are_counted(tmp_path: Path) -> None:
-    for seed, lost in enumerate([0, 3]):
-        ends = {"settled": 1, "moving": 9 - lost, "broken": lost}
-        study = {"convergence": {"problems": {"change": [1.0, 9.0], "features": ends}}}
-        keep(tmp_path, "sums-dt-a1", seed, [1], studies=study)
-        told = caption(EXPERIMENTS["fig-prefix-delta"], read_records(tmp_path))
-        assert told.endswith("left out from there on: 3 of 20 of DT α = 1.") == bool(lost)
-
-
-def test_the_caption_of_networks_trained_for_a_time(tmp_path: Path) -> None:
-    for model in ("chess-ff", "chess-ours"):
-        keep_timed(tmp_path, model, [1])
-    fig = EXPERIMENTS["fig-chess"]
-    assert timed_caption(fig, read_records(tmp_path)) == f"{MEANS}: one seed of each."
-    keep_timed(tmp_path, "chess-ff", [1], seed=1)
-    assert timed_caption(fig, read_records(tmp_path)) == f"{MEANS}: 1 to 2 seeds of each."
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
