@@ -11,9 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import iterant
-from iterant.cli.live import display
-from iterant.cli.options import console
-from iterant.cli.solve_report import Report, viewer
+from iterant.cli.screen import console, display
+from iterant.cli.solve import Report, viewer
 from iterant.draw.plots import save_curves
 from iterant.evaluation import Curve, evaluate_batch
 from iterant.formatting import percent

@@ -1,7 +1,8 @@
-"""``iterant export``: a trained network for other programs and other people.
+"""``iterant export`` and ``iterant import``: networks for and from other programs.
 
 iterant export runs/m0 --to onnx
 iterant export mazes --to hub --out mazes-hub
+iterant import model_best.pth --task mazes --out imported
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from iterant.cli.options import console
+from iterant.cli.options import TaskName, task_of
+from iterant.cli.screen import echo
 
 
 def export(
@@ -35,16 +37,37 @@ def export(
     target = out or Path(f"{source.name}-{to}")
     if to == "hub":
         export_hub(source, target)
-        text = (
-            f"{target}: README.md (read it before you publish it), config.json, model.safetensors; "
-            f'read back with iterant.load("{target}")'
+        echo(
+            f"{target}: README.md (read it before you publish it), config.json, model.safetensors;"
+            f' load it with iterant.load("{target}")'
         )
     else:
         done = export_onnx(source, target)
         sizes = ", ".join("×".join(map(str, space)) for space in done.spaces)
-        text = (
+        echo(
             f"{target}: read.onnx, step.onnx, answer.onnx, network.json; "
             f"{source.parameters:,} parameters, within {done.worst:.1e} of PyTorch "
             f"over {STEPS} iterations at {sizes}"
         )
-    console().print(text, soft_wrap=True)
+
+
+def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = False) -> None:
+    """Turn a checkpoint of the paper's authors into a folder of weights.
+
+    Args:
+        file: a checkpoint of the paper's authors, such as *.pth
+        out: the new folder for the weights
+        group_norm: it was trained with group norm, which the file does not say
+    """
+    from iterant.export import import_checkpoint
+
+    imported = import_checkpoint(file, task=task_of(task).spec, out=out, group_norm=group_norm)
+    config = imported.config
+    recall = "with recall" if config.recall else "without recall"
+    norm = ", with group norm" if config.group_norm else ""
+    epoch = "" if imported.epoch is None else f", after epoch {imported.epoch}"
+    echo(
+        f"{config.kind}, {config.dims}D, width {config.width}, {recall}{norm}, "
+        f"{imported.parameters:,} parameters{epoch}: written to {imported.folder}"
+    )
+    echo(f'load it with iterant.load("{imported.folder}")')

@@ -1,6 +1,8 @@
-"""``iterant info``: versions, devices and networks.
+"""``iterant info`` and ``iterant runs``: what is installed, and the runs in a folder.
 
 iterant info
+iterant runs
+iterant runs runs/widths
 """
 
 from __future__ import annotations
@@ -8,70 +10,75 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
+from pathlib import Path
 
-from iterant.cli.options import console
-from iterant.formatting import byte_size, counted
+from iterant.cli.screen import echo, print_table
+from iterant.formatting import byte_size, counted, duration
 
-PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts")
-OPTIONAL = ("chess", "zstandard", "tensorboard")
+PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts", "chess",
+            "zstandard", "tensorboard")  # fmt: skip
 
 
 def info() -> None:
     """Show versions, devices, and the networks with their parameter counts."""
-    from rich.table import Table
+    import torch
 
+    from iterant.io import code_version
     from iterant.nets.factory import catalogue
     from iterant.zoo import card, shipped
 
-    screen = console()
-    paper = [(name, f"{count:,}") for name, count in catalogue()]
-    sections = {
-        "versions": versions(),
-        "devices": devices(),
-        "networks that ship (parameters)": [
-            (name, f"{card(name).parameters:,}") for name in shipped()
-        ],
-        "networks of the paper (parameters)": paper,
-    }
-    for title, rows in sections.items():
-        screen.print(title, style="bold")
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        if title.startswith("networks"):
-            table.add_column()
-            table.add_column(justify="right")
-        for name, value in rows:
-            table.add_row(f"  {name}", value)
-        screen.print(table)
-
-
-def versions() -> list[tuple[str, str]]:
-    """Of iterant, Python and the packages that iterant uses."""
-    from iterant.io import code_version
-
     commit, changed = code_version()
     source = f" (commit {commit[:12]}{', changed' if changed else ''})" if commit else ""
-    rows = [
-        ("iterant", metadata.version("iterant") + source),
-        ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-    ]
-    for package in (*PACKAGES, *OPTIONAL):
+    versions = {
+        "iterant": metadata.version("iterant") + source,
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    }
+    for package in PACKAGES:
         try:
-            rows.append((package, metadata.version(package)))
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            rows.append((package, "not installed"))
-    return rows
-
-
-def devices() -> list[tuple[str, str]]:
-    """The devices that torch finds."""
-    import torch
-
-    cores = counted(os.cpu_count() or 1, "core")
-    threads = counted(torch.get_num_threads(), "thread")
-    rows = [("cpu", f"{cores}, {threads}")]
+            versions[package] = "not installed"
+    cores, threads = os.cpu_count() or 1, torch.get_num_threads()
+    devices = {"cpu": f"{counted(cores, 'core')}, {counted(threads, 'thread')}"}
     for index in range(torch.cuda.device_count()):
-        card = torch.cuda.get_device_properties(index)
-        rows.append((f"cuda:{index}", f"{card.name}, {byte_size(card.total_memory)}"))
+        gpu = torch.cuda.get_device_properties(index)
+        devices[f"cuda:{index}"] = f"{gpu.name}, {byte_size(gpu.total_memory)}"
     if torch.backends.mps.is_available():
-        rows.append(("mps", "Apple GPU"))
-    return rows
+        devices["mps"] = "Apple GPU"
+    networks = [(name, card(name).parameters) for name in shipped()]
+    for title, rows in (
+        ("versions", versions.items()),
+        ("devices", devices.items()),
+        ("shipped networks (parameters)", [(name, f"{count:,}") for name, count in networks]),
+        ("networks of the paper (parameters)", [(name, f"{n:,}") for name, n in catalogue()]),
+    ):
+        echo(title, style="bold")
+        print_table(None, *([f"  {name}", text] for name, text in rows), right="(" in title)
+
+
+def runs(folder: Path = Path("runs"), /) -> None:
+    """List training runs with their state and best figures.
+
+    Args:
+        folder: a run, or a folder above runs
+    """
+    from iterant.io import list_runs
+
+    summaries = list_runs(folder)
+    if not summaries:
+        echo(f"no runs under {folder}")
+        return
+    rows = []
+    for run in summaries:
+        best = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in run.best.items()
+        )
+        step = f"{run.step:,}" + (f" of {run.steps:,}" if run.steps else "")
+        seed = "" if run.seed is None else str(run.seed)
+        age = "" if run.age_seconds is None else f"{duration(run.age_seconds)} ago"
+        rows.append([str(run.path), run.task, run.recipe, seed, run.state, step, best, age])
+    print_table(("run", "task", "recipe", "seed", "state", "step", "best", "updated"), *rows)
+    for run in summaries:
+        if run.reason:
+            echo(f"{run.path}: {run.reason}")

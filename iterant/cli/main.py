@@ -1,49 +1,57 @@
-"""The command ``iterant``: its commands, and how it exits.
+"""The command ``iterant``: its commands, and how it fails and exits.
 
-iterant --help
-iterant sample mazes --size 13
+Errors are one line with a remedy; only bugs and errors in the user's own code show a traceback.
+
+code  0    done
+      1    a failure of the machine or of a run, or a bug
+      2    wrong input, or an error in the user's own code
+      130  interrupted
+      141  the reader of the output closed it
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from cyclopts import App, Group
+from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
-from iterant.cli.data import data
 from iterant.cli.demo import demo
-from iterant.cli.errors import exit_code
 from iterant.cli.evaluate import evaluate
-from iterant.cli.export import export
-from iterant.cli.import_ import import_
-from iterant.cli.info import info
-from iterant.cli.options import parameters
+from iterant.cli.export import export, import_
+from iterant.cli.info import info, runs
+from iterant.cli.options import refuse_fractions
+from iterant.cli.problems import data, sample
 from iterant.cli.reproduce import reproduce
-from iterant.cli.runs import runs
-from iterant.cli.sample import sample
+from iterant.cli.screen import warn
 from iterant.cli.solve import solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
+from iterant.errors import IterantError
 
 app = App(
     name="iterant",
     help="Small recurrent networks learn an algorithm on easy problems and solve far harder ones "
-    "by thinking longer.",
+    "by iterating longer.",
     usage="""Usage: iterant COMMAND
 
-  iterant solve mazes --size 59      watch a network think
-  iterant train prefix-sums          train one of your own in a minute or so
+  iterant solve mazes --size 59      watch a network solve a maze
+  iterant train prefix-sums          train a network in a minute or so
   iterant COMMAND --help             examples, and every option""",
     version=lambda: version("iterant"),
     help_format="plaintext",
-    group_parameters=parameters(),
-    # cyclopts' errors are printed as all others: see iterant.cli.errors.
+    config=refuse_fractions,
+    # `exit_code` prints cyclopts' errors like all others.
     print_error=False,
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
@@ -51,7 +59,7 @@ app = App(
 )
 _COMMANDS: dict[str, list[tuple[Callable[..., None] | App, str, str]]] = {
     # The task comes before the options: --size takes every word that follows it.
-    "See it think": [
+    "Solve problems": [
         (solve, "solve", "TASK [PROBLEM…] [OPTIONS]"),
         (sample, "sample", "TASK [OPTIONS]"),
         (demo, "demo", "[OPTIONS]"),
@@ -76,20 +84,17 @@ _COMMANDS: dict[str, list[tuple[Callable[..., None] | App, str, str]]] = {
 }
 
 
-def _usage(name: str, words: str) -> str:
-    """The usage line, and the examples in the docstring of the command's module."""
-    module = sys.modules[f"iterant.cli.{'import_' if name == 'import' else name}"]
-    lines = (module.__doc__ or "").splitlines()
-    examples = [f"  {line}" for line in lines if f"iterant {name}" in line and "``" not in line]
-    return "\n".join([f"Usage: iterant {name} {words}".rstrip(), "", *examples]).rstrip()
-
-
 def _register() -> None:
+    # The examples in a command's help are the lines in docstrings that call it.
+    modules = [module for name, module in sys.modules.items() if name.startswith("iterant.cli.")]
+    lines = "\n".join(module.__doc__ or "" for module in modules).splitlines()
     place = 0
     for order, (title, commands) in enumerate(_COMMANDS.items(), start=1):
         group = Group(title, sort_key=order)
         for command, name, words in commands:
-            place, usage = place + 1, _usage(name, words)
+            examples = [f"  {line}" for line in lines if f"iterant {name} " in f"{line} "]
+            usage = "\n".join([f"Usage: iterant {name} {words}".rstrip(), "", *examples])
+            place += 1
             if isinstance(command, App):
                 command.group, command.usage, command.sort_key = (group,), usage, place
                 app.command(command)
@@ -110,12 +115,10 @@ def find_user_modules() -> None:
 
     The folder comes last in the path, so that no file there replaces an installed module.
     """
-    try:
+    with contextlib.suppress(OSError):  # the folder was deleted
         here = str(Path.cwd())
-    except OSError:  # the folder was deleted
-        return
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
+        if here not in sys.path and "" not in sys.path:
+            sys.path.append(here)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -131,3 +134,77 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     except BaseException as failure:
         sys.exit(exit_code(failure))
     sys.exit(0)
+
+
+def exit_code(failure: BaseException) -> int:
+    """Print what went wrong to the error stream; the exit code for it."""
+    match failure:
+        case SystemExit():
+            return failure.code if isinstance(failure.code, int) else int(bool(failure.code))
+        case KeyboardInterrupt():
+            sys.stderr.write("\n")
+            warn("iterant: interrupted")
+            return 130
+        case BrokenPipeError():
+            _discard_output()
+            return 141
+        case IterantError():
+            warn(f"iterant: error: {failure}")
+            return failure.exit_code
+        case CycloptsError():
+            command = " ".join(["iterant", *(failure.command_chain or ())])
+            warn(f"iterant: error: {_usage_error(failure)} (see {command} --help)")
+            return 2
+        case OSError():
+            warn(f"iterant: error: {failure}; check the path and the disk")
+            return 1
+        case MemoryError() | RuntimeError() if _out_of_memory(failure):
+            warn("iterant: error: out of memory; give fewer problems or a smaller network")
+            return 1
+    traceback.print_exception(failure)
+    if (frame := _user_frame(failure)) is not None:
+        what = traceback.format_exception_only(failure)[-1]
+        warn(f"iterant: error: {frame.filename}, line {frame.lineno}, in {frame.name}: {what}; "
+             "this is your own code, see the traceback above")  # fmt: skip
+        return 2
+    warn("iterant: this is a bug in iterant; please report the lines above, your command and the "
+         "output of 'iterant info' on the project's issue tracker")  # fmt: skip
+    return 1
+
+
+def _out_of_memory(failure: BaseException) -> bool:
+    if "torch" not in sys.modules:
+        return isinstance(failure, MemoryError)
+    from iterant.evaluation.evaluator import out_of_memory
+
+    return out_of_memory(failure)
+
+
+def _user_frame(failure: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame outside installed packages, unless a frame of iterant is below it."""
+    package = Path(__file__).parent.parent
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+    for frame in reversed(traceback.extract_tb(failure.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(package):
+            return None
+        if path.is_file() and not any(path.is_relative_to(base) for base in installed):
+            return frame
+    return None
+
+
+def _usage_error(failure: CycloptsError) -> str:
+    """What is wrong with the command line."""
+    if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
+        return f"unexpected words: {', '.join(map(repr, failure.unused_tokens))}"
+    if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
+        return str(failure.__cause__)
+    # Without cyclopts' list of commands, which is cut short.
+    text = re.sub(r" Available commands: .*", "", str(failure).strip()).rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def _discard_output() -> None:
+    """Keep Python from flushing to the closed stream once more when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import DataPath, DeviceName, console
+from iterant.cli.options import DataPath, DeviceName
 from iterant.cli.reproduce_report import show_experiment, show_list
+from iterant.cli.screen import console
 from iterant.errors import RunError, UsageError
 from iterant.formatting import duration
 

@@ -1,4 +1,4 @@
-"""``iterant solve``: let a network solve a problem, and watch it.
+"""``iterant solve``: solve problems with a network, and watch it iterate.
 
 iterant solve mazes --size 59 --seed 3 --save maze.gif
 iterant solve mazes photo.png
@@ -7,6 +7,9 @@ echo 1011001 | iterant solve prefix-sums -
 iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
 iterant solve chess games.pgn --save answers.json
 iterant solve chess suite.epd
+
+On a terminal with colours one picture is redrawn a few times a second; elsewhere a line every few
+seconds names the iteration. docs/how-to/solve.md describes the JSON file.
 """
 
 from __future__ import annotations
@@ -14,10 +17,17 @@ from __future__ import annotations
 import difflib
 import inspect
 import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
+from rich.console import Console
+from rich.text import Text
 
 from iterant.cli.options import (
     FLAG,
@@ -26,18 +36,33 @@ from iterant.cli.options import (
     Patience,
     TaskName,
     Tolerance,
-    console,
     rule_of,
     task_of,
 )
+from iterant.cli.screen import console, print_table, progress_bar, warn
 from iterant.errors import TaskError, UsageError
+from iterant.formatting import counted, percent
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from iterant.nets.protocol import Net
-    from iterant.tasks.inputs import Gathered
+    from iterant.solving import Film, Frame, Solution
+    from iterant.solving.problems import Viewer
+    from iterant.tasks.inputs import Gathered, Problem
     from iterant.tasks.protocol import Task
 
+FORMAT, VERSION = "iterant-solutions", 1
 _RULES = ("rest", "stable", "plain", "max-confidence")
+_PER_SECOND, _LINE_SECONDS = 8, 3.0
+_LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
+"""Lines beside the live picture, below the last picture, and that a picture needs"""
+_PICTURES = 64
+"""Problems in one image file."""
+_CHANGES = 12
+"""Changes of an answer that are printed: the first and the last ones."""
+_WIDE = 60
+"""Characters of an answer in a table."""
 
 
 def solve(
@@ -49,70 +74,64 @@ def solve(
     seed: int | None = None,
     count: int | None = None,
     save: Path | None = None,
-    max_steps: int | None = None,
+    max_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     halt: Annotated[
         str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_RULES)}")
     ] = "rest",
     patience: Patience = None,
     tolerance: Tolerance = None,
     live: bool = True,
-    pace: float | None = None,
+    pace: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     legal: Annotated[bool, FLAG] = False,
     pgn: Annotated[bool, FLAG] = False,
     device: DeviceName = "cpu",
     data: DataPath = None,
 ) -> None:
-    """Let a network think about problems and say what it found.
+    """Solve problems with a network and report the answers.
 
     Args:
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze drawn
             with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is generated
-        net: a run folder, weights or a shipped name [default: the task's own]
-        size: how hard a generated problem is
+        net: a run folder, weights or a shipped name [default: the one shipped for the task]
+        size: of a generated problem [default: as in training]
         seed: of a generated problem [default: 0]
         count: generated problems [default: 1]
         save: write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json
-        max_steps: iterations at most [default: 1000 and one for each square]
-        live: show the thinking while it goes on, where there is a terminal
-        pace: iterations a second at most, for the eye to follow on a terminal
+        max_steps: most iterations [default: 1000, plus one per cell]
+        live: show the iterations while they are computed, on a terminal
+        pace: most iterations per second, on a terminal
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """
-    from iterant.cli.errors import one_line, say
-    from iterant.cli.solve_report import Report, check_target, progress_bar, viewer
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
     rule = rule_of(_RULES, halt, patience, tolerance)
-    if max_steps is not None and max_steps < 1:
-        raise UsageError(f"--max-steps must be 1 or more, got {max_steps}")
-    if pace is not None and not pace > 0:
-        raise UsageError(f"--pace must be above 0, got {pace}")
     opened = task_of(task, data)
     inputs = _read(opened, problems, {"size": size, "seed": seed, "count": count}, pgn=pgn)
-    thinker = network(opened, net, device)
-    screen, alone = console(), len(inputs.problems) == 1
+    loaded = network(opened, net, device)
+    screen, total = console(), len(inputs.problems)
     report, solved = Report(opened, screen), []
     with (
-        viewer(opened, screen, live=live and alone, pace=pace) as view,
-        progress_bar(screen, len(inputs.problems), live=live and not alone) as advance,
+        viewer(opened, screen, live=live and total == 1, pace=pace) as view,
+        progress_bar("solving", show=live and total > 1) as update,
     ):
         report.print_notes(inputs.problems)
         for solution in solutions(
-            thinker, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
+            loaded, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
             viewer=view,
         ):  # fmt: skip
             solved.append(solution)
-            advance()
+            update(len(solved), total, f"solved {len(solved)}/{total}")
     report.show(solved)
     if target is not None:
         report.save(solved, target, net=net or opened.spec.name, rule=str(rule or "rest"))
+    for name, error in inputs.refused:
+        warn(f"iterant: left out {name}: {error}")
     if inputs.refused:
-        for name, error in inputs.refused:
-            say(f"iterant: left out {name}: {one_line(str(error))}")
         raise TaskError(
-            f"{len(inputs.refused)} of {len(inputs.refused) + len(inputs.problems)} problems could "
-            "not be read; the others are answered above"
+            f"{len(inputs.refused)} of {len(inputs.refused) + total} problems could not be read; "
+            "the others are answered above"
         )
 
 
@@ -121,10 +140,8 @@ def network(task: Task, word: str | None, device: str) -> Net:
     from iterant.zoo.loading import load, shipped
 
     if word is None and task.spec.name not in shipped():
-        raise UsageError(
-            f"no network for {task.spec.name} ships with this version; "
-            "give one of your own: --net runs/m0"
-        )
+        raise UsageError(f"no network for {task.spec.name} ships with this version; "
+                         "give a run of your own: --net runs/m0")  # fmt: skip
     return load(task.spec.name if word is None else word, device)
 
 
@@ -134,12 +151,7 @@ def _read(task: Task, words: tuple[str, ...], options: dict[str, Any], *, pgn: b
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
-        flags = [
-            f"--{one.name.replace('_', '-')}"
-            for one in inspect.signature(solve).parameters.values()
-            if one.kind is one.KEYWORD_ONLY
-        ]
-        flags += ["--no-live", "--rule", "--help"]
+        flags = [f"--{name.replace('_', '-')}" for name in inspect.signature(solve).parameters]
         near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)
         hint = f". Did you mean {near[0]}?" if near else ""
         raise UsageError(f"unknown option: {unknown[0]}{hint} (see iterant solve --help)")
@@ -154,9 +166,271 @@ def _read(task: Task, words: tuple[str, ...], options: dict[str, Any], *, pgn: b
         raise UsageError(
             f"--{next(iter(options))} is for generated problems; give it or a problem, not both"
         )
-    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=GAMES if pgn else None)
-             for word in words]  # fmt: skip
+    kind = GAMES if pgn else None
+    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
     return Gathered(
         tuple(problem for part in parts for problem in part.problems),
         tuple(refused for part in parts for refused in part.refused),
     )
+
+
+class LineViewer:
+    """Prints a line every few seconds."""
+
+    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        """Print to that console; ``clock`` gives the time in seconds."""
+        self.screen, self.clock = screen, clock
+        self.last = clock()
+
+    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
+        """Called at each iteration."""
+        if self.clock() - self.last >= _LINE_SECONDS:
+            self.last = self.clock()
+            self.screen.print(status(frame, film), soft_wrap=True)
+
+
+class PictureViewer:
+    """Redraws one picture a few times a second."""
+
+    def __init__(
+        self,
+        task: Task,
+        live: Live,
+        pace: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Draw there; ``pace``: iterations a second at most; ``clock`` gives the time."""
+        self.task, self.live, self.pace, self.clock = task, live, pace, clock
+        self.start, self.last = clock(), -1.0
+
+    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
+        """Called at each iteration."""
+        from iterant.draw.animation import describe_iteration
+        from iterant.draw.terminal import terminal
+
+        if self.pace is not None:
+            time.sleep(max(0.0, self.start + frame.step / self.pace - self.clock()))
+        if self.clock() - self.last < 1 / _PER_SECOND:
+            return
+        screen = self.live.console
+        lines = screen.height - _LINES_BESIDE
+        text = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
+        if lines >= _FEWEST_LINES:
+            description = replace(describe_iteration(self.task, problem, frame), caption="")
+            text = Text("\n").join([terminal(description, screen, lines=lines), text])
+        self.live.update(text, refresh=True)
+        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
+        self.last = self.clock()
+
+
+def status(frame: Frame, film: Film) -> str:
+    """The iteration, and since when the answer is the same."""
+    since = film.changes()[-1].step
+    return f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
+
+
+@contextmanager
+def viewer(
+    task: Task, screen: Console, *, live: bool, pace: float | None = None
+) -> Iterator[Viewer | None]:
+    """The viewer that suits the terminal; None without ``live``."""
+    from rich.live import Live
+
+    from iterant.draw.terminal import has_colours
+
+    if not live:
+        yield None
+    elif not screen.is_terminal or screen.is_dumb_terminal or not has_colours(screen):
+        yield LineViewer(screen)
+    else:
+        with Live(
+            console=screen, auto_refresh=False, transient=True, vertical_overflow="crop"
+        ) as display:
+            yield PictureViewer(task, display, pace)
+
+
+def check_target(path: Path) -> Path:
+    """The path, if a file of its kind can be written there."""
+    from iterant.draw.animation import ANIMATIONS, check_animation
+    from iterant.draw.figure import check_picture
+    from iterant.io.files import check_writable_file, quoted
+
+    suffix = path.suffix.lower()
+    if suffix in ANIMATIONS:
+        return check_animation(path)
+    if suffix in (".png", ".svg"):
+        return check_picture(path)
+    if suffix == ".json":
+        return check_writable_file(path)
+    raise UsageError(
+        f"answers are written as .png, .svg, .gif, .mp4 or .json, got {quoted(path)}; "
+        "choose one of these"
+    )
+
+
+class Report:
+    """Prints and saves solutions."""
+
+    def __init__(self, task: Task, screen: Console) -> None:
+        """Of that task, to that console."""
+        self.task, self.screen = task, screen
+        self.noted: set[str] = set()
+
+    def print_notes(self, problems: Sequence[Problem]) -> None:
+        """Print what was recognised or assumed in reading the problems, each note once."""
+        names: dict[str, list[str]] = {}
+        for problem in problems:
+            for note in problem.notes:
+                names.setdefault(note, []).append(problem.name)
+        for note, named in names.items():
+            if note not in self.noted:
+                where = f"{len(named):,} of {len(problems):,} problems"
+                where = named[0] if len(named) == 1 else where
+                self._print(f"{where}: {note}" if where else note)
+        self.noted |= names.keys()
+
+    def show(self, solutions: Sequence[Solution]) -> None:
+        """Print one solution with its picture, or a table of many."""
+        self.print_notes([solution.problem for solution in solutions])  # noted while solving
+        if len(solutions) == 1:
+            self._show_one(solutions[0])
+            return
+        rows = [
+            {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
+            for number, solution in enumerate(solutions, start=1)
+        ]
+        head = ["problem", "answer", "iterations", "settled", "rules", "expected", "right",
+                "confidence"]  # fmt: skip
+        head = [name for name in head if any(row.get(name) for row in rows)]
+        print_table(head, *([row.get(name) or "-" for name in head] for row in rows))
+        for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
+            self._print(f"rules: {lacking}")
+        self._print(_summary(solutions))
+
+    def save(self, solutions: Sequence[Solution], target: Path, *, net: str, rule: str) -> None:
+        """Write the answers as a picture, an animation or JSON, by the name of the file."""
+        from iterant.draw.animation import (
+            ANIMATIONS,
+            SIDE_BY_SIDE,
+            animation_frames,
+            describe_solution,
+            save_animation,
+        )
+        from iterant.draw.figure import save_picture
+        from iterant.io.files import write_json
+
+        moving = target.suffix.lower() in ANIMATIONS
+        most = SIDE_BY_SIDE if moving else _PICTURES
+        if target.suffix.lower() == ".json":
+            described = [solution.described() for solution in solutions]
+            whole = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name, "net": net,
+                     "rule": rule, "solutions": described}  # fmt: skip
+            write_json(target, whole, nan_to_null=True)
+        else:
+            if len(solutions) > most:
+                warn(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
+            if moving:
+                save_animation(animation_frames(self.task, solutions[:most]), target)
+            else:
+                save_picture([describe_solution(self.task, s) for s in solutions[:most]], target)
+        self._print(f"written to {target}")
+
+    def _show_one(self, solution: Solution) -> None:
+        from iterant.draw.animation import describe_solution
+        from iterant.draw.terminal import TALL, merge_blocks, terminal
+
+        screen, description = self.screen, describe_solution(self.task, solution)
+        picture = replace(description, caption="")
+        # Leave room for the lines below, but never squeeze the picture for its height.
+        least = len(merge_blocks(picture.cells)) // TALL + 2
+        lines = max(screen.height - _LINES_BELOW, least) if screen.is_terminal else None
+        screen.print(terminal(picture, screen, lines=lines), soft_wrap=True)
+        screen.print(description.caption, style="dim", soft_wrap=not screen.is_terminal)
+        for name, text in _facts(solution):
+            screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
+
+    def _print(self, text: str) -> None:
+        self.screen.print(text, soft_wrap=True)
+
+
+def _cells(solution: Solution) -> dict[str, str]:
+    """A row of the table, by column; empty columns are left out."""
+    if solution.prediction is None:
+        return {"answer": f"none: {solution.problem.unsolvable}"}
+    answer = solution.answer
+    if solution.allowed is not None:
+        answer = f"{solution.allowed_answer} (unrestricted: {answer})"
+    words = {True: "yes", False: "no", None: "?"}
+    return {
+        "answer": answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…",
+        "iterations": f"{solution.steps:,}",
+        "settled": words[solution.settled],
+        "rules": words[solution.verdict.keeps] if solution.verdict.words else "",
+        "expected": solution.wanted,
+        "right": words[solution.right],
+        "confidence": percent(solution.sure),
+    }
+
+
+def _summary(solutions: Sequence[Solution]) -> str:
+    from iterant.solving.solver import BUDGET
+
+    tried = [one for one in solutions if one.prediction is not None]
+    known = [one for one in tried if one.right is not None]
+    ruled = [one.verdict.keeps for one in tried if one.verdict.keeps is not None]
+    allowed = [one for one in known if one.allowed is not None]
+    parts = [f"{len(solutions)} problems"]
+    if len(tried) < len(solutions):
+        parts.append(f"{len(solutions) - len(tried)} without a solution")
+    parts.append(f"{sum(one.settled for one in tried)} settled")
+    if limited := sum(one.stopped_by == BUDGET for one in tried):
+        parts.append(f"{limited} stopped by --max-steps")
+    if ruled:
+        parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
+    if known:
+        right = sum(one.right is True for one in known)
+        parts.append(f"{right} right of {len(known)} whose answer is known")
+    if allowed:
+        parts.append(f"{sum(one.allowed_right is True for one in allowed)} right with --legal")
+    parts.append(f"{sum(one.seconds for one in tried):.2f} s")
+    return ", ".join(parts)
+
+
+def _facts(solution: Solution) -> list[tuple[str, str]]:
+    """The lines below the picture of a solution: name and text."""
+    from iterant.solving.solver import BUDGET
+
+    if solution.prediction is None:
+        return [("answer", f"none: {solution.problem.unsolvable}")]
+    verdicts = {True: "yes", False: "no", None: "not known"}
+    rows = [("answer", solution.answer)] if solution.answer else []
+    if solution.allowed is not None:
+        best = f"{solution.allowed_answer}, the best that the rules allow"
+        rows += [("allowed", f"{best}; right: {verdicts[solution.allowed_right]}")]
+    if solution.verdict.words and solution.verdict.words not in solution.answer:
+        rows.append(("rules", solution.verdict.words))
+    ending = f"after {counted(solution.steps, 'iteration')}"
+    if not solution.settled:
+        ending += f" by {solution.stopped_by}"
+    if solution.history:
+        about = "about " if solution.film.every > 1 else ""
+        last = solution.history[-1][0].step
+        ending += f"; answer unchanged since {about}iteration {last:,}"
+    if solution.stopped_by == BUDGET:
+        ending += f"; to continue: --max-steps {4 * solution.steps}"
+    rows.append(("settled" if solution.settled else "not settled", ending))
+    each = 1000 * solution.seconds / max(1, solution.steps)
+    rows.append(("time", f"{solution.seconds:.2f} s, {each:.3g} ms per iteration"))
+    expected = f", expected: {solution.wanted}" if solution.wanted else ""
+    rows.append(("right", f"{verdicts[solution.right]}{expected}"))
+    rows.append(("confidence", f"{percent(solution.sure)} at the least certain position"))
+    changes = [
+        f"{frame.step}: {text} ({percent(frame.sure)})"
+        for frame, text in solution.history
+        if text and len(text) <= _WIDE // 2
+    ]
+    if len(changes) > _CHANGES:
+        changes = [*changes[: _CHANGES // 2], "…", *changes[-_CHANGES // 2 :]]
+    if changes and len(solution.history) > 1:
+        rows.append(("changes", ", ".join(changes)))
+    return rows

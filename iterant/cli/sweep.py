@@ -17,14 +17,14 @@ from typing import Annotated, Any
 
 from cyclopts import App
 
-from iterant.cli.options import FLAG, DeviceName, console, parameters
+from iterant.cli.options import FLAG, DeviceName
+from iterant.cli.screen import console, display
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 sweep = App(
     name="sweep",
     usage="Usage: iterant sweep FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR",
     help="Carry out many runs from one file, here or on a cluster; again to go on or to extend.",
-    group_parameters=parameters(),
 )
 
 
@@ -171,7 +171,6 @@ def one(
         resume: it has
         time: stop in time with a checkpoint: 9m
     """
-    from iterant.cli.live import display
     from iterant.runner.worker import STOPPED, run_one
 
     if begin and resume:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from iterant import registry
 from iterant.errors import DataError, UsageError
@@ -60,62 +60,9 @@ FILES = (
 _TIME_LIMIT = 600
 _LARGEST = 64 << 20
 """The most bytes that are read; the archive has half as many."""
-
-
-def fetch_runtime(folder: Path) -> Path:
-    """Fetch the archive of the package with npm into a folder."""
-    npm = shutil.which("npm")
-    if npm is None:
-        raise UsageError(
-            f"building the page needs npm to fetch {PACKAGE} {VERSION}, and npm is not installed; "
-            f"install Node.js, or fetch the archive elsewhere (npm pack {PACKAGE}@{VERSION}) and "
-            f"give it with --runtime {PACKAGE}-{VERSION}.tgz"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise DataError(
-            f"npm took more than {_TIME_LIMIT} s to fetch {PACKAGE}; try again"
-        ) from None
-    archive = folder / f"{PACKAGE}-{VERSION}.tgz"
-    if done.returncode or not archive.is_file():
-        reason = " ".join(done.stderr.split())[-200:] or f"code {done.returncode}"
-        raise DataError(f"npm could not fetch {PACKAGE} {VERSION} ({reason}); check the connection")
-    return archive
-
-
-def unpack_runtime(archive: Path, out: Path) -> None:
-    """Verify the archive and extract the files that the page uses."""
-    try:
-        with archive.open("rb") as file:
-            data = file.read(_LARGEST)
-    except OSError as error:
-        raise DataError(
-            f"{archive} cannot be read ({error.strerror}); wanted the file that "
-            f"npm pack {PACKAGE}@{VERSION} writes"
-        ) from error
-    if base64.b64encode(hashlib.sha512(data).digest()).decode() != INTEGRITY:
-        raise DataError(
-            f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; fetch it again with "
-            f"npm pack {PACKAGE}@{VERSION}"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the bytes that were verified
-        for name in FILES:
-            member = packed.extractfile(f"package/dist/{name}")
-            if member is None:
-                raise DataError(f"{archive} holds no dist/{name}")
-            (out / name).write_bytes(member.read())
-
-
 STATIC = Path(__file__).parent / "static"
 BUILT = Path(__file__).parent / "built"
 """The folder of scripts/build-page, before a wheel is built."""
-
 _MARK = "page.json"
 
 
@@ -128,6 +75,43 @@ class Page:
     """The names of its networks"""
     stale: bool = False
     """Whether it was built from other versions of our files"""
+
+
+def fetch_runtime(folder: Path) -> Path:
+    """Fetch the archive of onnxruntime-web with npm into a folder."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UsageError(
+            f"building the page needs npm to fetch {PACKAGE} {VERSION}, and npm is not installed; "
+            f"install Node.js, or fetch the archive elsewhere (npm pack {PACKAGE}@{VERSION}) and "
+            f"give it with --runtime {PACKAGE}-{VERSION}.tgz"
+        )
+    command = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
+    try:
+        subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=True)
+    except subprocess.SubprocessError as error:
+        reason = " ".join(str(getattr(error, "stderr", None) or error).split())[-200:]
+        raise DataError(
+            f"npm could not fetch {PACKAGE} {VERSION} ({reason}); check the connection"
+        ) from error
+    return folder / f"{PACKAGE}-{VERSION}.tgz"
+
+
+def unpack_runtime(archive: Path, out: Path) -> None:
+    """Verify the archive and extract the files that the page uses."""
+    remedy = f"give the file that npm pack {PACKAGE}@{VERSION} writes"
+    try:
+        with archive.open("rb") as file:
+            data = file.read(_LARGEST)
+    except OSError as error:
+        raise DataError(f"{archive} cannot be read ({error.strerror}); {remedy}") from error
+    if base64.b64encode(hashlib.sha512(data).digest()).decode() != INTEGRITY:
+        raise DataError(f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; {remedy}")
+    out.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the bytes that were verified
+        for name in FILES:
+            with cast("IO[bytes]", packed.extractfile(f"package/dist/{name}")) as member:
+                (out / name).write_bytes(member.read())
 
 
 def cached_page() -> Path:
@@ -156,38 +140,33 @@ def open_page(folder: Path) -> Page:
 
 
 def build_page(
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     networks: Iterable[str | os.PathLike[str] | Source] | None = None,
     runtime: Path | None = None,
-    tell: Callable[[str], object] = lambda words: None,
+    log: Callable[[str], object] = lambda line: None,
 ) -> Page:
     """Build the page in a new or empty folder; this takes about a minute.
 
-        >>> build_page("page", networks=["runs/m0"], tell=print)
+        >>> build_page("page", networks=["runs/m0"], log=print)
 
+    ``out=None`` replaces the page that `find_page` finds, once the new one is complete.
     ``networks`` are names, runs or weights folders (None: all that ship). The page opens with the
     first of a task, or the one that has the name of the task. ``runtime`` is the archive that npm
-    would fetch, for machines without npm. ``tell`` is called with messages on progress.
+    would fetch, for machines without npm. ``log`` is called with messages on progress.
     """
     need_extra()
-    folder = check_new_folder(out)
+    folder = cached_page() if out is None else check_new_folder(out)
     sources = _by_name(shipped() if networks is None else networks)
-    if not sources:
-        raise UsageError("no network ships with this version; name one with --net RUN")
-    make_folder(folder)
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            tell(
-                f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}"
-            )
-            archive = fetch_runtime(Path(temporary)) if runtime is None else runtime
-            unpack_runtime(archive, folder / "runtime")
-        shutil.copytree(STATIC, folder, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        page = Path(shutil.copytree(STATIC, Path(temporary) / "page"))
+        log(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
+        archive = fetch_runtime(Path(temporary)) if runtime is None else runtime
+        unpack_runtime(archive, page / "runtime")
         index = []
         for number, (name, source) in enumerate(sources.items(), start=1):
-            tell(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
-            graphs = folder / "networks" / name
+            log(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
+            graphs = page / "networks" / name
             export_onnx(source, graphs)
             card = source.about.get("card")
             index.append(
@@ -199,19 +178,17 @@ def build_page(
                     "trained_on": card.get("trained_on") if isinstance(card, dict) else None,
                 }
             )
-        write_json(folder / "networks" / "index.json", index)
-        write_json(
-            folder / _MARK,
-            {
-                "iterant": _version(),
-                "runtime": {"package": PACKAGE, "version": VERSION},
-                "networks": list(sources),
-                "scripts": _static_hash(),
-            },
-        )
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # it was new or empty
-        raise
+        write_json(page / "networks" / "index.json", index)
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(page, make_folder(folder), dirs_exist_ok=True)
+    mark = {
+        "iterant": _version(),
+        "runtime": {"package": PACKAGE, "version": VERSION},
+        "networks": list(sources),
+        "scripts": _static_hash(),
+    }
+    write_json(folder / _MARK, mark)
     return open_page(folder)
 
 

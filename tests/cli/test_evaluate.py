@@ -13,7 +13,7 @@ from thinkers import small_net
 
 import iterant
 from iterant.analysis.studies import Subject
-from iterant.cli.evaluate import _RULES, titles
+from iterant.cli.evaluate import _RULES
 from iterant.cli.options import rule_of
 from iterant.halting import MostConfident, Resting, StableAnswer
 from iterant.io import read_result, save_weights
@@ -68,14 +68,6 @@ def test_table_picture_and_result(command: Any) -> None:
 
 
 @pytest.mark.usefixtures("by_hand")
-def test_nothing_else_is_written(command: Any) -> None:
-    code, output, _ = command("evaluate", "exact", *SMALL)
-    assert code == 0
-    assert "size 8" in output
-    assert list(Path.cwd().iterdir()) == []
-
-
-@pytest.mark.usefixtures("by_hand")
 def test_rules_and_compaction(command: Any) -> None:
     words = ("exact", *LONGER, "--rule", "rest", "--check", "--result", "f.json")
     code, output, _ = command("evaluate", *words)
@@ -101,11 +93,13 @@ def test_tradeoffs(command: Any) -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_networks_that_diverge(command: Any) -> None:
-    code, output, _ = command("evaluate", "exact", "poisoned", *SMALL)
+    code, output, _ = command("evaluate", "exact", "exact", "poisoned", *SMALL)
     bad = int((TASK.sample(20, size=8, seed=1).targets[:, 0] == 1).sum())
     assert code == 0
     assert f"poisoned, size 8: features of {bad} of 20 problems became NaN" in output
     assert "exact, size 8: features" not in output
+    assert "exact, size 8 (2) " in output, "runs of one name get numbers"
+    assert list(Path.cwd().iterdir()) == [], "nothing is written unless asked for"
 
 
 def weights(path: Path) -> str:
@@ -133,19 +127,18 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     assert "size 6" in output
 
 
-def test_names_of_rules() -> None:
-    assert rule_of(_RULES, "plain", None, None) is None
-    assert rule_of(_RULES, "max-confidence", None, None) == MostConfident()
-    assert rule_of(_RULES, "stable", 5, None) == StableAnswer(5)
-    assert rule_of(_RULES, "rest", None, 0.1) == Resting(0.1)
-    assert rule_of(_RULES, "settled", None, 0.1) == Resting(0.1)
-
-
-def test_runs_of_one_name_get_numbers() -> None:
-    one, other = (Subject(exact_prefix_sums(), TASK, label="m0") for _ in range(2))
-    assert titles([(one, 8), (one, 12)]) == ["size 8", "size 12"]
-    assert titles([(one, (0, 5))]) == ["size 0:5"]
-    assert len(set(titles([(one, 8), (other, 8), (one, 12), (other, 12)]))) == 4
+@pytest.mark.parametrize(
+    ("word", "patience", "tolerance", "rule"),
+    [
+        ("plain", None, None, None),
+        ("max-confidence", None, None, MostConfident()),
+        ("stable", 5, None, StableAnswer(5)),
+        ("rest", None, None, Resting()),
+        ("settled", None, 0.1, Resting(0.1)),
+    ],
+)
+def test_names_of_rules(word: str, patience: Any, tolerance: Any, rule: Any) -> None:
+    assert rule_of(_RULES, word, patience, tolerance) == rule
 
 
 @pytest.mark.parametrize("words", [(), ("--trade",)])

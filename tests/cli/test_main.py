@@ -8,29 +8,20 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import iterant
-from iterant.cli.main import app, find_user_modules
+from iterant.cli.main import app
 
 COMMAND = [sys.executable, "-m", "iterant"]
 
 
-def start(*words: str, **options: str) -> subprocess.CompletedProcess[str]:
-    """A real process, as a shell would start it."""
-    environment = {**os.environ, **options}
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, env=environment)
-
-
 @pytest.mark.parametrize(
-    "words",
-    ["--help", "--version", "", "sample --help", "train --help", "bench -h", "data chess -h",
-     "smaple"],
-)  # fmt: skip
+    "words", ["--help", "--version", "", "train --help", "bench -h", "data chess -h", "smaple"]
+)
 def test_help_loads_nothing_heavy(words: str) -> None:
     script = (
         "import sys\nfrom iterant.cli.main import run\n"
@@ -54,6 +45,7 @@ def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
     assert max(map(len, examples)) <= 80, "a terminal would break it in two"
     for example in examples:
         words = shlex.split(example[example.index("iterant") :])[1:]
+        assert words[0] == name
         app.parse_args(words, print_error=False, exit_on_error=False)
 
 
@@ -63,6 +55,7 @@ def test_help_lists_all_commands_in_groups(command: Any) -> None:
     words = ("solve", "sample", "train", "runs", "reproduce", "data", "info")
     places = [output.index(f"│ {word} ") for word in words]
     assert places == sorted(places)
+    assert command("--version") == (0, f"{iterant.__version__}\n", "")
 
 
 def test_user_modules_in_the_working_folder(
@@ -72,28 +65,17 @@ def test_user_modules_in_the_working_folder(
     task = "from iterant.tasks.prefix_sums import PrefixSums as Mine\n"
     (tmp_path / "of_this_folder.py").write_text(task)
     (tmp_path / "json.py").write_text("raise RuntimeError('not this one')\n")
-    before = list(sys.path)
-    monkeypatch.setattr(sys, "path", [place for place in before if place])
-    code, output, _ = command("sample", "of_this_folder:Mine", "--size", "4")
-    assert code == 0
-    assert "4 bits" in output
-    assert sys.path == [*(place for place in before if place), str(tmp_path)]
-    find_user_modules()
-    assert sys.path.count(str(tmp_path)) == 1
-
-
-def test_version(command: Any) -> None:
-    assert command("--version") == (0, f"{iterant.__version__}\n", "")
-
-
-def test_a_process() -> None:
-    done = start("sample", "maze")
-    assert done.returncode == 2
-    assert done.stderr == "iterant: error: unknown task 'maze'; did you mean 'mazes'?\n"
+    before = [place for place in sys.path if place]
+    monkeypatch.setattr(sys, "path", list(before))
+    for _ in range(2):
+        code, output, _ = command("sample", "of_this_folder:Mine", "--size", "4")
+        assert code == 0
+        assert "4 bits" in output
+    assert sys.path == [*before, str(tmp_path)]
 
 
 def test_a_bug_shows_a_traceback(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
-    monkeypatch.setattr("iterant.cli.sample.task_of", None)
+    monkeypatch.setattr("iterant.cli.problems.task_of", None)
     exit_code, _, errors = command("sample", "mazes")
     assert exit_code == 1
     assert "Traceback" in errors
@@ -115,13 +97,11 @@ def test_errors_in_user_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, co
     exit_code, _, errors = command("sample", "failing_here:Mine")
     assert exit_code == 2
     assert "Traceback" in errors
-    last = errors.rstrip().splitlines()[-1]
-    assert "failing_here.py, line 7, in sample: RuntimeError" in last
-    assert "code of your own" in last
+    assert "failing_here.py, line 7, in sample: RuntimeError" in errors.rstrip().splitlines()[-1]
 
 
 @pytest.mark.parametrize(
-    ("failure", "code", "said"),
+    ("failure", "code", "text"),
     [
         (KeyboardInterrupt(), 130, "iterant: interrupted"),
         (BrokenPipeError(), 141, ""),
@@ -132,33 +112,27 @@ def test_errors_in_user_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, co
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_failures_of_the_machine_show_no_traceback(
-    failure: BaseException,
-    code: int,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    command: Any,
+    failure: BaseException, code: int, text: str, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("iterant.cli.sample.task_of", fail)
-    monkeypatch.setattr("iterant.cli.errors._discard_output", lambda: None)
+    monkeypatch.setattr("iterant.cli.problems.task_of", fail)
+    monkeypatch.setattr("iterant.cli.main._discard_output", lambda: None)
     exit_code, _, errors = command("sample", "mazes")
     assert exit_code == code
-    assert "Traceback" not in errors
-    assert len(errors.strip().splitlines()) == bool(said)
-    assert said in errors
+    assert len(errors.strip().splitlines()) == bool(text)
+    assert text in errors
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "sample", "prefix-sums", "--size", "4000", "--count", "8"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process, process.stdout, process.stderr:
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -166,10 +140,10 @@ def test_a_closed_pipe_is_silent() -> None:
 
 def test_interrupted_commands_exit_with_130() -> None:
     script = (
-        "import iterant.cli.sample as sample, signal, time, sys\n"
+        "import iterant.cli.problems as problems, signal, time\n"
         # Processes started in the background ignore the signal.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "sample.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
+        "problems.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
         "from iterant.cli.main import run\nrun(['sample', 'mazes'])"
     )
     with subprocess.Popen(
@@ -177,7 +151,6 @@ def test_interrupted_commands_exit_with_130() -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -185,7 +158,7 @@ def test_interrupted_commands_exit_with_130() -> None:
 
 
 def test_ascii_terminals() -> None:
-    done = start("--help", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
-    assert done.stderr == ""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "sample" in done.stdout

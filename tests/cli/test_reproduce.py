@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from made_up import figures, keep, keep_count
 
-from iterant.cli import options as screen
+from iterant.cli import screen
 from iterant.cli.main import run
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.models import MODELS, Model, TestSpec

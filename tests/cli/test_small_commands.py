@@ -1,41 +1,86 @@
-"""``iterant info``, ``runs``, ``data`` and ``export``."""
+"""``iterant sample``, ``data``, ``info``, ``runs``, ``export``, ``import`` and ``analyze``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from matplotlib.image import imread
 from torch import nn
 
 import iterant
-from iterant.io import RunSummary, save_weights
-from iterant.nets import LocalRuleConfig, build
-from iterant.nets.factory import catalogue
+from cli.files import authors_checkpoint, maze_run
+from iterant import registry
+from iterant.analysis import STUDIES
+from iterant.cli.analyze import _STUDIES
+from iterant.io import RunFolder, RunSummary, read_result, save_weights
+from iterant.nets import DeepThinking, LocalRuleConfig, build
 from iterant.zoo import card
 
 
-def test_info(command: Any) -> None:
+@pytest.mark.parametrize("word", registry.known("task"))
+def test_samples_of_every_task(word: str, command: Any) -> None:
+    task = registry.task(word)
+    description = task.describe(task.sample(1, seed=3), 0)
+    code, output, errors = command("sample", word, "--seed", "3", "--no-solution")
+    assert (code, errors) == (0, "")
+    assert description.title in output
+    assert len(output.splitlines()) >= len(description.text.splitlines()) + 1
+    first = command("sample", word, "--seed", "3")
+    assert first[1] != output, "the answer is shown unless it is declined"
+    assert "predicted" not in first[1], "nothing was predicted"
+    assert command("sample", word, "--seed", "3") == first
+    assert command("sample", word, "--seed", "4") != first
+
+
+def test_samples_of_several_sizes(command: Any) -> None:
+    code, output, _ = command("sample", "mazes", "--size", "5", "7", "--count", "2")
+    assert code == 0
+    walls = [len(line) for line in output.splitlines() if line and set(line) == {"#"}]
+    assert walls == [7] * 4 + [9] * 4
+
+
+def test_a_picture_of_samples(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
+    assert command("sample", "mazes", "--size", "13", "--save", "m.png")[::2] == (0, "")
+    colours = {tuple(pixel) for pixel in np.round(imread("m.png") * 255).reshape(-1, 4)[:, :3]}
+    assert {(0, 0, 0), (255, 255, 255), (0, 255, 0), (255, 0, 0)} <= colours
+    monkeypatch.setattr("iterant.cli.problems._MOST", 2)
+    words = ("prefix-sums", "--size", "2", "--count", "3", "--save", "few.png")
+    code, _, errors = command("sample", *words)
+    assert (code, errors) == (0, "iterant: the picture shows the first 2 of 3 problems\n")
+    assert Path("few.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "term", "text"),
+    [
+        ("9", "xterm-256color", "▀"),
+        ("9", "dumb", "#"),
+        ("101", "xterm-256color", "--save FILE.png"),
+    ],
+)
+def test_samples_on_terminals(size: str, term: str, text: str, terminal_command: Any) -> None:
+    words = ("sample", "mazes", "--size", size)
+    assert text in terminal_command(*words, columns=40, lines=25, term=term)
+
+
+def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iterant.cli.info.PACKAGES", ("torch", "no-such-package"))
     code, output, errors = command("info")
     assert (code, errors) == (0, "")
-    words = [line.split() for line in output.splitlines()]
-    first = {line[0] for line in words if line}
-    assert {"iterant", "python", "torch", "numpy", "cpu", "chess"} <= first
-    for count in ("3,123,600", "783,504", "12,056,976"):
-        assert any(line[-1] == count and "dt-recall" in line for line in words if line)
+    rows = [line.split() for line in output.splitlines()]
+    assert {"iterant", "python", "torch", "cpu"} <= {row[0] for row in rows}
+    assert ["no-such-package", "not", "installed"] in rows
     for name in ("mazes", "prefix-sums-paper"):
-        assert [name, f"{card(name).parameters:,}"] in words
-    assert sum(line[-1].replace(",", "").isdigit() for line in words if line) >= len(catalogue())
-
-
-def test_info_without_a_package(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
-    monkeypatch.setattr("iterant.cli.info.OPTIONAL", ("no-such-package",))
-    _, output, _ = command("info")
-    assert "no-such-package" in output
-    assert "not installed" in output
+        assert [name, f"{card(name).parameters:,}"] in rows
+    assert ["mazes", "dt-recall", "783,504"] in rows
 
 
 def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
+    assert command("runs", tmp_path) == (0, f"no runs under {tmp_path}\n", "")
     found = [
         RunSummary(
             Path("runs/m0"), "finished", None, "mazes", "best", 7, 2400, 2400, {"accuracy": 0.99812}
@@ -43,20 +88,14 @@ def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> 
         RunSummary(Path("runs/broken"), "unreadable", "it is damaged", age_seconds=7300.0),
     ]
     monkeypatch.setattr("iterant.io.list_runs", lambda folder: found)
-    code, output, errors = command("runs", str(tmp_path))
+    code, output, errors = command("runs", tmp_path)
     assert (code, errors) == (0, "")
-    good, broken = (
-        next(line for line in output.splitlines() if str(run.path) in line) for run in found
-    )
+    _, good, broken, reason = output.splitlines()
     for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 0.9981"):
         assert part in good
     assert "unreadable" in broken
     assert "2 h 2 min ago" in broken
-    assert "runs/broken: it is damaged" in output
-
-
-def test_runs_of_an_empty_folder(tmp_path: Path, command: Any) -> None:
-    assert command("runs", str(tmp_path)) == (0, f"no runs under {tmp_path}\n", "")
+    assert reason == "runs/broken: it is damaged"
 
 
 ROWS = """PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
@@ -65,41 +104,73 @@ wrong,not a board,a1a2 a2a3,900,80,90,100,short,url,
 """
 
 
-def test_data_chess(tmp_path: Path, command: Any) -> None:
-    source, out = tmp_path / "puzzles.csv", tmp_path / "packed"
-    source.write_text(ROWS)
-    code, output, errors = command("data", "chess", str(source), "--out", str(out))
+def test_data_chess(command: Any) -> None:
+    Path("puzzles.csv").write_text(ROWS)
+    code, output, errors = command("data", "chess", "puzzles.csv", "--out", "packed")
     assert (code, errors) == (0, "")
-    assert f"1 puzzle written to {out}" in output
+    assert "1 puzzle written to packed" in output
     assert "2 rows read, 1 broken" in output
     assert "  line 3: " in output
-    assert out.is_dir()
-    code, output, errors = command("data", "chess", str(source), "--out", str(out))
-    assert code == 2
-    assert errors.count("\n") == 1
+    code, output, errors = command("data", "chess", "puzzles.csv", "--out", "packed")
+    assert (code, output, errors.count("\n")) == (2, "", 1)
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
+def test_export(tmp_path: Path, command: Any) -> None:
     config = LocalRuleConfig(dims=1, channels=1)
     net = build(config.kind, config.described(), seed=1)
     assert isinstance(net, nn.Module)
-    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
-    return save_weights(tmp_path / "w", described, net.state_dict())
-
-
-def test_export(
-    tmp_path: Path,
-    weights: Path,
-    command: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    about = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
+    save_weights(tmp_path / "w", about, net.state_dict())
     code, output, errors = command("export", "w", "--to", "onnx")
     assert (code, errors) == (0, "")
-    assert "w-onnx: read.onnx, step.onnx, answer.onnx, network.json" in output
     assert "over 10 iterations at 7, 33, 150" in output
     assert (tmp_path / "w-onnx" / "step.onnx").is_file()
-    code, output, errors = command("export", str(weights), "--to", "hub", "--out", "h")
-    assert (code, errors) == (0, "")
-    assert 'iterant.load("h")' in output
+    assert command("export", "w", "--to", "hub", "--out", "h")[::2] == (0, "")
     assert iterant.load("h") is not None
+
+
+def test_import(command: Any) -> None:
+    authors_checkpoint(Path("m"))
+    words = ("import", "m", "--task", "mazes", "--out", "out")
+    code, output, errors = command(*words)
+    assert (code, errors) == (0, "")
+    assert "deep-thinking, 2D, width 4, without recall, 4,284 parameters, after epoch 7" in output
+    assert isinstance(iterant.load("out"), DeepThinking)
+    code, output, errors = command(*words)
+    assert (code, output) == (2, "")
+    assert "is there already" in errors
+
+
+def test_analyze(tmp_path: Path, command: Any) -> None:
+    run, out, failures = maze_run(tmp_path / "m0"), tmp_path / "out", tmp_path / "failures"
+    code, output, errors = command(
+        "analyze", run, run, "--what", "noise", "move-end", "convergence", "--size", 9,
+        "--count", 4, "--max-steps", 9, "--after", 3, "--seed", 2, "--out", out,
+        "--save-failures", failures,
+    )  # fmt: skip
+    assert (code, errors) == (0, "")
+    assert "m0 (2)" in output
+    assert (out / "index.html").exists()
+    assert len(list(failures.glob("*.png"))) == 8
+    assert {path.stem for path in out.glob("*.json")} == {
+        "noise", "move-end", "convergence", "near-misses",
+    }  # fmt: skip
+    result = read_result(out / "noise.json")
+    assert (result["seed"], result["figures"]["count"]) == (2, 4)
+    assert result["figures"]["models"]["m0"]["findings"][0]["after"] == 3
+
+
+def test_analyze_skips_and_diverges(tmp_path: Path, command: Any) -> None:
+    run = RunFolder.open(maze_run(tmp_path / "m0"))
+    tensors: dict[str, torch.Tensor] = run.load("best")[0]
+    run.save("best", {name: 1e9 * tensor for name, tensor in tensors.items()}, {})
+    code, output, _ = command("analyze", "m0", "--size", "5", "--count", "2", "--max-steps", "4")
+    assert code == 0
+    assert "m0: bit-flip skipped: mazes offers no flip()" in output
+    assert "m0: swap skipped: an intervention after iteration 50 leaves nothing" in output
+    assert "m0: noise: features of 2 of 2 problems became NaN or infinite" in output
+    assert " nan" not in output
+
+
+def test_help_names_every_study() -> None:
+    assert _STUDIES.split(", ") == list(STUDIES)

@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-import iterant
 from iterant.cli.options import recipe_fields
-from iterant.cli.train import free_folder, resolve_recipe
 from iterant.io import RunFolder
 from iterant.training.recipe import Recipe
 from iterant.training.recipes import recipe
@@ -88,12 +86,11 @@ def test_flags_over_file_over_recipe(tmp_path: Path, command: Any) -> None:
     words = ("mazes", "--recipe", "paper", "--recipe-file", "my.toml", "--width", "16")
     made = shown(command, *words)["recipe"]
     assert (made["width"], made["batch"], made["net"]) == (16, 25, "ff")
-    # The book's other figures for that network come with it.
+    # The paper's other figures for that network come with it.
     assert made["epochs"] == recipe("paper", "mazes", "ff").epochs == 200
-    task = iterant.task("mazes")
-    base, chosen = resolve_recipe(task, "paper", Path("my.toml"), {"width": 16})
-    assert base == recipe("paper", "mazes", "ff")
-    assert json.loads(json.dumps(chosen.described())) == made
+    assert shown(command, "mazes", "--recipe", "best")["recipe"]["net"] == "local-rule"
+    made = shown(command, "mazes", "--recipe", "best", "--net", "dt-recall")["recipe"]
+    assert made == json.loads(json.dumps(recipe("best", "mazes", "dt-recall").described()))
 
 
 def test_show(command: Any) -> None:
@@ -105,8 +102,8 @@ def test_show(command: Any) -> None:
     assert rows["batch"][:3] == ["25", "(paper:", "50)"]
     assert rows["throttle"][0] == "yes"
     assert "783,504 parameters" in output
-    assert "40,000 trained on, 10,000 held out" in output
-    assert "1,600 an epoch, 80,000 in all" in output
+    assert "40,000 for training, 10,000 for validation" in output
+    assert "1,600 per epoch, 80,000 in total" in output
     for note in recipe("paper", "mazes").notes:
         assert f"note: {note}" in output
     assert list(Path().iterdir()) == []
@@ -129,15 +126,14 @@ def test_one_run(command: Any) -> None:
     assert "has finished already" in again[1]
 
 
-def test_default_folders_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    task, quick = iterant.task("mazes"), recipe("quick", "mazes")
-    for wanted in ("mazes-quick-0", "mazes-quick-0-2", "mazes-quick-0-3"):
-        found = free_folder(task, quick, None, many=False)
-        assert found == Path("runs") / wanted
-        found.mkdir(parents=True)
-    (tmp_path / "runs" / "mazes-quick-s4").mkdir()
-    assert free_folder(task, quick, None, many=True) == Path("runs/mazes-quick-2")
+def test_default_folders_are_free(command: Any) -> None:
+    for taken, seeds, folder in (
+        ("prefix-sums-quick-0", (), "prefix-sums-quick-0-2"),
+        ("prefix-sums-quick-s4", ("--seeds", "0"), "prefix-sums-quick-2-s0"),
+    ):
+        (Path("runs") / taken).mkdir(parents=True)
+        assert command("train", "prefix-sums", *SMALL, *seeds)[0] == 0
+        assert RunFolder.open(f"runs/{folder}").state == "finished"
 
 
 def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +145,7 @@ def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert (code, errors) == (0, "")
     assert "checkpoints leave out the replay pool: a resumed run will differ" in output
     assert output.endswith(
-        "stopped at the time limit after update 0; go on with:\n  iterant train --resume r\n"
+        "stopped at the time limit after update 0; continue with:\n  iterant train --resume r\n"
     )
     code, output, _ = command("train", "prefix-sums", "--resume", "r", "--device", "cpu")
     assert code == 0
@@ -185,7 +181,7 @@ def test_several_seeds_one_of_which_fails(command: Any, monkeypatch: pytest.Monk
     assert output.startswith("on a CPU the seeds are trained one after the other\n")
     assert "seed 2: epoch 2 of 2" in output
     assert "2 of 3 seeds finished" in output
-    assert "go on with" not in output
+    assert "continue with" not in output
     assert errors.startswith("iterant: error: 1 failed (r-s1); r-s1: the loss became nan")
     assert errors.count("\n") == 1
 
@@ -237,23 +233,3 @@ def test_a_run_may_start_from_another(command: Any) -> None:
     branch = ("--out", "runs/b", "--start", "runs/a", "--rate", "1e-9")
     assert command("train", "prefix-sums", *SMALL, *branch)[::2] == (0, "")
     assert RunFolder.open("runs/b").config["start"].endswith("a")
-
-
-@pytest.mark.parametrize("problem", ["prefix-sums", "mazes", "chess"])
-@pytest.mark.parametrize("word", ["paper", "paper-code", "quick", "best"])
-def test_recipes_are_those_of_python(word: str, problem: str) -> None:
-    base, chosen = resolve_recipe(iterant.task(problem), word, None, {})
-    assert base == chosen == recipe(word, problem)
-
-
-def test_the_network_chooses_the_recipe(tmp_path: Path) -> None:
-    mazes = iterant.task("mazes")
-    assert resolve_recipe(mazes, "best", None, {})[1].net == "local-rule"
-    assert resolve_recipe(mazes, "best", None, {"net": "dt-recall"})[1] == recipe(
-        "best", "mazes", "dt-recall"
-    )
-    file = tmp_path / "mine.toml"
-    file.write_text("rate = 0.5", encoding="utf-8")
-    assert resolve_recipe(mazes, "best", file, {})[1].net == "local-rule"
-    file.write_text('net = "dt"', encoding="utf-8")
-    assert resolve_recipe(mazes, "paper", file, {})[1] == recipe("paper", "mazes", "dt")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from thinkers import small_net
 
+from cli.files import authors_checkpoint, maze_run
 from iterant import registry
-from iterant.io import RunFolder, save_weights
-from iterant.nets import DeepThinking, FeedForward, FeedForwardConfig, PaperConfig
+from iterant.io import save_weights
+from iterant.nets import FeedForward, FeedForwardConfig
 from iterant.training.data import TrainingSet
 from iterant.zoo import loading
 
@@ -34,7 +34,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("sweep x.toml --memory 2 --detach", "--memory, --detach are for Slurm"),
         ("sweep x.toml --processes 0", "processes must be a whole number from 1 on"),
         ("sweep x.toml --at-once 2.5", "--at-once takes a whole number, got 2.5"),
-        ("bench train --rounds=.5", "--rounds takes a whole number, got .5 (see iterant bench"),
+        ("bench train --rounds=.5", "--rounds takes a whole number, got .5"),
     ],
     "sample": [
         ("maze", "did you mean 'mazes'?"),
@@ -63,7 +63,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     "solve": [
         ("mazes --sise 9", "Did you mean --size? (see iterant solve --help)"),
         ("mazes --quick", "unknown option: --quick (see iterant solve --help)"),
-        ("prefix-sums --seed 1.5", "--seed takes a whole number, got 1.5 (see iterant solve"),
+        ("prefix-sums --seed 1.5", "--seed takes a whole number, got 1.5"),
         (("mazes", "S..\n#G"), "line 2 has 2"),
         (("mazes", "S.S\n#.G"), "got 2"),
         ("mazes nowhere.png", "there is no file"),
@@ -75,8 +75,8 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --tolerance 1 --halt plain", "for the rule rest, not for plain"),
         ("mazes --save m.bmp", "written as .png, .svg, .gif, .mp4 or .json"),
         ("mazes --halt never", "unknown rule 'never'"),
-        ("mazes --max-steps 0", "1 or more, got 0"),
-        ("mazes --pace 0", "above 0"),
+        ("mazes --max-steps 0", "--max-steps. Must be >= 1"),
+        ("mazes --pace 0", "--pace. Must be > 0"),
         ("mazes --patience 0 --halt stable", "1 or more, got 0"),
         ("mazes --legal S.G", "do not restrict"),
         ("mazes --pgn S.G", "the problem is of the kind games"),
@@ -93,7 +93,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --recipe papr", "did you mean 'paper'?"),
         (("mazes", "--recipe", "", "--show"), "unknown recipe ''"),
         ("mazes --device meta --show", "unknown device 'meta'; use auto, cpu"),
-        ("mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0 (see iterant"),
+        ("mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0"),
         ("mazes --milestones 1 1.5 --show", "--milestones takes a whole number, got 1.5"),
         ("mazes --alpha 2", "alpha must lie between 0 and 1"),
         ("mazes --iterations 0", "iterations (m; the paper has 30)"),
@@ -189,30 +189,13 @@ UNREADABLE = ("does not exist", "there is no f", "no run nowhere", "nowhere",
                              "none.csv", "holds a network", "another kind")  # fmt: skip
 
 
-def authors_checkpoint(path: Path) -> Path:
-    """A maze network without recall, as the paper's authors save it."""
-    with torch.device("meta"):  # only the shapes are needed
-        net = DeepThinking(PaperConfig(dims=2, channels=3, width=4, recall=False))
-    tensors = {}
-    for name, weight in net.state_dict().items():
-        theirs = name.replace("projection", "projection.0").replace("block", "recur_block.0")
-        tensors[f"module.{theirs}"] = torch.ones(weight.shape)
-    torch.save({"net": tensors, "epoch": 7}, path)
-    return path
-
-
 def make_files(folder: Path) -> None:
     config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
     with torch.random.fork_rng():
         ff: Any = FeedForward(config)
     described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
     save_weights(folder / "ff", described, ff.state_dict())
-    net: Any = small_net("mazes", "dt-recall")
-    recipe = {"net": "dt-recall", "alpha": 0.5, "iterations": 30}
-    run_folder = RunFolder.create(
-        folder / "m0", {"task": "mazes", "net": net.described(), "recipe": recipe}
-    )
-    run_folder.save("best", {f"net.{n}": t.float() for n, t in net.state_dict().items()}, {})
+    maze_run(folder / "m0")
     authors_checkpoint(folder / "m.pth")
     (folder / "text").write_text("hello\n")
 
@@ -287,18 +270,3 @@ def test_a_missing_file_or_run_has_exit_code_1(command: Any) -> None:
     """A failure of the machine, not of the command line."""
     for words in ("evaluate ./nothing", "train --resume nowhere", "data chess x.csv --out y"):
         assert command(*words.split())[0] == 1
-
-
-def test_authors_checkpoints_are_converted(command: Any, tmp_path: Path) -> None:
-    import iterant
-
-    authors_checkpoint(tmp_path / "m")
-    words = ("import", "m", "--task", "mazes", "--out", "out")
-    code, output, errors = command(*words)
-    assert (code, errors) == (0, "")
-    assert "deep-thinking, 2D, width 4, without recall, 4,284 parameters, after epoch 7" in output
-    assert 'iterant.load("out")' in output
-    assert isinstance(iterant.load("out"), DeepThinking)
-    code, output, errors = command(*words)
-    assert (code, output) == (2, "")
-    assert "is there already" in errors

@@ -1,0 +1,33 @@
+"""Files that several tests of commands need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from thinkers import small_net
+
+from iterant.io import RunFolder
+from iterant.nets import DeepThinking, PaperConfig
+
+
+def authors_checkpoint(path: Path) -> None:
+    """A maze network without recall, as the paper's authors save it."""
+    with torch.device("meta"):  # only the shapes are needed
+        net = DeepThinking(PaperConfig(dims=2, channels=3, width=4, recall=False))
+    tensors = {}
+    for name, weight in net.state_dict().items():
+        theirs = name.replace("projection", "projection.0").replace("block", "recur_block.0")
+        tensors[f"module.{theirs}"] = torch.ones(weight.shape)
+    torch.save({"net": tensors, "epoch": 7}, path)
+
+
+def maze_run(path: Path) -> Path:
+    """The folder of a run on mazes."""
+    net: Any = small_net("mazes", "dt-recall")
+    recipe = {"net": "dt-recall", "alpha": 0.5, "iterations": 30}
+    folder = RunFolder.create(path, {"task": "mazes", "net": net.described(), "recipe": recipe})
+    tensors: dict[str, torch.Tensor] = net.state_dict()
+    folder.save("best", {f"net.{name}": tensor.float() for name, tensor in tensors.items()}, {})
+    return folder.path

@@ -1,0 +1,211 @@
+"""What commands show while they work: training runs, and a network solving a problem."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from dead_ends import DeadEnds
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from rich.live import Live
+
+import iterant
+from iterant.cli.screen import Display, RunReporter, display, sparkline
+from iterant.cli.solve import LineViewer, PictureViewer
+from iterant.solving import Film, Frame, solutions
+from iterant.tasks.inputs import generated
+from iterant.training.logging import Progress
+
+REPORT = Progress(
+    update=40, updates=160, epoch=1, epochs=4, loss=0.0213, rate=1e-3,
+    updates_per_second=4.0, seconds_left=30.0,
+    figures={"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 change": 3e-8},
+    monitoring=("validation at 2m", "48 at 2m", "48 change"),
+)  # fmt: skip
+MONITORING = "monitoring validation: 50.0 % at 2m; 48: 25.0 % at 2m, change 3e-08"
+FIGURES = f"accuracy 99.9 % at m, {MONITORING}"
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def console(width: int = 200, *, terminal: bool = True, **options: Any) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=width, highlight=False,
+                   legacy_windows=False, **options)  # fmt: skip
+
+
+def printed(screen: Console) -> list[str]:
+    assert isinstance(screen.file, io.StringIO)
+    lines = screen.file.getvalue().splitlines()
+    screen.file.truncate(0)
+    screen.file.seek(0)
+    return lines
+
+
+def started(shown: Display, *seeds: int) -> list[RunReporter]:
+    for seed in seeds:
+        shown.of(seed).begin("title", Path("r"), REPORT)
+    return [shown.runs[seed] for seed in seeds]
+
+
+@given(st.lists(st.floats(0, 1e6) | st.just(math.nan), max_size=80), st.integers(1, 30))
+def test_sparklines_fit_their_width(values: list[float], width: int) -> None:
+    for log in (False, True):
+        curve = sparkline(values, width, log=log)
+        assert len(curve) <= width
+        assert set(curve) <= set("▁▂▃▄▅▆▇█")
+
+
+def test_sparklines_follow_the_values() -> None:
+    assert sparkline(range(8), 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline([1, 0.1, 0.01, 0.001], 8, log=True) == "█▆▃▁"
+    assert [sparkline(values) for values in ([3, 3], [3], [])] == ["▁▁", "", ""]
+
+
+def test_a_live_run_has_a_bar_curves_and_the_time_left() -> None:
+    clock, screen = Clock(), console(100, color_system=None)
+    shown = Display(screen, clock=clock)
+    (run,) = started(shown, 0)
+    assert printed(screen) == ["title, kept in r"]
+    for loss in (0.5, 0.1, 0.01):
+        run.show(replace(REPORT, loss=loss))
+    for accuracy in (0.1, 0.9996):
+        figures = {**REPORT.figures, "validation": accuracy}
+        run.show(replace(REPORT, figures=figures, fresh=("validation",)))
+    clock.now += 12
+    screen.print(shown)
+    assert printed(screen)[1:] == [
+        "epoch 1 of 4, update 40 of 160, 4.0 steps/s, 18 s left",
+        "loss 0.0213  █▅▁",
+        "accuracy 99.9 % at m  ▁█",
+        MONITORING,
+    ]
+    run.end("finished")
+    screen.print(shown)
+    assert "left" not in printed(screen)[1]
+
+
+def test_live_seeds_have_a_line_each() -> None:
+    screen = console(color_system=None)
+    shown = Display(screen, many=True, clock=Clock())
+    _, other = started(shown, 4, 5)
+    other.note("a note")
+    other.end("failed: the loss became nan")
+    assert printed(screen)[2:] == ["seed 5: a note"]
+    screen.print(shown)
+    first, second = printed(screen)
+    assert first == f"seed 4: epoch 1 of 4, update 40 of 160, 4.0 steps/s, 30 s left, {FIGURES}"
+    assert second.startswith("seed 5: failed, 4.0 steps/s, accuracy")
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("width", [1, 9, 42, 60, 300])
+def test_no_line_is_wider_than_the_terminal(width: int, many: bool) -> None:
+    screen = console(width, color_system=None)
+    shown = Display(screen, many=many, clock=Clock())
+    for run in started(shown, 0, 1) if many else started(shown, 0):
+        run.show(REPORT)
+    printed(screen)
+    screen.print(shown)
+    lines = printed(screen)
+    assert len(lines) == (2 if many else 5)
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_pipes_get_a_line_every_five_seconds() -> None:
+    clock, screen = Clock(), console(terminal=False)
+    shown = Display(screen, many=True, clock=clock)
+    run, other = started(shown, 3, 4)
+    printed(screen)
+    for _ in range(11):
+        run.show(REPORT)
+        other.show(REPORT)
+        clock.now += 1
+    first, *later = printed(screen)
+    line = "seed 3: epoch 1 of 4, update 40 of 160, loss 0.0213"
+    assert first == f"{line}, {FIGURES}, 4.0 steps/s, 30 s left"
+    assert later == [f"{line}, 4.0 steps/s, 30 s left"] * 2, "figures only when they change"
+    run.end("finished")
+    assert printed(screen) == [f"{line}, {FIGURES}, 4.0 steps/s"]
+
+
+def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for screen, live in ((console(terminal=False), False), (console(), True)):
+        with display(screen) as shown:
+            started(shown, 0)
+            assert shown.live == live
+        assert any("epoch 1 of 4" in line for line in printed(screen)) == live
+    monkeypatch.setenv("TERM", "dumb")
+    assert not Display(console()).live
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(100, 50), (60, 20), (30, 5)])
+def test_solving_on_terminals_of_any_size(
+    columns: int, rows: int, monkeypatch: pytest.MonkeyPatch, terminal_command: Any
+) -> None:
+    monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
+    words = ("solve", "mazes", "--size", "33", "--seed", "1")
+    shown = terminal_command(*words, columns=columns, lines=rows)
+    assert "iteration 1, answer" in shown
+    # Half blocks, or dots where those do not fit; dots are never made smaller for the height.
+    assert ("▀" in shown) == (rows == 50)
+    assert ("⣿" in shown) == (rows < 50)
+    assert "one way from start to end" in shown
+
+
+def test_pictures_are_drawn_eight_times_a_second() -> None:
+    task, now, drawn = iterant.task("mazes"), [0.0], [0]
+    problems = generated(task, size=5).problems
+    live = Live(console=console(60, height=30), auto_refresh=False)
+    viewer = PictureViewer(task, live, clock=lambda: now[0])
+
+    def view(problem: Any, frame: Frame, film: Film) -> None:
+        now[0], before = now[0] + 0.01, viewer.last
+        viewer(problem, frame, film)
+        drawn.extend([frame.step] if viewer.last != before else [])
+
+    rule = iterant.halting.Fixed()
+    list(solutions(DeadEnds(), task, problems, max_steps=60, viewer=view, rule=rule))
+    gaps = [later - sooner for sooner, later in pairwise(drawn)]
+    assert gaps[0] == 1
+    assert min(gaps[1:]) >= 12, "an eighth of a second is 12 iterations of a hundredth"
+
+
+def test_solving_in_a_pipe_prints_a_line_every_three_seconds() -> None:
+    screen, now, film = console(terminal=False), [0.0], Film(1)
+    viewer = LineViewer(screen, clock=lambda: now[0])
+    (problem,) = generated(iterant.task("prefix-sums")).problems
+    for step in range(1, 11):
+        now[0] += 1
+        film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))
+        viewer(problem, film.at(step), film)
+    assert printed(screen) == [
+        f"iteration {step}, answer unchanged since iteration {since}"
+        for step, since in ((3, 1), (6, 5), (9, 5))
+    ]
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_many_problems_show_progress(
+    live: bool, terminal_command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
+    flags = [] if live else ["--no-live"]
+    text = terminal_command("solve", "mazes", "--size", "5", "--count", "3", *flags)
+    assert ("3/3" in text) == live
+    assert "3 problems, " in text
