@@ -1,7 +1,10 @@
 """One writer at a time, and no lock outlives its process."""
 
+import fcntl
+import json
 import multiprocessing
 import os
+import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,7 +47,7 @@ def test_one_process_locks_and_its_end_releases(tmp_path: Path, killed: bool) ->
     assert str(child.pid) in (tmp_path / FILE).read_text(), "the stale content must be there"
     assert lock_holder(tmp_path) is None
     with lock_folder(tmp_path):
-        assert str(os.getpid()) in (tmp_path / FILE).read_text()
+        assert json.loads((tmp_path / FILE).read_text())["pid"] == os.getpid()
     if not killed:
         ours.send("end")
         child.join()
@@ -83,6 +86,14 @@ def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.join()
+
+
+def test_a_process_that_looks_does_not_disturb(tmp_path: Path) -> None:
+    with (tmp_path / FILE).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `lock_info` does for an instant
+        threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        with lock_folder(tmp_path):
+            assert lock_holder(tmp_path) is not None
 
 
 def test_missing_folder(tmp_path: Path) -> None:

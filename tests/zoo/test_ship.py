@@ -114,24 +114,17 @@ def test_replace_a_network(ship: Ship, runs: list[Path], tmp_path: Path) -> None
     name = result("one", size_2=(20, 20, 20))
     folder = ship("sums", runs[0], *WORDS, *words, "--results", name, "--note", "of that one")
     old = read_weights(folder)[1]
-    ship("sums", runs[1], "--again", "--measure", "--half", "--how", "again")
+    other = result("two", size_2=(20, 15, 14))
+    ship("sums", runs[1], "--again", "--half", "--how", "again", "--results", other)
     now = card(str(folder))
-    assert (now.seed, now.how, now.results) == (3, "again", ("measure-sums-shipped",))
+    assert (now.seed, now.how, now.results) == (3, "again", ("two",))
     assert (now.trained_on, now.failures) == ("40 strings", "all of them")
     assert now.pictures == {"seen.png": "What it shows"}
-    assert "of that one" not in now.notes, "what was said of one network is not said of another"
-    (figure,) = now.figures.values()
-    assert (figure.problems, figure.iterations, figure.seed) == (20, 10, 7)
-    net, task = iterant.load(folder), iterant.task("prefix-sums")
-    batch = task.sample(20, size=2, seed=7)
-    answers = [iterant.last(iterant.think(net, batch.inputs, steps=n)).prediction for n in (10, 20)]
-    solved = [int(task.solved(answer, batch).sum()) for answer in answers]
-    assert [figure.solved, figure.twice] == solved
-    assert 0 < solved[0] < 20, "else it is no test"
+    assert now.notes == ("stored as float16, computes in float32",), "notes are of one network"
+    assert now.figures == {2: Figure(20, 10, 15, 14, 9)}
     tensors = read_weights(folder)[1]
-    assert not torch.equal(tensors["projection.weight"], old["projection.weight"])
+    assert not torch.equal(tensors["projection.weight"].float(), old["projection.weight"])
     assert len(list(folder.glob("*.safetensors"))) == 1
-    assert not (tmp_path / "runs" / "shipping" / "sums").exists()
 
 
 @pytest.mark.parametrize("counts", [(20, 19, 20), (20, 20, 19)])
