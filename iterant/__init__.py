@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from iterant import errors as errors
-    from iterant.analysis.analyzer import analyze as analyze
+    from iterant.analysis.studies import analyze as analyze
     from iterant.engine import last as last
     from iterant.engine import think as think
     from iterant.errors import IterantError as IterantError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # compares the two. A module stands for itself.
 _WHERE = {
     "IterantError": "iterant.errors",
-    "analyze": "iterant.analysis.analyzer",
+    "analyze": "iterant.analysis.studies",
     "errors": "iterant.errors",
     "evaluate": "iterant.evaluation",
     "last": "iterant.engine",

@@ -3,24 +3,20 @@
 >>> report = analyze(["runs/m0"], what=["noise", "zeros", "swap"])
 >>> report.save("analysis")
 
-analyzer.py           studies on networks in one call
-studies.py            all studies by name, and their subjects
-interventions.py      noise, zeros, swaps, flipped bits, moved ends
-recovery.py           accuracy and recovery time after an intervention
+studies.py            all studies by name, their subjects, `analyze`
+interventions.py      noise, zeros, swaps, flipped bits, moved ends; recovery from them
 convergence.py        size of changes; settled, cycling, moving
 path_independence.py  whether all starts lead to the same end
 errors_by_kind.py     accuracy by kind of problem, near misses
 report.py             tables, files, plots, a page
 """
 
-from iterant.analysis.analyzer import analyze
 from iterant.analysis.convergence import Convergence, converge
 from iterant.analysis.errors_by_kind import ByKind, NearMisses, by_kind, near_misses
-from iterant.analysis.interventions import Case
+from iterant.analysis.interventions import Case, Recovery, recover
 from iterant.analysis.path_independence import Independence, independence
-from iterant.analysis.recovery import Recovery, recover
 from iterant.analysis.report import Report
-from iterant.analysis.studies import STUDIES, Subject
+from iterant.analysis.studies import STUDIES, Subject, analyze
 
 __all__ = [
     "STUDIES",

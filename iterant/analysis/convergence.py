@@ -21,12 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.interventions import Tick, is_correct, no_tick, parts
+from iterant.analysis.interventions import Case, Tick, no_tick, parts, run_cases, text
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import begin, think
+from iterant.engine import begin
 from iterant.errors import UsageError
 from iterant.evaluation import is_finite, like
-from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.tasks.protocol import Batch, Task
 
@@ -58,12 +57,12 @@ class Convergence:
     @property
     def features(self) -> dict[str, int]:
         """The numbers of samples whose features are settled, cycling, moving, broken."""
-        return classes(self.periods)
+        return _classes(self.periods)
 
     @property
     def answers(self) -> dict[str, int]:
         """The numbers of samples whose answers are settled, cycling, moving, broken."""
-        return classes(self.answer_periods)
+        return _classes(self.answer_periods)
 
     def figures(self) -> dict[str, Any]:
         """All numbers, as JSON."""
@@ -75,17 +74,16 @@ class Convergence:
             "features": {**self.features, "periods": _cycles(self.periods)},
             "answers": {**self.answers, "periods": _cycles(self.answer_periods)},
             # Correct networks can cycle: solved samples by what their features do.
-            "solved": None if self.solved is None else classes(self.periods[self.solved]),
+            "solved": None if self.solved is None else _classes(self.periods[self.solved]),
         }
 
     def headline(self) -> dict[str, str]:
         """The main numbers as cells of a table."""
-        cells = {
-            "inputs": self.inputs,
-            "last ‖Δφ‖": "–" if self.change[-1].isnan() else f"{float(self.change[-1]):.2g}",
-            "features": _text(self.periods),
-            "answers": _text(self.answer_periods),
-        }
+        cells = {"inputs": self.inputs, "last ‖Δφ‖": text(float(self.change[-1]), ".2g")}
+        for name, periods in (("features", self.periods), ("answers", self.answer_periods)):
+            counts = [f"{count} {word}" for word, count in _classes(periods).items() if count]
+            cycles = [f"{count} × {period}" for period, count in _cycles(periods).items()]
+            cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
         if self.solved is not None:
             cells["solved"] = f"{100 * float(self.solved.double().mean()):.1f} %"
         return cells
@@ -101,23 +99,19 @@ class _PeriodFinder:
 
     def __init__(self, longest: int, same: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.recent: deque[Tensor] = deque(maxlen=longest)
-        self.same, self.longest = same, longest
-        self.returned: list[Tensor] = []
-        """(B,) bool for each period from 1"""
+        self.same = same
+        self.returned = torch.tensor(True)  # (P, B) from the first check on
 
     def add(self, state: Tensor, *, check: bool) -> None:
         if check:
-            now = [self.same(self.recent[-period], state) for period in range(1, self.longest + 1)]
-            before = self.returned or now
-            self.returned = [a & b for a, b in zip(before, now, strict=True)]
+            now = torch.stack([self.same(before, state) for before in reversed(self.recent)])
+            self.returned = self.returned & now
         self.recent.append(state)
 
     def periods(self, broken: Tensor) -> Tensor:
         """(B,) the shortest period, or `MOVING`, or `BROKEN`."""
-        periods = torch.zeros(len(broken), dtype=torch.int64, device=broken.device)
-        for period in range(self.longest, 0, -1):
-            periods[self.returned[period - 1]] = period
-        return periods.masked_fill(broken, BROKEN).cpu()
+        shortest = (self.returned.int().argmax(dim=0) + 1) * self.returned.any(dim=0)
+        return shortest.masked_fill(broken, BROKEN).cpu()
 
 
 @torch.no_grad()
@@ -137,41 +131,31 @@ def converge(
     periods up to a third.
     """
     if steps < LEAST:
-        raise UsageError(
-            f"whether thinking rests takes at least {LEAST} iterations to tell, got {steps}"
-        )
-    if not tolerance > 0:
-        raise UsageError(f"the tolerance must be above 0, got {tolerance}")
-    longest, fast = min(LONGEST, steps // 3), fused(net)
+        raise UsageError(f"convergence needs at least {LEAST} iterations, got {steps}")
+    longest = min(LONGEST, steps // 3)
     total, count = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
     periods, answers, solved = [], [], []
-    batches = list(parts(batch))
-    for place, part in enumerate(batches):
+    cases = [Case(part, part) for part in parts(batch)]
+    for case, thoughts in run_cases(net, cases, steps, tick):
         features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
         decoded = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
-        x = like(net, part.inputs)
-        state = begin(fast, x)
-        before = state.features
-        # On the device until the end: copying would wait for the GPU at every iteration.
-        sums, finite = (torch.zeros(steps, dtype=torch.float64, device=x.device) for _ in "ab")
-        for thought in think(fast, x, steps=steps, state=state):
-            change = _norm(thought.features - before)
-            ok = torch.isfinite(change)
-            sums[thought.step - 1] = change.masked_fill(~ok, 0.0).sum()
-            finite[thought.step - 1] = ok.sum()
+        before = begin(net, like(net, case.batch.inputs)).features
+        changes = []  # on the device until the end: copying would wait for the GPU
+        for thought in thoughts:
+            changes.append(_norm(thought.features - before))
             before = thought.features
             if thought.step > steps - 3 * longest:
                 check = thought.step > steps - 2 * longest
                 features.add(thought.features, check=check)
                 decoded.add(thought.prediction, check=check)
-            tick(place * steps + thought.step, len(batches) * steps)
-        total += sums.cpu()
-        count += finite.cpu()
+        change = torch.stack(changes).cpu()  # (T, B)
+        total += change.nan_to_num(0, 0, 0).sum(dim=1)
+        count += change.isfinite().sum(dim=1)
         broken = ~is_finite(thought.features)
         periods.append(features.periods(broken))
         answers.append(decoded.periods(broken))
-        if part.labelled:
-            solved.append(is_correct(task, thought, part))
+        if case.batch.labelled:
+            solved.append((task.solved(thought.prediction, case.batch) & ~broken).cpu())
     return Convergence(
         inputs=inputs,
         change=total / count.masked_fill(count == 0, float("nan")),
@@ -182,7 +166,7 @@ def converge(
     )
 
 
-def classes(periods: Tensor) -> dict[str, int]:
+def _classes(periods: Tensor) -> dict[str, int]:
     """The number of samples in each class."""
     return {
         "settled": int((periods == SETTLED).sum()),
@@ -196,12 +180,6 @@ def _cycles(periods: Tensor) -> dict[str, int]:
     """The number of samples with each period of 2 or more."""
     counts = Counter(periods[periods > SETTLED].tolist())
     return {str(period): counts[period] for period in sorted(counts)}
-
-
-def _text(periods: Tensor) -> str:
-    cycles = ", ".join(f"{count} × {period}" for period, count in _cycles(periods).items())
-    text = ", ".join(f"{count} {name}" for name, count in classes(periods).items() if count)
-    return text + (f" (periods: {cycles})" if cycles else "")
 
 
 def _norm(features: Tensor) -> Tensor:

@@ -21,15 +21,15 @@ from torch import Tensor
 
 from iterant.analysis.interventions import (
     Tick,
+    check_two,
     gaussian,
-    is_correct,
     no_tick,
     parts,
     swapped,
+    text,
 )
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import State, begin, last, think
-from iterant.errors import UsageError
 from iterant.evaluation import is_finite, like
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
@@ -69,11 +69,11 @@ class Independence:
         finite = ~self.worst.isnan()
         worst, right = self.worst[finite], self.right["own"][finite]
         both = torch.stack([worst, right.double()])
-        spread = len(worst) > 1 and bool((both.std(dim=1) > 1e-9).all())
+        varies = len(worst) > 1 and bool((both.std(dim=1) > 1e-9).all())
         return {
             "cosine of solved": _mean(worst[right]),
             "cosine of unsolved": _mean(worst[~right]),
-            "correlation": float(torch.corrcoef(both)[0, 1]) if spread else float("nan"),
+            "correlation": float(torch.corrcoef(both)[0, 1]) if varies else float("nan"),
         }
 
     def figures(self) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class Independence:
             "accuracy from own start": _mean(self.right["own"]),
             "starts": {
                 start: {
-                    "mean cosine": _mean(self.cosine[start]),
+                    "mean cosine": _mean(cosine),
                     "same answer": _mean(self.agreed[start]),
                     "accuracy": _mean(self.right[start]),
-                    "cosine": self.cosine[start].tolist(),
+                    "cosine": cosine.tolist(),
                 }
-                for start in self.cosine
+                for start, cosine in self.cosine.items()
             },
             "relation to accuracy": self.relation,
         }
@@ -98,24 +98,20 @@ class Independence:
         """The main numbers as cells of a table."""
         same = torch.stack(list(self.agreed.values())).all(dim=0)
         return {
-            **{f"cosine from {s}": _number(_mean(self.cosine[s])) for s in self.cosine},
+            **{f"cosine from {s}": text(_mean(c), ".3f") for s, c in self.cosine.items()},
             "same answer from all": f"{100 * _mean(same):.1f} %",
             "solved": f"{100 * _mean(self.right['own']):.1f} %",
-            **{name: _number(value) for name, value in self.relation.items()},
+            **{name: text(value, ".3f") for name, value in self.relation.items()},
             "NaN": str(self.broken),
         }
 
     def plots(self) -> list[tuple[Plot, Trace]]:
         """The worst cosine of every problem, sorted."""
-        ordered = self.worst[~self.worst.isnan()].sort().values
-        shares = [100 * (place + 1) / max(1, len(ordered)) for place in range(len(ordered))]
-        plot = Plot(
-            "path independence",
-            x_label="problems, worst first (%)",
-            y_label="cosine of the ends, from the worst start",
-            shade=False,
-        )
-        return [(plot, Trace(shares, ordered.tolist()))]
+        ordered = self.worst[~self.worst.isnan()].sort().values.tolist()
+        shares = [100 * place / len(ordered) for place in range(1, len(ordered) + 1)]
+        plot = Plot("path independence", "problems, worst first (%)",
+                    "cosine of the ends, from the worst start", shade=False)  # fmt: skip
+        return [(plot, Trace(shares, ordered))]
 
 
 @torch.no_grad()
@@ -123,40 +119,38 @@ def independence(
     net: Net, task: Task, batch: Batch, *, steps: int, seed: int = 0, tick: Tick = no_tick
 ) -> Independence:
     """Iterate ``steps`` times from every start and compare the final features."""
-    if len(batch) < 2:
-        raise UsageError(
-            "path independence starts problems from one another's features and needs at least 2, "
-            f"got {len(batch)} (--count 2)"
-        )
-    cosine: dict[str, list[Tensor]] = {name: [] for name in STARTS}
-    agreed: dict[str, list[Tensor]] = {name: [] for name in STARTS}
-    right: dict[str, list[Tensor]] = {name: [] for name in ("own", *STARTS)}
+    check_two(batch)
+    columns: dict[str, dict[str, list[Tensor]]] = {"cosine": {}, "agreed": {}, "right": {}}
     fast, batches = fused(net), list(parts(batch, least=2))
-    total = len(batches) * (1 + len(STARTS))
+    done, total = 0, len(batches) * (1 + len(STARTS))
     for place, part in enumerate(batches):
         x = like(net, part.inputs)
         start = begin(fast, x).features
+        other = swapped(len(part), seed, f"start {place}").to(start.device)
         starts = {
+            "own": start,
             "zeros": torch.zeros_like(start),
             "noise": gaussian(start, seed, f"start {place}"),
-            "another problem": start[swapped(len(part), seed, f"start {place}").to(start.device)],
+            "another problem": start[other],
         }
-        own = last(think(fast, x, steps=steps))
-        right["own"].append(is_correct(task, own, part))
-        tick(place * (1 + len(STARTS)) + 1, total)
-        for number, (name, features) in enumerate(starts.items()):
+        own = None
+        for name, features in starts.items():
             end = last(think(fast, x, steps=steps, state=State(features, 0)))
-            angle = cosines(own.features, end.features)
-            same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~angle.isnan()
-            cosine[name].append(angle.cpu())
-            agreed[name].append(same.cpu())
-            right[name].append(is_correct(task, end, part))
-            tick(place * (1 + len(STARTS)) + number + 2, total)
-
-    def joined(columns: dict[str, list[Tensor]]) -> dict[str, Tensor]:
-        return {name: torch.cat(column) for name, column in columns.items()}
-
-    return Independence(joined(cosine), joined(agreed), joined(right))
+            solved = task.solved(end.prediction.cpu(), part) & is_finite(end.features).cpu()
+            columns["right"].setdefault(name, []).append(solved)
+            if own is None:
+                own = end
+            else:
+                cosine = cosines(own.features, end.features)
+                same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
+                columns["cosine"].setdefault(name, []).append(cosine.cpu())
+                columns["agreed"].setdefault(name, []).append(same.cpu())
+            done += 1
+            tick(done, total)
+    return Independence(**{
+        field: {name: torch.cat(column) for name, column in by_start.items()}
+        for field, by_start in columns.items()
+    })  # fmt: skip
 
 
 def cosines(one: Tensor, other: Tensor) -> Tensor:
@@ -172,9 +166,4 @@ def cosines(one: Tensor, other: Tensor) -> Tensor:
 
 def _mean(values: Tensor) -> float:
     """The mean without NaN; NaN if nothing is left."""
-    values = values.double()
-    return float(values[~values.isnan()].mean())
-
-
-def _number(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}"
+    return float(values.double().nanmean())

@@ -9,13 +9,15 @@ PosixPath('analysis/index.html')
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iterant.analysis.errors_by_kind import NearMisses
-from iterant.analysis.recovery import Recovery
-from iterant.analysis.studies import STUDIES, Result, Subject, shared_regime
+from iterant.analysis.convergence import Convergence
+from iterant.analysis.errors_by_kind import ByKind, NearMisses
+from iterant.analysis.interventions import Recovery, text
+from iterant.analysis.path_independence import Independence
 from iterant.draw.figure import figure_png, save_png
 from iterant.draw.html import Picture, Section, fragment, page
 from iterant.draw.plots import Line, Plot, panels_figure
@@ -25,6 +27,13 @@ from iterant.io import write_atomic, write_result
 from iterant.io.files import PathLike, make_folder
 from iterant.tasks.protocol import Size
 
+if TYPE_CHECKING:
+    from iterant.analysis.studies import Subject
+
+Result = Recovery | Convergence | Independence | NearMisses | ByKind
+Table = list[list[str]]
+"""Rows of cells, the head first."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -32,6 +41,7 @@ class Outcome:
 
     subject: Subject
     what: str
+    about: str
     results: tuple[Result, ...]
 
 
@@ -70,48 +80,58 @@ class Report:
         return f"Report({studies} of {labels}: {problems} of {self.task}, size {self.size})"
 
     def __str__(self) -> str:
-        """The table of interventions, then the tables of the other studies."""
-        tables = [self.table()]
+        """The table of interventions, then the tables of the other studies, aligned."""
+        tables = [table] if (table := self.table()) else []
         for what in self.studies:
             tables += [] if isinstance(self.of(what), Recovery) else self.headlines(what)
-        return "\n\n".join(_lines(table) for table in tables if table)
+        lines = []
+        for table in tables:
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            for row in table:
+                cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+                lines.append("  ".join(cells).rstrip())
+            lines.append("")
+        return "\n".join(lines[:-1])
 
     @property
     def studies(self) -> tuple[str, ...]:
         """The names of the studies, in order."""
         return tuple(dict.fromkeys(one.what for one in self.outcomes))
 
+    def _of(self, what: str) -> list[Outcome]:
+        return [one for one in self.outcomes if one.what == what]
+
     def of(self, what: str, label: str | None = None) -> Any:
         """The first result of a study on a network (None: the first network)."""
-        for one in self.outcomes:
-            if one.what == what and label in (None, one.subject.label):
+        for one in self._of(what):
+            if label in (None, one.subject.label):
                 return one.results[0]
         on = "" if label is None else f" on {label!r}"
         raise UsageError(f"this report has no {what!r}{on}; it has: {', '.join(self.studies)}")
 
-    def table(self) -> list[list[str]]:
-        """Mean iterations to solution and peak accuracy: the head, then one row per network.
+    def table(self) -> Table:
+        """Mean iterations to solution and peak accuracy, one row per network; [] without any.
 
         [["model", "clean", "noise"], ["m0", "23.5 (100.0 %)", "– (0.0 %)"]]
         """
-        names = [name for name in self.studies if isinstance(self.of(name), Recovery)]
-        rows = [["model", *names]]
-        for subject in self.subjects:
-            cells = {}
-            for one in self.outcomes:
-                result = one.results[0]
-                if one.subject is subject and isinstance(result, Recovery):
-                    steps = result.mean_to_solution
-                    text = "–" if steps != steps else f"{steps:.2f}"
-                    cells[one.what] = f"{text} ({100 * result.peak[1]:.1f} %)"
-            rows.append([subject.label, *(cells.get(name, "skipped") for name in names)])
-        return rows if names else []
-
-    def headlines(self, what: str) -> list[list[list[str]]]:
-        """Tables of one study, one for each type of result: the head, then one row per network."""
-        tables: dict[tuple[str, ...], list[list[str]]] = {}
+        rows = {subject.label: dict[str, str]() for subject in self.subjects}
+        names = []
         for one in self.outcomes:
-            for result in one.results if one.what == what else ():
+            result = one.results[0]
+            if isinstance(result, Recovery):
+                cell = f"{text(result.mean_to_solution, '.2f')} ({100 * result.peak[1]:.1f} %)"
+                rows[one.subject.label][one.what] = cell
+                names.append(one.what)
+        head = list(dict.fromkeys(names))
+        table = [[label, *(cells.get(name, "skipped") for name in head)]
+                 for label, cells in rows.items()]  # fmt: skip
+        return [["model", *head], *table] if head else []
+
+    def headlines(self, what: str) -> list[Table]:
+        """Tables of one study, one for each type of result, with one row per network."""
+        tables: dict[tuple[str, ...], Table] = {}
+        for one in self._of(what):
+            for result in one.results:
                 cells = result.headline()
                 head = ["model", *cells]
                 rows = tables.setdefault(tuple(head), [head])
@@ -120,9 +140,10 @@ class Report:
 
     def figures(self, what: str) -> dict[str, Any]:
         """All numbers of a study, as JSON."""
+        outcomes = self._of(what)
         return {
             "study": what,
-            "about": STUDIES[what].about,
+            "about": outcomes[0].about,
             "task": self.task,
             "size": self.size,
             "count": self.count,
@@ -133,8 +154,7 @@ class Report:
                     "training regime": one.subject.regime,
                     "findings": [result.figures() for result in one.results],
                 }
-                for one in self.outcomes
-                if one.what == what
+                for one in outcomes
             },
             "skipped": {s.label: s.why for s in self.skipped if s.what == what},
         }
@@ -144,16 +164,12 @@ class Report:
         lines: dict[Plot, list[Line]] = {}
         models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
         alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
-        for one in self.outcomes:
-            subject = one.subject
-            for result in one.results if one.what == what else ():
+        for one in self._of(what):
+            colour = models.index(one.subject.model or one.subject.label)
+            stroke = alphas.index(one.subject.alpha)
+            for result in one.results:
                 for plot, trace in result.plots():
-                    line = Line(
-                        trace,
-                        subject.legend,
-                        colour=models.index(subject.model or subject.label),
-                        stroke=alphas.index(subject.alpha),
-                    )
+                    line = Line(trace, one.subject.legend, colour, stroke)
                     lines.setdefault(plot, []).append(line)
         regime = shared_regime(self.subjects)
         return [
@@ -169,13 +185,14 @@ class Report:
         """The page: the paper's table, then every study with its plots."""
         sections = []
         if table := self.table():
-            text = "Mean iterations to solution, counted from the intervention, of the problems "
-            text += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(Section("interventions", text, table))
+            about = "Mean iterations to solution, counted from the intervention, of the problems "
+            about += "that recovered; in brackets the highest accuracy over all iterations."
+            sections.append(Section("interventions", about, table))
         for what in self.studies:
-            tables = self.headlines(what)
-            sections.append(Section(what, STUDIES[what].about, tables[0], self.pictures(what)))
-            sections += [Section(f"{what}, continued", "", more) for more in tables[1:]]
+            first, *others = self.headlines(what)
+            about = self._of(what)[0].about
+            sections.append(Section(what, about, first, self.pictures(what)))
+            sections += [Section(f"{what}, continued", "", table) for table in others]
         if self.skipped:
             rows = [[one.label, one.what, one.why] for one in self.skipped]
             sections.append(Section("skipped", "", [["model", "study", "why"], *rows]))
@@ -202,34 +219,25 @@ class Report:
 
     def save_failures(self, folder: PathLike) -> list[Path]:
         """Draw the failures that the study near-misses has kept, one picture each."""
-        failed = [
-            (one.subject.label, result.failures)
-            for one in self.outcomes
-            for result in one.results
-            if isinstance(result, NearMisses)
-        ]
-        if not failed:
+        if "near-misses" not in self.studies:
             raise UsageError(
-                "failures are drawn by the study near-misses, which did not run; ask for it too, "
-                f"or see answers: iterant solve {self.task} --count 20 --save answers.png"
+                "failures are drawn by the study near-misses, which did not run; ask for it too"
             )
         target = make_folder(folder)
         return [
-            save_png(failure, target / f"{_file_name(label)}-{number:03}.png")
-            for label, failures in failed
-            for number, failure in enumerate(failures)
+            save_png(failure, target / f"{_file_name(one.subject.label)}-{number:03}.png")
+            for one in self._of("near-misses")
+            for result in one.results
+            if isinstance(result, NearMisses)
+            for number, failure in enumerate(result.failures)
         ]
 
 
-def _lines(table: list[list[str]]) -> str:
-    """A table as text with aligned columns."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    padded = (
-        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True))
-        for row in table
-    )
-    return "\n".join(line.rstrip() for line in padded)
+def shared_regime(subjects: Iterable[Subject]) -> int | None:
+    """The training regime of all subjects whose regime is known; None if they differ."""
+    known = {subject.regime for subject in subjects} - {None}
+    return known.pop() if len(known) == 1 else None
 
 
-def _file_name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "unnamed"
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"

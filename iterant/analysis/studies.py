@@ -1,8 +1,8 @@
-"""The studies by name, and their subjects: networks with a task.
+"""The studies by name, their subjects, and `analyze`, which makes several in one call.
 
-    >>> STUDIES["swap"].after
-    50
-    >>> STUDIES["swap"].run(subject, batch, StudySettings(steps=300, after=50, seed=1))
+    >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
+    >>> report.table()                    # the paper's table of interventions
+    >>> report.save("analysis")           # JSON, plots and a page
 
 Interventions happen when they do in the paper: noise and zeros after iteration 1, all others after
 iteration 50.
@@ -10,29 +10,37 @@ iteration 50.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import SupportsIndex
+
+import torch
 
 from iterant import registry
-from iterant.analysis import interventions
 from iterant.analysis.convergence import LEAST, converge
 from iterant.analysis.errors_by_kind import by_kind, near_misses
-from iterant.analysis.interventions import Case, Tick, no_tick
+from iterant.analysis.interventions import Tick, cases, gaussian, recover
 from iterant.analysis.path_independence import independence
-from iterant.analysis.recovery import recover
-from iterant.draw.plots import Plot, Trace
-from iterant.errors import UsageError
+from iterant.analysis.report import Outcome, Report, Result, Skipped
+from iterant.errors import NetError, TaskError, UnknownName, UsageError
+from iterant.formatting import counted
 from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
-from iterant.nets.protocol import Net
+from iterant.nets.protocol import Net, depth_of
 from iterant.solving.solver import check_fits
-from iterant.tasks.protocol import Batch, Flips, HasKinds, Shortens, Task
+from iterant.tasks.protocol import Batch, Size, Task
+from iterant.tasks.rng import check_count
 from iterant.training.build import build_objective
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
+
+STEPS = 300
+"""The default number of iterations; networks of fixed depth have their own."""
 
 
 @dataclass(frozen=True)
@@ -115,34 +123,15 @@ def subject_of(
     return Subject(net, task, label, model, alpha, recipe.get("iterations"))
 
 
-def shared_regime(subjects: Iterable[Subject]) -> int | None:
-    """The training regime of all subjects whose regime is known; None if they differ."""
-    known = {subject.regime for subject in subjects} - {None}
-    return known.pop() if len(known) == 1 else None
-
-
-class Result(Protocol):
-    """The result of a study on a network: numbers for files, cells for tables, lines to plot."""
-
-    def figures(self) -> dict[str, Any]:
-        """All numbers, as JSON."""
-
-    def headline(self) -> dict[str, str]:
-        """The main numbers as cells of a table."""
-
-    def plots(self) -> list[tuple[Plot, Trace]]:
-        """One line for each plot."""
-
-
 @dataclass(frozen=True)
 class StudySettings:
     """The iterations, the time of the intervention, the seed."""
 
     steps: int
-    after: int = 0
-    seed: int = 1
-    tolerance: float = 1e-3
-    tick: Tick = no_tick
+    after: int
+    seed: int
+    tolerance: float
+    tick: Tick
 
 
 @dataclass(frozen=True)
@@ -153,124 +142,225 @@ class Study:
     run: Callable[[Subject, Batch, StudySettings], list[Result]]
     after: int | None = None
     """Iterations before the intervention; None: there is no intervention"""
-    needs: Callable[[Task], bool] = lambda task: True
-    lacks: str = ""
-    """The method that is missing in a task that does not meet ``needs``"""
+    needs: str = ""
+    """The method of the task that it calls, if not every task has it"""
     least: int = 1
     """The fewest iterations"""
 
 
-def _intervene(
-    what: str,
-    about: str,
-    after: int,
-    make_cases: Callable[[Any, Batch, StudySettings], tuple[list[Case], int]],
-    **needs: Any,
-) -> Study:
-    """A study of recovery; ``make_cases`` returns also how many problems are left out."""
-
+def _recovery(what: str, about: str, after: int, needs: str = "") -> Study:
     def run(subject: Subject, batch: Batch, settings: StudySettings) -> list[Result]:
-        cases, left_out = make_cases(subject.task, batch, settings)
+        made = cases(what, subject.task, batch, after=settings.after, seed=settings.seed)
         return [
             recover(
                 subject.net,
                 subject.task,
-                cases,
-                what=what,
-                after=settings.after,
+                made,
                 steps=settings.steps,
-                left_out=left_out,
+                after=settings.after,
+                what=what,
+                left_out=len(batch) - sum(len(case.batch) for case in made),
                 length=batch.inputs.shape[-1] if what == "bit-flip" else None,
                 tick=settings.tick,
             )
         ]
 
-    return Study(about, run, after, **needs)
+    return Study(about, run, after, needs)
 
 
 def _convergence(subject: Subject, batch: Batch, settings: StudySettings) -> list[Result]:
-    net, task, steps = subject.net, subject.task, settings.steps
+    net, task, steps, seed = subject.net, subject.task, settings.steps, settings.seed
 
     def tick(turn: int) -> Tick:
         return lambda done, total: settings.tick(turn * total + done, 3 * total)
 
-    how: dict[str, Any] = {"steps": steps, "tolerance": settings.tolerance}
-    noise = interventions.random_inputs(batch, seed=settings.seed)
+    noise = Batch(gaussian(batch.inputs, seed, "random inputs"), torch.full_like(batch.targets, -1))
+    measure = partial(converge, net, task, steps=steps, tolerance=settings.tolerance)
     return [
-        converge(net, task, batch, tick=tick(0), **how),
-        converge(net, task, noise, inputs="random inputs", tick=tick(1), **how),
-        independence(net, task, batch, steps=steps, seed=settings.seed, tick=tick(2)),
+        measure(batch=batch, tick=tick(0)),
+        measure(batch=noise, inputs="random inputs", tick=tick(1)),
+        independence(net, task, batch, steps=steps, seed=seed, tick=tick(2)),
+    ]
+
+
+def _at_the_end(measure: Callable[..., Result]) -> Callable[..., list[Result]]:
+    return lambda subject, batch, settings: [
+        measure(subject.net, subject.task, batch, steps=settings.steps, tick=settings.tick)
     ]
 
 
 STUDIES: dict[str, Study] = {
-    "clean": _intervene(
-        "clean",
-        "Nothing is done: what the interventions are compared with.",
-        0,
-        lambda task, batch, s: (interventions.clean(batch), 0),
+    "clean": _recovery("clean", "Nothing is done: what the interventions are compared with.", 0),
+    "noise": _recovery(
+        "noise", "Gaussian noise with standard deviation 1 is added to the features.", 1
     ),
-    "noise": _intervene(
-        "noise",
-        "Gaussian noise with standard deviation 1 is added to the features.",
-        1,
-        lambda task, batch, s: (interventions.noise(batch, after=s.after, seed=s.seed), 0),
+    "zeros": _recovery("zeros", "The features are replaced with zeros.", 1),
+    "swap": _recovery("swap", "Every problem goes on with the features of another problem.", 50),
+    "swap-input": _recovery(
+        "swap-input", "The features stay, and the problem becomes another, to be solved.", 50
     ),
-    "zeros": _intervene(
-        "zeros",
-        "The features are replaced with zeros.",
-        1,
-        lambda task, batch, s: (interventions.zeros(batch, after=s.after), 0),
+    "bit-flip": _recovery(
+        "bit-flip", "One bit of the input is flipped, at every index of every string.", 50, "flip"
     ),
-    "swap": _intervene(
-        "swap",
-        "Every problem goes on with the features of another problem.",
-        50,
-        lambda task, batch, s: (interventions.swap(batch, after=s.after, seed=s.seed), 0),
-    ),
-    "swap-input": _intervene(
-        "swap-input",
-        "The features stay, and the problem becomes another one, which is to be solved.",
-        50,
-        lambda task, batch, s: (interventions.swap_input(batch, after=s.after, seed=s.seed), 0),
-    ),
-    "bit-flip": _intervene(
-        "bit-flip",
-        "One bit of the input is flipped, at every index of every string.",
-        50,
-        lambda task, batch, s: (interventions.bit_flips(task, batch, after=s.after), 0),
-        needs=lambda task: isinstance(task, Flips),
-        lacks="flip()",
-    ),
-    "move-end": _intervene(
+    "move-end": _recovery(
         "move-end",
-        "The end moves two squares nearer the start; ways too short for that are left out.",
+        "The end moves two cells nearer the start; paths too short for that are left out.",
         50,
-        lambda task, batch, s: interventions.moved_ends(task, batch, after=s.after),
-        needs=lambda task: isinstance(task, Shortens),
-        lacks="shorten()",
+        "shorten",
     ),
     "convergence": Study(
-        "How much an iteration changes the features, on problems and on Gaussian noise in their "
-        "place; whether features (up to a thousandth of their norm, unless told otherwise) and "
-        "answers are settled, cycling or moving in the end; whether all starts lead there.",
+        "The change of the features per iteration, on problems and on Gaussian noise in their "
+        "place; whether features (up to the tolerance) and answers are settled, cycling or moving "
+        "at the end; whether all starts lead to the same end.",
         _convergence,
         least=LEAST,
     ),
     "near-misses": Study(
-        "How wrong the wrong answers are; where an answer is a way, whether they are ways all the "
-        "same.",
-        lambda subject, batch, s: [
-            near_misses(subject.net, subject.task, batch, steps=s.steps, tick=s.tick)
-        ],
+        "How wrong the wrong answers are, and whether they are paths at all.",
+        _at_the_end(near_misses),
     ),
     "kinds": Study(
-        "Accuracy by kind of problem: how long, how hard, of which theme.",
-        lambda subject, batch, s: [
-            by_kind(subject.net, subject.task, batch, steps=s.steps, tick=s.tick)
-        ],
-        needs=lambda task: isinstance(task, HasKinds),
-        lacks="kinds()",
+        "Accuracy by kind of problem: length, difficulty, theme.",
+        _at_the_end(by_kind),
+        needs="kinds",
     ),
 }
 """Every study, in the order of a report."""
+
+
+@torch.no_grad()
+def analyze(
+    runs: Given | Sequence[Given],
+    what: str | Sequence[str] | None = None,
+    *,
+    size: Size | str | None = None,
+    count: int = 100,
+    max_steps: int | None = None,
+    after: int | None = None,
+    seed: int = 1,
+    task: Task | str | None = None,
+    device: str = "cpu",
+    data: str | os.PathLike[str] | None = None,
+    tolerance: float = 1e-3,
+    progress: Callable[[str, float], None] | None = None,
+) -> Report:
+    """Make these studies (None: all that the task offers) on networks of one task.
+
+        >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=60)
+        >>> report.of("zeros").peak[1]
+        1.0
+
+    ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
+    data without it (the chess sample that ships), the training size. ``max_steps`` is the number
+    of iterations in all; ``after`` moves every intervention from its time in the paper. Studies
+    that are not possible for a network or task are skipped, with the reason. ``progress`` is
+    called with the current study and the share of all work that is done.
+    """
+    names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
+    if not names:
+        raise UsageError(f"which studies? give one or more of: {', '.join(STUDIES)}")
+    for name in names:
+        if name not in STUDIES:
+            raise UnknownName(registry.unknown_name("study", name, tuple(STUDIES)))
+    check_count(count)
+    if not tolerance > 0:
+        raise UsageError(f"the tolerance must be above 0, got {tolerance}")
+    if after is not None and after < 0:
+        raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
+    if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
+        runs = [runs]
+    subjects = _with_unique_labels(
+        [subject_of(run, task=task, device=device, data=data) for run in runs]
+    )
+    shared = subjects[0].task
+    if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
+        raise UsageError(
+            f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "
+            "analyze those of one task at a time"
+        )
+    size = _size(shared, size)
+
+    jobs, skipped = [], []
+    for name in (name for name in STUDIES if name in names):
+        study = STUDIES[name]
+        # The baseline and studies without an intervention have no time to move.
+        at = after if after is not None and study.after else study.after or 0
+        for subject in subjects:
+            steps = _steps(subject, max_steps)
+            reason = ""
+            if study.needs and not hasattr(shared, study.needs):
+                reason = f"{shared.spec.name} offers no {study.needs}()"
+            elif steps < study.least:
+                reason = f"it takes at least {study.least} iterations, and there are {steps}"
+            elif at >= steps:
+                reason = (
+                    f"an intervention after iteration {at} leaves nothing to see of {steps}; "
+                    f"intervene earlier, or take at least {at + 1} iterations"
+                )
+                asked = what is not None or after is not None
+                if asked and depth_of(subject.net) is None:
+                    raise UsageError(reason)
+            if reason:
+                skipped.append(Skipped(subject.label, name, reason))
+            else:
+                jobs.append((name, subject, steps, at))
+    if not jobs:
+        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
+
+    batch = shared.sample(count, size=size, seed=seed)
+    outcomes = []
+    for place, (name, subject, steps, at) in enumerate(jobs):
+
+        def tick(done: int, total: int, label: str = f"{subject.label}: {name}",
+                 place: int = place) -> None:  # fmt: skip
+            if progress is not None:
+                progress(label, (place + done / total) / len(jobs))
+
+        settings = StudySettings(steps, at, seed, tolerance, tick)
+        results = STUDIES[name].run(subject, batch, settings)
+        outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
+    return Report(
+        subjects=tuple(subjects),
+        outcomes=tuple(outcomes),
+        skipped=tuple(skipped),
+        task=shared.spec.name,
+        size=size,
+        count=count,
+        seed=seed,
+    )
+
+
+def _with_unique_labels(subjects: list[Subject]) -> list[Subject]:
+    if not subjects:
+        raise UsageError("there is nothing to analyze; give one or more run folders")
+    counts: Counter[str] = Counter()
+    unique = []
+    for subject in subjects:
+        counts[subject.label] += 1
+        number = counts[subject.label]
+        label = subject.label if number == 1 else f"{subject.label} ({number})"
+        unique.append(replace(subject, label=label))
+    return unique
+
+
+def _size(task: Task, size: Size | str | None) -> Size:
+    if isinstance(size, str):
+        return task.parse_size(size)
+    if size is None and getattr(task, "data", None) is None and task.spec.watch_sizes:
+        with contextlib.suppress(TaskError):  # a small set may not have this size
+            return task.check_size(task.spec.watch_sizes[0])
+    return task.check_size(size)
+
+
+def _steps(subject: Subject, max_steps: int | None) -> int:
+    depth = depth_of(subject.net)
+    if max_steps is None:
+        return STEPS if depth is None else depth
+    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
+        raise UsageError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
+    if depth is not None and max_steps > depth:
+        raise NetError(
+            f"{subject.label} has {counted(depth, 'iteration')}, asked for {max_steps}; give "
+            f"at most {depth}, or leave it out"
+        )
+    return int(max_steps)

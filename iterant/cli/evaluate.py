@@ -61,7 +61,8 @@ def evaluate(
         task: for weights that do not name the task they were trained on
         portion: problems in a batch [default: as many as seem to fit]
     """
-    from iterant.analysis.studies import shared_regime, subject_of
+    from iterant.analysis.report import shared_regime
+    from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
     from iterant.evaluation import budget_of, compaction, tradeoff
     from iterant.evaluation import evaluate as evaluate_net

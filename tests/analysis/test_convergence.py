@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from asking import Questions
@@ -11,11 +9,11 @@ from exact import exact_prefix_sums, poisoned, two_cycle
 from thinkers import Ticking
 from torch import Tensor
 
-from iterant.analysis.convergence import BROKEN, MOVING, SETTLED, Convergence, converge
-from iterant.analysis.interventions import random_inputs
+from iterant.analysis.convergence import BROKEN, MOVING, SETTLED, converge
 from iterant.engine import begin, think
 from iterant.errors import UsageError
 from iterant.tasks.prefix_sums import PrefixSums
+from iterant.tasks.protocol import Batch
 
 TASK, BITS = PrefixSums(), 12
 BATCH = TASK.sample(7, size=BITS, seed=4)
@@ -106,7 +104,9 @@ def test_mean_of_no_samples_is_nan() -> None:
 
 
 def test_change_between_iterations() -> None:
-    net, noise = two_cycle(), random_inputs(BATCH, seed=2)
+    net, targets = two_cycle(), torch.full_like(BATCH.targets, -1)
+    generator = torch.Generator().manual_seed(2)
+    noise = Batch(torch.randn(BATCH.inputs.shape, generator=generator), targets)
     result = converge(net, TASK, noise, steps=9, inputs="random inputs")
     before, wanted = begin(net, noise.inputs).features.double(), []
     for thought in think(net, noise.inputs, steps=9):
@@ -117,17 +117,9 @@ def test_change_between_iterations() -> None:
     assert (result.solved, result.inputs) == (None, "random inputs")
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (lambda: converge(two_cycle(), TASK, BATCH, steps=2), "at least 3 iterations"),
-        (lambda: converge(two_cycle(), TASK, BATCH, steps=-1), "got -1"),
-        (lambda: converge(two_cycle(), TASK, BATCH, steps=9, tolerance=0), "above 0, got 0"),
-    ],
-)
-def test_invalid_arguments(change: Callable[[], Convergence], text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        change()
+def test_too_few_iterations() -> None:
+    with pytest.raises(UsageError):
+        converge(two_cycle(), TASK, BATCH, steps=2)
 
 
 def test_no_device_synchronisation_per_iteration() -> None:

@@ -87,5 +87,5 @@ def test_cosine_of_zero_and_nan(one: list[float], other: list[float], wanted: fl
 
 
 def test_one_problem_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 2, got 1"):
+    with pytest.raises(UsageError):
         independence(exact_prefix_sums(), TASK, BATCH[:1], steps=3)
