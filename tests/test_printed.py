@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 import iterant
+from iterant.analysis import Subject
 from iterant.io import RunFolder
 from iterant.solving import Answer, solutions
 from iterant.tasks import Batch
@@ -31,7 +32,7 @@ def test_a_curve_and_a_report_say_what_was_found() -> None:
     net, task = iterant.load("prefix-sums"), iterant.task("prefix-sums")
     curve = iterant.evaluate(net, task, size=8, count=4, max_steps=60)
     assert repr(curve).startswith("Curve(4 problems: 100.0% solved after ")
-    subject = iterant.analysis.Subject(net, task, label="mine")
+    subject = Subject(net, task, label="mine")
     report = iterant.analyze([subject], what=["noise", "convergence"], size=8, count=2)
     assert repr(report) == ("Report(noise, convergence of mine: 2 problems of prefix-sums, size 8)")
     heads = [line for line in str(report).splitlines() if line.startswith("model")]
