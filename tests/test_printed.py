@@ -25,7 +25,6 @@ def test_answers_are_one_line() -> None:
     steps = torch.tensor([4, 9])
     answer = Answer(torch.zeros(2, 5, 5), steps, steps, ("settled", "budget"))
     assert repr(answer) == "Answer(2 answers of 5 × 5: 1 settled, after 4 to 9 iterations)"
-    assert "<b>2 answers</b> of 5 × 5: 1 settled" in answer._repr_html_()
 
 
 def test_a_curve_and_a_report_say_what_was_found() -> None:
@@ -62,7 +61,6 @@ def test_a_run_and_a_solution_are_one_line(tmp_path: Path) -> None:
     (solution,) = solutions(iterant.load("prefix-sums"), task, problems)
     told = f"110; settled after {solution.steps} iterations; right"
     assert repr(solution) == f"Solution({problems[0].name or 'problem'}: {told})"
-    assert told in solution._repr_html_()
 
 
 def test_a_solution_says_why_it_stopped() -> None:

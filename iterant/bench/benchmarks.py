@@ -36,8 +36,7 @@ from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, build, parameter_count
 from iterant.nets.factory import variant_config
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.solving import check_fits, solutions, solve
-from iterant.solving.problems import budget_for
+from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Batch
 from iterant.training.build import build_network

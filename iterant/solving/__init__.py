@@ -8,12 +8,12 @@
 and checks the last one.
 """
 
-from iterant.solving.film import Film, Frame
-from iterant.solving.problems import Solution, solutions
+from iterant.solving.problems import Film, Frame, Solution, Viewer, budget_for, solutions
 from iterant.solving.solver import (
+    BUDGET,
+    LAST_LAYER,
     Answer,
     AnswerBuffer,
-    Callback,
     Iteration,
     check_fits,
     iterate,
@@ -21,13 +21,16 @@ from iterant.solving.solver import (
 )
 
 __all__ = [
+    "BUDGET",
+    "LAST_LAYER",
     "Answer",
     "AnswerBuffer",
-    "Callback",
     "Film",
     "Frame",
     "Iteration",
     "Solution",
+    "Viewer",
+    "budget_for",
     "check_fits",
     "iterate",
     "solutions",

@@ -1,10 +1,12 @@
-"""Solve problems as users have them: texts, files, generated ones.
+"""Solve problems as users have them, and keep a film of the answers: texts, files, generated ones.
 
     >>> [solution] = solutions(net, task, gather(task, "1011001").problems)
     >>> solution.answer, solution.settled, solution.steps, solution.right
     ('1101110', True, 37, True)
 
 Nothing here depends on the task: optional abilities of a task are found by its methods.
+
+Shapes: B batch, K classes, *S space.
 """
 
 from __future__ import annotations
@@ -12,18 +14,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant.engine import Thought
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Rule
-from iterant.nets.fast import has_sparse_form
-from iterant.nets.protocol import Net, like
-from iterant.solving.film import Film, Frame, frames_of
+from iterant.nets.protocol import Net, like, readout_of
 from iterant.solving.solver import Answer, Iteration, check_fits, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
@@ -39,12 +41,86 @@ from iterant.tasks.protocol import (
 
 LEAST = 1000
 """Default iterations of any problem; one more is allowed for each of its cells."""
-_TOGETHER = 64
-_POSITIONS, _POSITIONS_SPARSE = 1 << 16, 1 << 18
-"""Problems and positions of a batch: a dense network on a CPU gains nothing from more positions,
-a sparse one does"""
+_TOGETHER, _POSITIONS = 64, 1 << 18
+"""Problems and positions of a batch, at most"""
 _POSITIONS_IN_WORDS = 1 << 17
 """Positions of all answers of a film: up to this many, each answer is put in words"""
+_FILM_BYTES, _FEWEST_FRAMES, _MOST_FRAMES = 16 << 20, 16, 4096
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The answer after one iteration."""
+
+    step: int
+    prediction: NDArray[np.uint8]
+    """(*S)"""
+    sure: float
+    """The probability of the predicted class at the least confident position"""
+
+
+class Film:
+    """The answers to one problem by iteration, in bounded memory.
+
+        >>> film = Film(positions=2)
+        >>> film.put(Frame(step=1, prediction=np.array([0, 1], dtype=np.uint8), sure=0.4))
+        >>> [frame.step for frame in film.changes()]
+        [1]
+
+    The frames are spread evenly over the iterations: when the film is full, every other frame is
+    dropped and frames are taken half as often from then on. Films of small problems hold every
+    iteration.
+    """
+
+    def __init__(self, positions: int) -> None:
+        """Film a problem of so many positions: as many frames as fit in 16 MiB."""
+        room = _FILM_BYTES // max(1, positions)
+        self.most = min(max(room, _FEWEST_FRAMES), _MOST_FRAMES)
+        self.every = 1
+        self.frames: list[Frame] = []
+        """In the order of iterations"""
+
+    def due(self, step: int) -> bool:
+        """Whether this iteration gets a frame; the first always does."""
+        return (step - 1) % self.every == 0
+
+    def put(self, frame: Frame, *, last: bool = False) -> None:
+        """Add a frame if it is due; ``last``: in any case."""
+        if self.frames and frame.step <= self.frames[-1].step:
+            return
+        if len(self.frames) >= self.most:
+            self.every *= 2
+            self.frames = [old for old in self.frames if self.due(old.step)]
+        if last or self.due(frame.step):
+            self.frames.append(frame)
+
+    def at(self, step: int) -> Frame:
+        """The frame of that iteration, or the last one before it."""
+        if not self.frames:
+            raise UsageError("the film is empty: no iteration was done")
+        before = [frame for frame in self.frames if frame.step <= step]
+        return before[-1] if before else self.frames[0]
+
+    def changes(self) -> tuple[Frame, ...]:
+        """The first frame, and every one whose answer differs from the one before."""
+        return tuple(
+            frame
+            for place, frame in enumerate(self.frames)
+            if place == 0 or not np.array_equal(frame.prediction, self.frames[place - 1].prediction)
+        )
+
+
+def _frames(thought: Thought) -> list[Frame]:
+    """The frame of every sample of the batch."""
+    classes = thought.prediction.unsqueeze(1)
+    probability = thought.logits.float().softmax(dim=1).gather(1, classes).squeeze(1)
+    counts = readout_of(thought.net).counted(thought.inputs)
+    if counts is not None:
+        probability = torch.where(counts, probability, 1.0)
+    least = probability.flatten(1).amin(dim=1).tolist()
+    predictions = thought.prediction.to(torch.uint8).cpu().numpy()
+    return [Frame(thought.step, *each) for each in zip(predictions, least, strict=True)]
+
 
 Viewer = Callable[[Problem, Frame, Film], None]
 """Called with every iteration of the problem being solved."""
@@ -52,11 +128,7 @@ Viewer = Callable[[Problem, Frame, Film], None]
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer to one problem, and how it was found.
-
-    >>> [solution] = solutions(net, task, gather(task, "maze.txt").problems)
-    >>> solution.answer, solution.right, solution.steps, solution.settled
-    """
+    """The answer to one problem, and how it was found."""
 
     problem: Problem
     film: Film
@@ -95,19 +167,13 @@ class Solution:
 
     def __repr__(self) -> str:
         """The outcome in one line."""
-        return f"Solution({self.problem.name or 'problem'}: {self._outcome()})"
-
-    def _repr_html_(self) -> str:
-        """The outcome, for notebooks."""
-        return f"<b>{escape(self.problem.name or 'problem')}</b>: {escape(self._outcome())}"
-
-    def _outcome(self) -> str:
+        name = self.problem.name or "problem"
         if self.prediction is None:
-            return f"{self.problem.unsolvable}; not tried"
+            return f"Solution({name}: {self.problem.unsolvable}; not tried)"
         ended = "settled" if self.settled else f"not settled, stopped by {self.stopped_by}"
         right = {True: "right", False: "wrong", None: "not judged"}[self.right]
-        answer = self.answer or "no answer"
-        return f"{answer}; {ended} after {counted(self.steps, 'iteration')}; {right}"
+        after = counted(self.steps, "iteration")
+        return f"Solution({name}: {self.answer or 'no answer'}; {ended} after {after}; {right})"
 
     def described(self) -> dict[str, Any]:
         """As JSON can hold it; a grid is rows of digits, with spaces where classes exceed 9."""
@@ -164,8 +230,7 @@ def solutions(
 ) -> Iterator[Solution]:
     """Solve every problem; yields the solutions in order.
 
-        >>> problems = gather(task, "maze.txt").problems
-        >>> [solution.answer for solution in solutions(net, task, problems)]
+        >>> [solution] = solutions(net, task, gather(task, "maze.txt").problems)
 
     Small problems of one shape are solved in one batch, unless there is a viewer.
     ``max_steps=None`` allows 1,000 iterations and one for each cell of the problem; the default
@@ -177,8 +242,7 @@ def solutions(
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
-    positions = _POSITIONS_SPARSE if has_sparse_form(net) else _POSITIONS
-    for group in _groups(problems, 0 if viewer is not None else positions):
+    for group in _groups(problems, 0 if viewer is not None else _POSITIONS):
         if group[0].unsolvable:
             yield Solution(group[0], Film(1))
             continue
@@ -206,11 +270,9 @@ def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
         positions = problem.batch.targets[0].numel()
         fits = (
             group
-            and not problem.unsolvable
-            and not group[0].unsolvable
+            and not (problem.unsolvable or group[0].unsolvable)
             and problem.batch.inputs.shape == group[0].batch.inputs.shape
-            and len(group) < _TOGETHER
-            and (len(group) + 1) * positions <= most
+            and len(group) < min(_TOGETHER, most // positions)
         )
         if group and not fits:
             yield group
@@ -236,7 +298,7 @@ class _Films:
         step, rows = iteration.thought.step, iteration.rows.tolist()
         leaving = iteration.leaving.tolist()
         if any(leaving) or any(self.films[row].due(step) for row in rows):
-            frames = frames_of(iteration.thought)
+            frames = _frames(iteration.thought)
             for place, row in enumerate(rows):
                 if leaving[place] or self.films[row].due(step):
                     self.films[row].put(frames[place], last=leaving[place])
@@ -278,10 +340,8 @@ def _solution(
 
 def _restricted(task: Task, solution: Solution, logits: Tensor) -> Solution:
     """The solution with the best answer that the rules allow, and what that assumes."""
-    if not isinstance(task, Restricts):
-        return solution
-    problem = solution.problem
-    grid, assumed = task.restrict(problem.batch, 0, logits)
+    problem, rules = solution.problem, cast("Restricts", task)
+    grid, assumed = rules.restrict(problem.batch, 0, logits)
     notes = problem.notes if assumed in ("", *problem.notes) else (*problem.notes, assumed)
     return replace(
         solution,

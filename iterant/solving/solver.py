@@ -59,17 +59,11 @@ class Answer:
 
     def __repr__(self) -> str:
         """The number settled and their iterations, in one line."""
-        return f"Answer({counted(len(self.steps), 'answer')} of {self._outcome()})"
-
-    def _repr_html_(self) -> str:
-        """The same, for notebooks."""
-        return f"<b>{counted(len(self.steps), 'answer')}</b> of {self._outcome()}"
-
-    def _outcome(self) -> str:
         least, most = int(self.steps.min()), int(self.steps.max())
         took = f"{'' if least == most else f'{least} to '}{counted(most, 'iteration')}"
         shape = " × ".join(map(str, self.prediction.shape[1:]))
-        return f"{shape}: {int(self.settled.sum())} settled, after {took}"
+        answers, settled = counted(len(self.steps), "answer"), int(self.settled.sum())
+        return f"Answer({answers} of {shape}: {settled} settled, after {took})"
 
 
 class AnswerBuffer:
@@ -111,7 +105,7 @@ def solve(
     *,
     max_steps: int = 1000,
     rule: Rule | None = None,
-    callback: Callback | None = None,
+    callback: Callable[[Iteration], None] | None = None,
 ) -> Answer:
     """Iterate on every problem until the rule is met or ``max_steps`` iterations are done.
 
@@ -173,10 +167,6 @@ class Iteration:
     def answer(self) -> tuple[Tensor, Tensor]:
         """Prediction (b, *S) and the step (b,) it is from, if all stopped now."""
         return self.watch.answer(self.thought)
-
-
-Callback = Callable[[Iteration], None]
-"""Called with every iteration."""
 
 
 def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Iteration]:

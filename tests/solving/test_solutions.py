@@ -17,8 +17,7 @@ from thinkers import small_net
 import iterant
 from iterant.errors import UsageError
 from iterant.halting import Fixed, MostConfident, StableAnswer
-from iterant.solving import Film, Frame, Solution, solutions
-from iterant.solving.problems import budget_for
+from iterant.solving import Film, Frame, Solution, budget_for, solutions
 from iterant.tasks.inputs import Problem, gather, generated
 
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))

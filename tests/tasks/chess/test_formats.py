@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from iterant.errors import IterantError, TaskError
-from iterant.solving.film import Film
-from iterant.solving.problems import Solution
+from iterant.solving import Film, Solution
 from iterant.tasks.chess.formats import Entry, parse_epd, read_game, split_games
 from iterant.tasks.chess.position import square_name, square_number, targets
 from iterant.tasks.chess.task import Chess
