@@ -32,7 +32,7 @@ from iterant.formatting import counted
 from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
-from iterant.solving.solver import check_fits
+from iterant.solving import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.tasks.rng import check_count
 from iterant.training.build import build_objective

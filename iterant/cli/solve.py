@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from iterant.nets.protocol import Net
-    from iterant.solving import Film, Frame, Solution
-    from iterant.solving.problems import Viewer
+    from iterant.solving import Film, Frame, Solution, Viewer
     from iterant.tasks.inputs import Gathered, Problem
     from iterant.tasks.protocol import Task
 
@@ -373,7 +372,7 @@ def _cells(solution: Solution) -> dict[str, str]:
 
 
 def _summary(solutions: Sequence[Solution]) -> str:
-    from iterant.solving.solver import BUDGET
+    from iterant.solving import BUDGET
 
     tried = [one for one in solutions if one.prediction is not None]
     known = [one for one in tried if one.right is not None]
@@ -398,7 +397,7 @@ def _summary(solutions: Sequence[Solution]) -> str:
 
 def _facts(solution: Solution) -> list[tuple[str, str]]:
     """The lines below the picture of a solution: name and text."""
-    from iterant.solving.solver import BUDGET
+    from iterant.solving import BUDGET
 
     if solution.prediction is None:
         return [("answer", f"none: {solution.problem.unsolvable}")]
