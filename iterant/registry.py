@@ -47,14 +47,7 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "progressive": "iterant.training.objectives:progressive",
         "progressive-n0": "iterant.training.objectives:progressive_n0",
         "run-time-weighted": "iterant.training.objectives:run_time_weighted",
-        "pool": "iterant.training.replay_pool:pool",
-    },
-    "damage": {
-        "zeros": "iterant.training.replay_pool:zeros",
-        "noise": "iterant.training.replay_pool:noise",
-        "another": "iterant.training.replay_pool:another",
-        "jitter": "iterant.training.replay_pool:jitter",
-        "disc": "iterant.training.replay_pool:disc",
+        "pool": "iterant.training.replay_pool:ReplayPool",
     },
     "optimizer": {
         "adam": "iterant.training.optim:adam",
@@ -69,10 +62,10 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "hold": "iterant.training.optim:hold",
     },
     "choose": {
-        "validation": "iterant.training.validation:by_validation",
-        "watch": "iterant.training.validation:by_watching",
+        "validation": "iterant.training.loop:by_validation",
+        "watch": "iterant.training.loop:by_watching",
     },
-    "recipe": {"recipe": "iterant.training.recipes:recipe"},
+    "recipe": {"recipe": "iterant.training.recipe:recipe"},
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",

@@ -35,8 +35,7 @@ from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.tasks.rng import check_count
-from iterant.training.build import build_objective
-from iterant.training.objectives import Progressive
+from iterant.training.objectives import Progressive, build_objective
 from iterant.training.recipe import Recipe
 
 STEPS = 300

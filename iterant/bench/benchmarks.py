@@ -39,12 +39,11 @@ from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Batch
-from iterant.training.build import build_network
-from iterant.training.distributed import ProcessGroup, TorchProcessGroup
+from iterant.training.distributed import ProcessGroup
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
-from iterant.training.trainer import Trainer
+from iterant.training.trainer import Trainer, build_network
 from iterant.zoo import load
 
 Result = tuple[str, dict[str, Any]]
@@ -393,7 +392,7 @@ def bench_scale(
     }
 
 
-class _Timed(TorchProcessGroup):
+class _Timed(ProcessGroup):
     """A process group that adds up the time of its communication."""
 
     talked = 0.0
@@ -408,7 +407,7 @@ def scaling(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
     """The part of one process: a few updates to warm up, then those that count."""
     torch.set_num_threads(1)
     cpu, spec = torch.device("cpu"), registry.task(task).spec
-    processes = _Timed(cpu) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ProcessGroup()
+    processes = _Timed(cpu)
     chosen = registry.recipe(recipe, spec.name).changed(**changes)
     processes.check(chosen.batch)
     net, _ = build_network(chosen, spec, 0)
@@ -416,7 +415,7 @@ def scaling(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
     batch = _problems(task, chosen, trainer.objective.takes(chosen.batch), 0)
     for update in range(_WARM_UP + updates):
         if update == _WARM_UP:
-            talked = getattr(processes, "talked", 0.0)
+            talked = processes.talked
             start, cpu_start = time.perf_counter(), time.process_time()
         trainer.update(batch.inputs, batch.targets, StepRng(0, update), 1.0)
     seconds, parameters = time.perf_counter() - start, parameter_count(net)
@@ -426,6 +425,6 @@ def scaling(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
         "batch": chosen.batch,
         "bytes an update": 4 * parameters,
         "updates per second": updates / seconds,
-        "talking": (getattr(processes, "talked", 0.0) - talked) / seconds,
+        "talking": (processes.talked - talked) / seconds,
         "CPU seconds": (time.process_time() - cpu_start) / updates,
     }

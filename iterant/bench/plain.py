@@ -23,8 +23,7 @@ from torch.nn import functional
 from iterant.errors import UsageError
 from iterant.nets import FeedForward, Net, PaperNet
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.build import build_objective
-from iterant.training.objectives import Progressive
+from iterant.training.objectives import Progressive, build_objective
 from iterant.training.optim import build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng

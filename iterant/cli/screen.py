@@ -18,16 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
 from iterant.formatting import duration, percent
-
-if TYPE_CHECKING:
-    from iterant.training.logging import Progress, Reporter
+from iterant.training.logging import Progress, Reporter
 
 _PIPE_COLUMNS = 200
 _LINE_SECONDS = 5.0
@@ -81,7 +78,7 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
 
 
 @dataclass
-class RunReporter:
+class RunReporter(Reporter):
     """The reporter of one run."""
 
     display: Display

@@ -28,8 +28,7 @@ from iterant.cli.options import (
 from iterant.cli.screen import console, display, echo, print_table
 from iterant.errors import TrainingStopped, UsageError
 from iterant.formatting import counted, percent
-from iterant.training.recipe import Recipe, recipe_from_file
-from iterant.training.recipes import RECIPES
+from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
@@ -142,7 +141,7 @@ def _free_folder(task: Task, recipe: Recipe, seed: int | None, *, many: bool) ->
 
 
 def _train_one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
-    from iterant.training import train as train_run
+    from iterant.training.run import train as train_run
 
     screen = console()
     screen.quiet = os.environ.get("RANK", "0") != "0"  # rank 0 of several processes prints
@@ -193,7 +192,7 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     """Print the recipe, what differs from ``base``, and the network and updates that follow."""
     import json
 
-    from iterant.training.build import plan
+    from iterant.training.run import plan
 
     planned = plan(task, recipe)
     if as_json:

@@ -40,12 +40,11 @@ from iterant.runner.local import run_pool
 from iterant.runner.worker import KILL, Launch, run_process
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Progress, SilentReporter
-from iterant.training.loop import CheckpointOptions
+from iterant.training.logging import Progress, Reporter
+from iterant.training.loop import RunContext
 from iterant.training.recipe import Recipe
-from iterant.training.run import RunContext, resume_run, start_run, use_device
+from iterant.training.run import resume_run, start_run, use_device
 from iterant.zoo.loading import load
 
 SEED = 7
@@ -129,7 +128,7 @@ def measure_training(
     }
     if problems is not None:
         count = min(len(problems), _part(TRAIN_PROBLEMS, share))
-        inputs, targets = problems.train[torch.arange(count)]
+        inputs, targets = problems[torch.arange(count)]
         held_out = problems.held_out
         held_out = held_out[: _part(len(held_out), share)] if share < 1 else held_out
         for name, batch in (
@@ -250,7 +249,7 @@ class RunSignals(Signals):
         self.own = reason
 
 
-class StopWhenPerfect(SilentReporter):
+class StopWhenPerfect(Reporter):
     """Stops a run as soon as its tested weights cannot change, and reports validations."""
 
     def __init__(self, run: RunSpec, recipe: Recipe, signals: Signals, say: Say) -> None:
@@ -398,9 +397,7 @@ class Session:
         signals = RunSignals(self.signals)
         clock = Clock(None if limit == float("inf") else max(limit, 1e-3))
         reporter = StopWhenPerfect(run, recipe, signals, self.say)
-        context = RunContext(
-            self.device, ProcessGroup(), CheckpointOptions(), reporter, clock, signals
-        )
+        context = RunContext(self.device, clock, reporter, signals=signals)
         at_most = "" if limit == float("inf") else f", for at most {max(limit, 0):.0f} s"
         if not (path / "config.json").exists():
             self.say(f"{run.name}: begins{at_most}")

@@ -25,10 +25,10 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_bytes
 from iterant.tasks.protocol import Size, Task
 from iterant.tasks.rng import check_seed
-from iterant.training.build import build_network
 from iterant.training.multi_seed import check_seeds, parse_seeds
 from iterant.training.recipe import Recipe
 from iterant.training.run import recipe_for
+from iterant.training.trainer import build_network
 
 Fields = dict[str, Any]
 

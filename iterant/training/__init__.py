@@ -1,14 +1,14 @@
 """Training: recipes, objectives, the loop, checkpoints, several seeds and processes.
 
-recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
+recipe.py       recipes: everything that decides a run
 run.py          train(): start and resume a run; multi_seed.py: several seeds at once
-loop.py         a run from its first step to its last; validation.py, interrupts.py, logging.py
+loop.py         a run from its first step to its last, with validation; interrupts.py, logging.py
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
 objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion
 replay_pool.py  the loss on a pool of states from earlier steps
-unroll.py       iterate and back-propagate; cuda_graphs.py and sparse.py do so faster
+unroll.py       iterate and back-propagate; cuda_graphs.py does so faster
 data.py         the training set; rng.py: random numbers as a function of seed and step
-build.py        networks and objectives of a recipe; device.py; distributed.py: torchrun
+distributed.py  several processes by torchrun
 
 The command line reads recipes without torch: `train` imports it on first use.
 """
@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iterant.training.recipe import Recipe
-from iterant.training.recipes import RECIPES, recipe
+from iterant.training.recipe import RECIPES, Recipe, recipe
 
 if TYPE_CHECKING:
     from iterant.training.multi_seed import train_seeds as train_seeds

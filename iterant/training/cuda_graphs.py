@@ -7,23 +7,20 @@ and output buffers, so a step is: copy the batch in, replay, read the loss when 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from iterant.engine import State
-from iterant.engine import last as last_of
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.objectives import Criterion, Segment, StepResult
-from iterant.training.unroll import backward, initial_state, iterate, noisy_segment_loss
+from iterant.training.objectives import Criterion, Segment
+from iterant.training.unroll import StepResult, Unroll
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
@@ -40,40 +37,25 @@ class _Buffers:
     noise: Tensor  # (B, W, *S)
 
 
-@dataclass(frozen=True)
-class _Captured:
-    graph: Any
-    loss: Tensor
-    path: list[Tensor]
-    """Features after every iteration of the segment, or after the last only"""
-
-
-_Work = Callable[[_Buffers], tuple[Tensor, list[Tensor]]]
-
-
-class GraphUnroll:
-    """The two methods of `iterant.training.objectives.Unroll`, as CUDA graphs."""
+class GraphUnroll(Unroll):
+    """The two methods of `Unroll` as CUDA graphs."""
 
     def __init__(
         self,
         net: Net,
         module: nn.Module,
-        smoothing: float = 0.0,
+        criterion: Criterion | None = None,
         scale: Tensor | None = None,
-        places: float = 0.0,
     ) -> None:
         """``net`` computes with the parameters of ``module``."""
-        self.net, self.scale = net, scale
-        self.criterion = Criterion(smoothing, places)
-        self.preparing = 0.0
-        """Seconds spent on capturing so far"""
+        super().__init__(net, criterion, scale)
         # The paper's recurrent networks ignore the number of the iteration. For others it is part
         # of the graph, so every first iteration needs its own.
         self._uses_index = depth_of(net) is not None or not isinstance(net, Fused | DeepThinking)
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         for weight in self._weights:
             weight.grad = torch.zeros_like(weight)
-        self._graphs: dict[object, _Captured] = {}
+        self._graphs: dict[object, tuple[Any, Any]] = {}
         self._pool: Any = None
         self._shared: _Buffers | None = None
         self._stream = _CUDA.Stream()
@@ -81,13 +63,14 @@ class GraphUnroll:
 
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
-        buffers = self._buffers(inputs)
-        buffers.inputs.copy_(inputs)
-        if state is not None and state.features is not buffers.features:
-            buffers.features.copy_(state.features)
-        start = self._first_index(state)
-        key = ("forward", steps, state is None, start)
-        work = partial(self._forward, steps, state is None, start)
+        buffers = self._fill(inputs, state)
+        start = None if state is None else State(buffers.features, self._first_index(state))
+
+        def work() -> None:
+            end = Unroll.forward_no_grad(self, buffers.inputs, start, steps)
+            buffers.features.copy_(end.features)
+
+        key = ("forward", steps, start and start.step)
         self._replay(key, ("forward", steps > 1), work)
         return State(buffers.features, (0 if state is None else state.step) + steps)
 
@@ -99,111 +82,85 @@ class GraphUnroll:
         *,
         state: State | None = None,
         restart: Tensor | None = None,
-        keep: int | None = None,
         noise: Tensor | None = None,
     ) -> StepResult:
         """Iterate with gradients and back-propagate the segment's loss."""
-        buffers = self._buffers(inputs)
-        if noise is not None:
-            buffers.noise.copy_(noise)
-        buffers.inputs.copy_(inputs)
+        buffers = self._fill(inputs, state)
         buffers.targets.copy_(targets)
         # One graph serves every kind of start: a buffer marks the samples that restart.
-        if state is None:
-            buffers.restart.fill_(True)
+        if state is None or restart is None:
+            buffers.restart.fill_(state is None)
         else:
-            if state.features is not buffers.features:
-                buffers.features.copy_(state.features)
-            if restart is None:
-                buffers.restart.fill_(False)
-            else:
-                buffers.restart.copy_(restart)
-        start = self._first_index(state)
-        key = (segment, keep is None, noise is None, start)
-        work = partial(self._forward_backward, segment, keep is not None, noise is not None, start)
-        captured = self._replay(key, ("backward", segment.steps > 1), work)
-        step = 0 if state is None else state.step
-        kept = None if keep is None else State(captured.path[keep], step + keep)
-        return StepResult(captured.loss, State(captured.path[-1], step + segment.steps), kept)
+            buffers.restart.copy_(restart)
+        if noise is not None:
+            buffers.noise.copy_(noise)
+        first = self._first_index(state)
+        work_noise = None if noise is None else buffers.noise
 
-    def _buffers(self, inputs: Tensor) -> _Buffers:
-        """The buffers, allocated at the first call for the shape of its batch."""
+        def work() -> StepResult:
+            return Unroll.forward_backward(
+                self, buffers.inputs, buffers.targets, segment,
+                state=State(buffers.features, first), restart=buffers.restart, noise=work_noise,
+            )  # fmt: skip
+
+        key = (segment, noise is None, first)
+        result: StepResult = self._replay(key, ("backward", segment.steps > 1), work)
+        offset = (0 if state is None else state.step) - first
+        states = [State(each.features, each.step + offset) for each in result.states]
+        return StepResult(result.loss, states)
+
+    def _fill(self, inputs: Tensor, state: State | None) -> _Buffers:
+        """The buffers with this problem and state; allocated at the first call."""
         if self._shared is None:
             with torch.no_grad():
                 features = self.net.start(inputs)
-            shape = (len(inputs), *inputs.shape[2:])
+            positions = inputs[:, 0]
             self._shared = _Buffers(
                 inputs.clone(),
-                torch.zeros(shape, dtype=torch.int64, device=inputs.device),
+                torch.zeros_like(positions, dtype=torch.int64),
                 features.clone(),
                 torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device),
                 torch.zeros_like(features),
             )
-        return self._shared
+        buffers = self._shared
+        buffers.inputs.copy_(inputs)
+        if state is not None and state.features is not buffers.features:
+            buffers.features.copy_(state.features)
+        return buffers
 
     def _first_index(self, state: State | None) -> int:
         """The index of the next iteration, where the network depends on it."""
         return state.step if state is not None and self._uses_index else 0
 
-    def _forward(
-        self, steps: int, restart: bool, start: int, buffers: _Buffers
-    ) -> tuple[Tensor, list[Tensor]]:
-        with torch.no_grad():
-            state = None if restart else State(buffers.features, start)
-            end = last_of(iterate(self.net, buffers.inputs, steps=steps, state=state))
-            buffers.features.copy_(end.features)
-        return buffers.features.new_zeros(()), []
-
-    def _forward_backward(
-        self, segment: Segment, keep: bool, noisy: bool, start: int, buffers: _Buffers
-    ) -> tuple[Tensor, list[Tensor]]:
-        inputs, targets = buffers.inputs, buffers.targets
-        state = initial_state(self.net, inputs, State(buffers.features, start), buffers.restart)
-        noise = buffers.noise if noisy else None
-        loss, states = noisy_segment_loss(
-            self.net, inputs, targets, segment, state, self.criterion, noise
-        )
-        backward(self.net, loss * segment.weight, self.scale)
-        path = [state.features.detach() for state in states]
-        return loss.detach(), path if keep else path[-1:]
-
-    def _replay(self, key: object, kind: object, work: _Work) -> _Captured:
+    def _replay(self, key: object, kind: object, work: Callable[[], Any]) -> Any:
+        """Run the graph of ``work``; its results, in the graph's own tensors."""
         if key not in self._graphs:
-            _CUDA.synchronize()
-            started = time.monotonic()
             self._graphs[key] = self._capture(kind, work)
-            _CUDA.synchronize()
-            self.preparing += time.monotonic() - started
-        captured = self._graphs[key]
-        captured.graph.replay()
-        return captured
+        graph, results = self._graphs[key]
+        graph.replay()
+        return results
 
-    def _capture(self, kind: object, work: _Work) -> _Captured:
+    def _capture(self, kind: object, work: Callable[[], Any]) -> tuple[Any, Any]:
         """Capture ``work``; gradients and features are left as they were.
 
         The first time for a kind of work it is run outside the capture, so that cuDNN can choose
         its kernels. A single iteration is a kind by itself, because it uses fewer kernels.
         """
-        if self._shared is None:
-            raise TypeError("capture needs the buffers")
-        buffers, cuda, side = self._shared, _CUDA, self._stream
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        before = [gradient.clone() for gradient in gradients]
-        features = buffers.features.clone()
+        features = self._shared.features if self._shared else torch.empty(0)
+        changed = [features, *[w.grad for w in self._weights if w.grad is not None]]
+        before = [tensor.clone() for tensor in changed]
         if kind not in self._warmed_up:
             self._warmed_up.add(kind)
-            side.wait_stream(cuda.current_stream())
-            with cuda.stream(side):
-                work(buffers)
-            cuda.current_stream().wait_stream(side)
-            buffers.features.copy_(features)
-        graph = cuda.CUDAGraph()
-        with _no_gc(), cuda.graph(graph, pool=self._pool, stream=side):
-            loss, path = work(buffers)
+            self._stream.wait_stream(_CUDA.current_stream())
+            with _CUDA.stream(self._stream):
+                work()
+            _CUDA.current_stream().wait_stream(self._stream)
+        graph = _CUDA.CUDAGraph()
+        with _no_gc(), _CUDA.graph(graph, pool=self._pool, stream=self._stream):
+            results = work()
         self._pool = self._pool or graph.pool()
-        for gradient, old in zip(gradients, before, strict=True):
-            gradient.copy_(old)
-        return _Captured(graph, loss, path)
+        torch._foreach_copy_(changed, before)
+        return graph, results
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
-from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Size, Task
+from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Task
 from iterant.tasks.rng import Stream
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng, to_device
@@ -22,8 +22,10 @@ from iterant.training.rng import StepRng, to_device
 class TrainingSet:
     """Training and validation problems."""
 
-    train: PackedProblems
-    """On the device, a few bytes per problem"""
+    problems: PackedProblems
+    """All of them on the device, a few bytes per problem"""
+    train: Tensor
+    """Indices of the training problems"""
     held_out: Batch
     """The validation set"""
     mirrored: Mirrors | None = None
@@ -32,42 +34,44 @@ class TrainingSet:
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> TrainingSet:
         """The set that a recipe asks for."""
-        size = task.check_size(recipe.size)
-        count = set_size(task, recipe, size)
-        validation, _ = split_sizes(task, recipe, count)
-        order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
-        held_out, train = order[:validation].sort().values, order[validation:].sort().values
-        mirrored = None
-        if recipe.mirror:
-            if not isinstance(task, Mirrors):
-                raise RecipeError(
-                    f"mirror = true needs a task with mirror images, {task.spec.name} has none "
-                    "(no method `mirrored`); leave it out"
-                )
-            mirrored = task
+        name, size = task.spec.name, task.check_size(recipe.size)
+        validation, training = split_sizes(task, recipe)
+        if recipe.mirror and not isinstance(task, Mirrors):
+            raise RecipeError(
+                f"mirror = true needs a task with mirror images, {name} has none "
+                "(no method `mirrored`); leave it out"
+            )
         if recipe.places and task.spec.classes != 2:
             raise RecipeError(
-                f"places asks where class 1 is, and {task.spec.name} has {task.spec.classes} "
-                "classes; leave it out"
+                f"places asks where class 1 is, and {name} has {task.spec.classes} classes; "
+                "leave it out"
             )
+        count = validation + training
+        order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
+        held_out, train = order[:validation].sort().values, order[validation:].sort().values
         if isinstance(task, Packs) and task.packs:
-            rows = task.packed(count, size=size, seed=recipe.data_seed)
-            return cls(SubsetRows(rows, train).to(device), Batch(*rows[held_out]), mirrored)
-        batch = task.sample(count, size=size, seed=recipe.data_seed)
-        _check_classes(task, batch.targets)
-        inputs = batch.inputs[train]
-        small = inputs.to(torch.int8)  # a quarter of the memory, where that is exact
-        inputs = small if torch.equal(small.float(), inputs) else inputs
-        tensors = TensorRows(inputs, batch.targets[train])
-        return cls(tensors.to(device), batch[held_out], mirrored)
+            problems = task.packed(count, size=size, seed=recipe.data_seed)
+        else:
+            batch = task.sample(count, size=size, seed=recipe.data_seed)
+            _check_classes(task, batch.targets)
+            small = batch.inputs.to(torch.int8)  # a quarter of the memory, where that is exact
+            exact = torch.equal(small.float(), batch.inputs)
+            problems = TensorRows(small if exact else batch.inputs, batch.targets)
+        mirrored = task if recipe.mirror and isinstance(task, Mirrors) else None
+        validation_set = Batch(*problems[held_out])
+        return cls(problems.to(device), train.to(device), validation_set, mirrored)
 
     def __len__(self) -> int:
         """Number of training problems."""
         return len(self.train)
 
+    def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (B, C, *S) and targets (B, *S) of some training problems."""
+        return self.problems[self.train[to_device(which, self.train.device)]]
+
     def rows(self, which: Tensor, rng: StepRng) -> tuple[Tensor, Tensor]:
-        """Inputs (B, C, *S) and targets (B, *S) of some problems, for one optimizer step."""
-        inputs, targets = self.train[which]
+        """The same for one optimizer step: half of them mirrored, where the recipe says so."""
+        inputs, targets = self[which]
         if self.mirrored is None:
             return inputs, targets
         choose = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)
@@ -91,28 +95,7 @@ class TensorRows:
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs (B, C, *S) and targets (B, *S) of some problems."""
-        index = to_device(which, self.inputs.device)
-        return self.inputs[index].float(), self.targets[index]
-
-
-@dataclass(frozen=True)
-class SubsetRows:
-    """A subset of packed problems."""
-
-    rows: PackedProblems
-    which: Tensor
-
-    def __len__(self) -> int:
-        """Number of problems."""
-        return len(self.which)
-
-    def to(self, device: torch.device) -> SubsetRows:
-        """The same problems on another device."""
-        return SubsetRows(self.rows.to(device), self.which.to(device))
-
-    def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (B, C, *S) and targets (B, *S) of some problems."""
-        return self.rows[self.which[to_device(which, self.which.device)]]
+        return self.inputs[which].float(), self.targets[which]
 
 
 def _check_classes(task: Task, targets: Tensor) -> None:
@@ -125,16 +108,11 @@ def _check_classes(task: Task, targets: Tensor) -> None:
         )
 
 
-def set_size(task: Task, recipe: Recipe, size: Size) -> int:
-    """Number of problems: the recipe's, else the task's, at most the length of an index range."""
-    if recipe.count is not None:
-        return recipe.count
-    count = task.spec.train_count
-    return min(count, size[1] - size[0]) if isinstance(size, tuple) else count
-
-
-def split_sizes(task: Task, recipe: Recipe, count: int) -> tuple[int, int]:
+def split_sizes(task: Task, recipe: Recipe) -> tuple[int, int]:
     """Numbers of validation and training problems, at least one batch of the latter."""
+    size, count = task.check_size(recipe.size), recipe.count or task.spec.train_count
+    if recipe.count is None and isinstance(size, tuple):  # a range of stored problems
+        count = min(count, size[1] - size[0])
     validation = round(count * recipe.validation)
     if count - validation < recipe.batch:
         raise RecipeError(

@@ -28,38 +28,15 @@ _left_group = False
 
 
 class ProcessGroup:
-    """A single process; `TorchProcessGroup` overrides what several do differently."""
+    """The processes that train one network: those of torchrun, or this one alone."""
 
     rank = 0
     size = 1
 
-    def check(self, batch: int) -> None:
-        """Raise RecipeError for a batch size that the number of processes does not divide."""
-
-    def shard(self, rows: Tensor) -> Tensor:
-        """The rows of this process."""
-        return rows
-
-    def gather(self, rows: Tensor) -> Tensor:
-        """The rows of all processes, in order."""
-        return rows
-
-    def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its mean over the processes."""
-
-    def any_process(self, flag: bool) -> bool:
-        """Whether the flag is set in any process: all must leave a loop together."""
-        return flag
-
-    def leave(self) -> None:
-        """Leave the group after a failure."""
-
-
-class TorchProcessGroup(ProcessGroup):
-    """Several processes, connected by torch.distributed."""
-
-    def __init__(self, device: torch.device) -> None:
-        """Join the processes that torchrun started."""
+    def __init__(self, device: torch.device | None = None) -> None:
+        """Join the processes that torchrun started, if any; without a device join none."""
+        if device is None or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return
         # Once per process, for all its runs: torchrun's rendezvous cannot be used twice.
         if not distributed.is_initialized():
             if _left_group:
@@ -88,6 +65,8 @@ class TorchProcessGroup(ProcessGroup):
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes, in order."""
+        if self.size == 1:
+            return rows
         own = rows.contiguous()  # backends send memory as it lies
         parts = [torch.empty_like(own) for _ in range(self.size)]
         self._communicate(lambda: distributed.all_gather(parts, own))
@@ -95,22 +74,25 @@ class TorchProcessGroup(ProcessGroup):
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one message."""
+        if self.size == 1:
+            return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         self._communicate(lambda: distributed.all_reduce(flat))
         flat /= self.size
-        offset = 0
-        for tensor in tensors:
-            tensor.copy_(flat[offset : offset + tensor.numel()].view_as(tensor))
-            offset += tensor.numel()
+        parts = torch.split(flat, [tensor.numel() for tensor in tensors])
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
 
     def any_process(self, flag: bool) -> bool:
-        """Whether the flag is set in any process."""
+        """Whether the flag is set in any process: all must leave a loop together."""
+        if self.size == 1:
+            return flag
         value = torch.tensor(float(flag), device=self._device)
         self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
         return bool(value > 0)
 
     def leave(self) -> None:
-        """Leave the group for good, so that the others notice at once."""
+        """Leave the group for good after a failure, so that the others notice at once."""
         global _left_group
         if distributed.is_initialized():
             _left_group = True
@@ -127,9 +109,3 @@ class TorchProcessGroup(ProcessGroup):
                 f"process {self.rank} of {self.size} lost contact with another ({cause}); "
                 "the last checkpoint is intact: start all of them again with --resume"
             ) from error
-
-
-def join(device: torch.device) -> ProcessGroup:
-    """The process group of torchrun if it started this process, else this process alone."""
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 or "TORCHELASTIC_RUN_ID" in os.environ
-    return TorchProcessGroup(device) if several else ProcessGroup()

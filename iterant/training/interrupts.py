@@ -101,8 +101,13 @@ class LossGuard:
     seen between losses of 1e-6, and the run recovered.
     """
 
+    ADVICE = (
+        "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
+        "--rate, with --clip 1 or in --precision fp32"
+    )
+
     def __init__(
-        self, factor: float = 10.0, patience: int = 50, keep: int = 8, *, forgiving: bool = False
+        self, factor: float = 10.0, patience: int = 50, *, forgiving: bool = False
     ) -> None:
         """Exploded: ``patience`` losses in a row above ``factor`` times the first one.
 
@@ -112,20 +117,7 @@ class LossGuard:
         self.first: float | None = None
         self.above = 0
         """Consecutive losses that were too high"""
-        self.saved = False
-        """Whether there is an earlier checkpoint"""
-        self._recent: deque[tuple[int, float]] = deque(maxlen=keep)
-
-    @property
-    def advice(self) -> str:
-        """Which checkpoint is left, and what to do."""
-        if self.first is None and not self.saved:
-            return "none was a number: look at the network and its problems, or try fp32"
-        left = "the last good checkpoint is kept; resumed, the run would end here again: begin"
-        return (
-            f"{left if self.saved else 'no checkpoint was saved yet; begin'} a new one with a "
-            "lower --rate, with --clip 1 or in --precision fp32"
-        )
+        self._recent: deque[tuple[int, float]] = deque(maxlen=8)
 
     def see(self, update: int, loss: float) -> None:
         """Check a loss; raise TrainingStopped where training diverged."""
@@ -140,5 +132,5 @@ class LossGuard:
         what = "exploded" if math.isfinite(loss) else f"became {loss}"
         history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
         raise TrainingStopped(
-            f"the loss {what} at update {update} (recent: {history}); {self.advice}"
+            f"the loss {what} at update {update} (recent: {history}); {self.ADVICE}"
         )

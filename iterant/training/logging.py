@@ -1,6 +1,6 @@
 """Reporters: where a run sends its progress.
 
-    >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(SilentReporter()))
+    >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(Reporter()))
     $ tensorboard --logdir runs
 
 The loop calls a `Reporter`; the live display and the plain lines of the command line are reporters
@@ -14,7 +14,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from iterant.errors import MissingExtra
 
@@ -41,8 +41,8 @@ class Progress:
     """Names of the figures measured just now"""
 
 
-class Reporter(Protocol):
-    """Receives the progress of a run."""
+class Reporter:
+    """Receives the progress of a run; this one ignores it."""
 
     def begin(self, title: str, folder: Path, report: Progress) -> None:
         """The run starts or resumes."""
@@ -57,23 +57,7 @@ class Reporter(Protocol):
         """The run has ended; ``text`` says how."""
 
 
-class SilentReporter:
-    """Ignores everything: the default in Python."""
-
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
-        """Do nothing."""
-
-    def show(self, report: Progress) -> None:
-        """Do nothing."""
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-    def end(self, text: str) -> None:
-        """Do nothing."""
-
-
-class TensorBoardReporter:
+class TensorBoardReporter(Reporter):
     """Writes TensorBoard events and passes everything on to another reporter."""
 
     def __init__(self, then: Reporter) -> None:
@@ -93,14 +77,18 @@ class TensorBoardReporter:
 
     def show(self, report: Progress) -> None:
         """Write the new figures, or else loss, rate and speed."""
-        if report.fresh:
-            for name in report.fresh:
-                kind = "monitoring" if name in report.monitoring else "validation"
-                self._write(f"{kind}/{name}", report.figures[name], report.update)
-        else:
-            self._write("training/loss", report.loss, report.update)
-            self._write("training/rate", report.rate, report.update)
-            self._write("training/updates per second", report.updates_per_second, report.update)
+        values = {
+            f"{'monitoring' if name in report.monitoring else 'validation'}/{name}": value
+            for name, value in report.figures.items()
+            if name in report.fresh
+        } or {
+            "training/loss": report.loss,
+            "training/rate": report.rate,
+            "training/updates per second": report.updates_per_second,
+        }
+        for name, value in values.items():
+            if math.isfinite(value):  # names are letters, digits and a few signs
+                self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, report.update)
         self._then.show(report)
 
     def note(self, text: str) -> None:
@@ -111,10 +99,4 @@ class TensorBoardReporter:
         """Close the event file."""
         if self._writer is not None:
             self._writer.close()
-            self._writer = None
         self._then.end(text)
-
-    def _write(self, name: str, value: float, update: int) -> None:
-        """Write one finite value, under a name that TensorBoard accepts."""
-        if self._writer is not None and math.isfinite(value):
-            self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, update)

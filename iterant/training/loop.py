@@ -4,34 +4,39 @@
 
 Everything that decides an optimizer step is a function of the recipe, the seed and the step's
 number, so a run resumed from a checkpoint equals the unbroken run, bit for bit on the CPU.
+
+Validation chooses the best checkpoint. In-distribution accuracy says nothing about extrapolation,
+so a run also measures accuracy and the change of features on somewhat larger problems at several
+times the iterations. That is monitoring: it is recorded, and chooses a checkpoint only where a
+recipe says so.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from iterant import registry
-from iterant.errors import RunError, TrainingStopped, UsageError
+from iterant.errors import RunError, TaskError, TrainingStopped, UsageError
+from iterant.evaluation import evaluate_batch
+from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
-from iterant.tasks.protocol import Task
-from iterant.training.build import build_network
+from iterant.nets.protocol import Net, depth_of
+from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import Shuffle, StepRng
-from iterant.training.trainer import Trainer
-from iterant.training.validation import Figures, Validator, finite
+from iterant.training.trainer import Trainer, build_network
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
@@ -40,21 +45,33 @@ _TRIES = 3
 """How often a run that ends below ``again_below`` is started."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
+_TWICE = 1000
+"""How many validation problems are run for twice the iterations, at most."""
 PERFECT = "stopped by a perfect validation"
 """Why a run ends whose best weights cannot change: the first of equally good ones are kept."""
 
+Figures = dict[str, float]
+
 
 @dataclass(frozen=True)
-class CheckpointOptions:
-    """How checkpoints are written."""
+class RunContext:
+    """Where and how a run is executed; nothing here changes its result."""
 
+    device: torch.device
+    clock: Clock
+    reporter: Reporter = field(default_factory=Reporter)
+    processes: ProcessGroup = field(default_factory=ProcessGroup)
+    signals: Signals | None = None
+    """Signal handlers shared by several runs; None: the run installs its own"""
     shard_mb: float | None = None
-    """Largest size of a file, in millions of bytes"""
-    pool: bool = True
-    """Whether they hold the replay pool; without it a resumed run differs"""
+    """Largest size of a checkpoint's file, in millions of bytes"""
+    drop_pool: bool = False
+    """Leave the replay pool out of checkpoints; a resumed run then differs"""
+    until_perfect: bool = False
+    """Stop at a validation accuracy of 100 %, unless weights are averaged"""
 
     def __post_init__(self) -> None:
-        """Check the size now rather than at the first checkpoint."""
+        """Check the size of files now rather than at the first checkpoint."""
         if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
             raise UsageError(
                 f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
@@ -71,20 +88,17 @@ class Loop:
         seed: int,
         trainer: Trainer,
         problems: TrainingSet,
-        *,
+        context: RunContext,
         folder: RunFolder | None,
-        reporter: Reporter,
-        checkpoints: CheckpointOptions,
-        processes: ProcessGroup,
     ) -> None:
         """``folder`` is None in all processes but the first."""
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
-        self.folder, self.reporter = folder, reporter
-        self.checkpoints, self.processes = checkpoints, processes
+        self.context, self.folder, self.reporter = context, folder, context.reporter
+        self.processes, self.clock = context.processes, context.clock
         self.spec, self.tries = task.spec, 1
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
-        least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
+        least = _MIN_LOG_INTERVAL if context.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
         self.takes = trainer.objective.takes(recipe.batch)
         self.shuffle = Shuffle(len(problems), seed)
@@ -106,32 +120,26 @@ class Loop:
         """Optimizer steps done."""
         return self.trainer.updates
 
-    def steps(
-        self, clock: Clock, signals: Signals, until_perfect: bool = False
-    ) -> Generator[None, None, str]:
+    def steps(self, signals: Signals) -> Generator[None, None, str]:
         """Train to the last step or the first reason to stop; returns the reason.
 
         Yields after every optimizer step, so that several runs can take turns.
         """
-        self.timed_from = (self.update, clock.elapsed)
+        self.timed_from = (self.update, self.clock.elapsed)
         while self.update < self.total:
-            reason = self._reason_to_stop(clock, signals)
-            # EMA weights keep improving after a perfect validation; others cannot.
-            if until_perfect and self.recipe.average is None:
-                perfect = self.figures.get("validation") == 1.0
-                reason = PERFECT if self.processes.any_process(perfect) else reason
+            reason = self._reason_to_stop(signals)
             if reason is not None:
                 self.save()
                 return reason
-            started, in_epoch = clock.elapsed, (self.update + 1) % self.per_epoch
+            started, in_epoch = self.clock.elapsed, (self.update + 1) % self.per_epoch
             self._step()
             if in_epoch % self.log_interval == 0:
-                self._log_losses(clock)
+                self._log_losses()
             if in_epoch == 0:
                 self._end_of_epoch(self.update // self.per_epoch)
                 if not self.update:  # restarted with other weights
-                    self.timed_from = (0, clock.elapsed)
-            clock.took(clock.elapsed - started)
+                    self.timed_from = (0, self.clock.elapsed)
+            self.clock.took(self.clock.elapsed - started)
             yield
         if self.saved != self.update:
             self.save()
@@ -145,13 +153,18 @@ class Loop:
         factor = lr_factor(self.recipe, number, self.per_epoch)
         self.device_losses.append(self.trainer.update(inputs, targets, rng, factor).clone())
 
-    def _reason_to_stop(self, clock: Clock, signals: Signals) -> str | None:
+    def _reason_to_stop(self, signals: Signals) -> str | None:
         """The first reason to stop, the same in all processes."""
+        # EMA weights keep improving after a perfect validation; others cannot.
+        until_perfect = self.context.until_perfect and self.recipe.average is None
+        perfect = self.figures.get("validation") == 1.0
+        if until_perfect and self.processes.any_process(perfect):
+            return PERFECT
         if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self.processes.any_process(clock.over) else None
+        return "stopped at the time limit" if self.processes.any_process(self.clock.over) else None
 
-    def _log_losses(self, clock: Clock) -> None:
+    def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
         self._read_losses()
         if not self.losses:
@@ -159,11 +172,10 @@ class Loop:
         mean = math.fsum(self.losses) / len(self.losses)
         self.losses.clear()
         first, since = self.timed_from
-        pace = (self.update - first) / max(clock.elapsed - since, 1e-9)
+        pace = (self.update - first) / max(self.clock.elapsed - since, 1e-9)
         report = self.last_report = self.report(mean, pace)
         self.reporter.show(report)
-        self._log({"kind": "train", "loss": report.loss, "rate": report.rate,
-                   "updates_per_second": pace})  # fmt: skip
+        self._log("train", loss=report.loss, rate=report.rate, updates_per_second=pace)
 
     def _read_losses(self) -> None:
         """Fetch the losses from the device, averaged over processes, and check them."""
@@ -205,7 +217,9 @@ class Loop:
             self.monitored |= monitored.keys()
             fresh |= monitored
         self._keep_best(epoch, fresh)
-        if final and self._failed(fresh):
+        accuracy = fresh.get("validation", math.inf)
+        low = final and self.processes.any_process(accuracy < recipe.again_below)
+        if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
         if fresh and self.last_report is not None:
@@ -214,12 +228,6 @@ class Loop:
                                        monitoring=names, fresh=tuple(fresh)))  # fmt: skip
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
-
-    def _failed(self, fresh: Figures) -> bool:
-        """Whether the run ends below the recipe's ``again_below`` and may be restarted."""
-        accuracy = fresh.get("validation", math.inf)
-        low = self.processes.any_process(accuracy < self.recipe.again_below)
-        return low and self.tries < _TRIES and self.total >= _MIN_STEPS
 
     def _restart(self, fresh: Figures) -> None:
         """Train from the start with other initial weights; data and noise stay the same."""
@@ -235,7 +243,7 @@ class Loop:
         self.save()
         if self.folder is not None:
             self.folder.rewind_metrics(0)
-        self._log({"kind": "again", "try": self.tries, "figures": fresh})
+        self._log("again", **{"try": self.tries, "figures": fresh})
 
     def _evaluate(self, kind: str, evaluate: Callable[[Any], Figures]) -> Figures:
         """Figures of the present (EMA) weights; only the first process evaluates."""
@@ -245,8 +253,8 @@ class Loop:
         with self.trainer.averaged() as net:
             figures = evaluate(net)
         self.figures |= figures
-        self._log({"kind": kind, "monitoring": kind != "validation", "figures": figures,
-                   "seconds": time.monotonic() - started})  # fmt: skip
+        self._log(kind, monitoring=kind != "validation", figures=figures,
+                  seconds=time.monotonic() - started)  # fmt: skip
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
@@ -266,7 +274,7 @@ class Loop:
         self.saved = self.update
         if self.folder is None:
             return
-        shard_mb, pool = self.checkpoints.shard_mb, self.checkpoints.pool
+        shard_mb, pool = self.context.shard_mb, not self.context.drop_pool
         if self.unsaved_best is not None:
             self.folder.save("best", self.unsaved_best, self.best, shard_mb)
             self.unsaved_best = None
@@ -281,16 +289,15 @@ class Loop:
             "step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
             "figures": figures, "watched": sorted(self.monitored), "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
-            "pool": pool or not isinstance(self.trainer.objective, ReplayPool),
+            "pool": pool or self.recipe.objective != "pool",
         }  # fmt: skip
         self.folder.save("last", self.trainer.tensors(pool=pool), metadata, shard_mb)
-        self.guard.saved = True
         self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
-        if not finite(self.trainer.module):
+        if not all(bool(weight.isfinite().all()) for weight in self.trainer.module.parameters()):
             raise TrainingStopped(
-                f"a weight became NaN or infinite by update {self.update}; {self.guard.advice}"
+                f"a weight became NaN or infinite by update {self.update}; {self.guard.ADVICE}"
             )
 
     def resume(self, source: RunFolder) -> None:
@@ -319,7 +326,7 @@ class Loop:
             for name, value in metadata["figures"].items()
         }
         self.losses, self.saved = list(metadata["losses"]), self.update
-        self.guard.first, self.guard.saved = metadata["first_loss"], True
+        self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
             self.reporter.note(
@@ -327,7 +334,80 @@ class Loop:
                 "anew: from here on the run differs from an unbroken one"
             )
 
-    def _log(self, record: dict[str, Any]) -> None:
+    def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:
-            epoch = self.update / self.per_epoch
-            self.folder.log({"step": self.update, "epoch": round(epoch, 4), **record})
+            epoch = round(self.update / self.per_epoch, 4)
+            self.folder.log({"step": self.update, "epoch": epoch, "kind": kind, **record})
+
+
+@dataclass
+class Validator:
+    """Evaluates a network in training."""
+
+    task: Task
+    recipe: Recipe
+    held_out: Batch
+    larger: dict[str, Batch | None] = field(default_factory=dict)
+    """Larger problems by size; None where the data set is too small for them"""
+
+    def validate(self, net: Net) -> Figures:
+        """Accuracy on held-out problems after m iterations."""
+        if len(self.held_out) == 0:
+            return {}
+        (accuracy,), _ = self._accuracy(net, self.held_out, self.recipe.iterations)
+        return {"validation": accuracy}
+
+    def monitor(self, net: Net) -> Figures:
+        """Accuracy and change of features in longer runs and on larger problems.
+
+        Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
+        and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
+        """
+        m, figures = self.recipe.iterations, {}
+        fixed_depth = depth_of(net) is not None
+        if len(self.held_out) and not fixed_depth:
+            (figures["validation at 2m"],), _ = self._accuracy(net, self.held_out[:_TWICE], 2 * m)
+        for size in self.task.spec.watch_sizes:
+            name = size_text(size)
+            if name not in self.larger:
+                try:
+                    self.larger[name] = self.task.sample(
+                        self.recipe.watch_count, size=size, seed=self.recipe.data_seed + 1
+                    )
+                except TaskError:
+                    self.larger[name] = None
+            batch = self.larger[name]
+            if batch is None:
+                continue
+            if fixed_depth:
+                (figures[f"{name} at m"],), _ = self._accuracy(net, batch, m)
+            else:
+                accuracies, change = self._accuracy(net, batch, 2 * m, 4 * m)
+                figures[f"{name} at 2m"], figures[f"{name} at 4m"] = accuracies
+                figures[f"{name} change"] = change
+        return figures
+
+    def _accuracy(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
+        """Accuracy after each number of iterations, and the features' last relative change."""
+        curve = evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
+        return curve.accuracy.tolist(), curve.change
+
+
+def by_validation(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
+    """Strictly better validation accuracy: the authors' rule, the first of equals is the best."""
+    accuracy = fresh.get("validation")
+    if accuracy is None or accuracy <= best.get("validation", -1.0):
+        return None
+    return {"validation": accuracy}
+
+
+def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
+    """Mean accuracy on the larger problems, the later checkpoint on a tie.
+
+    Their size has then been validated on, and must be reported so.
+    """
+    late = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
+    if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
+        return None
+    validated = {"validation": fresh["validation"]} if "validation" in fresh else {}
+    return {"watched": watched, **validated}

@@ -27,13 +27,11 @@ from iterant.io.files import check_writable_folder
 from iterant.tasks.protocol import Task
 from iterant.tasks.rng import check_seed
 from iterant.training.data import TrainingSet
-from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Reporter, SilentReporter
-from iterant.training.loop import CheckpointOptions
+from iterant.training.logging import Reporter
+from iterant.training.loop import RunContext
 from iterant.training.recipe import Recipe
 from iterant.training.run import (
-    RunContext,
     RunIterator,
     find_task,
     recipe_for,
@@ -112,7 +110,6 @@ def train_seeds(
     if base is None or (out is not None and resume is not None):
         raise UsageError("give either out= (new runs) or resume= (runs to go on with)")
     folders, given_task = {seed: seed_folder(base, seed) for seed in seeds}, task
-    checkpoints = CheckpointOptions(shard_mb, pool=not drop_pool)
     torch_device = use_device(device)
     at_once = at_once or (_RUNS_PER_GPU if torch_device.type == "cuda" else 1)
     limit = None if time_limit is None else seconds(time_limit)
@@ -139,10 +136,11 @@ def train_seeds(
         problems = TrainingSet.of(task, chosen, torch_device) if new else None
 
         def run(seed: int) -> RunIterator:
-            own_reporter = SilentReporter() if reporter is None else reporter(seed)
+            own_reporter = Reporter() if reporter is None else reporter(seed)
             context = RunContext(
-                torch_device, ProcessGroup(), checkpoints, own_reporter, clock, signals
-            )
+                torch_device, clock, own_reporter, signals=signals, shard_mb=shard_mb,
+                drop_pool=drop_pool,
+            )  # fmt: skip
             if resume is not None and folders[seed].exists():
                 return (yield from resume_run(given_task, folders[seed], context, data))
             return (

@@ -4,9 +4,8 @@
 
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
-loss that it is compared with. An objective asks an `Unroll` for two operations, forward without
-gradients and forward with backward; how these run fast (CUDA graphs, active cells only) is the
-unroll's business. The replay pool is an objective with a module of its own.
+loss that it is compared with. An objective asks an `iterant.training.unroll.Unroll` for forward
+without gradients and forward with backward. The replay pool is an objective with its own module.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -15,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from iterant import registry
 from iterant.engine import State, Thought
-from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.distributed import ProcessGroup
 from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
+
+if TYPE_CHECKING:
+    from iterant.training.unroll import Unroll
 
 _MASKED = -1e4
 """Score of positions that do not count, before a softmax over positions."""
@@ -86,6 +88,8 @@ class Segment:
     """Weights of a loss after every iteration; empty: one loss after the last"""
     settle: float = 0.0
     """Weight of the features' mean absolute change per iteration, added to the loss"""
+    path: bool = False
+    """Whether the result holds all states, the start first, or only the last"""
 
 
 def segment_loss(
@@ -116,53 +120,9 @@ def segment_loss(
     else:
         loss = criterion(net, net.answer(states[-1].features), inputs, targets)
     if segment.settle:
-        loss = loss + segment.settle * mean_change(states)
+        path = torch.stack([state.features for state in states])
+        loss = loss + segment.settle * (path[1:] - path[:-1]).abs().mean()
     return loss, states
-
-
-def mean_change(states: Iterable[State]) -> Tensor:
-    """The mean absolute change of the features from one state to the next."""
-    path = torch.stack([state.features for state in states])
-    return (path[1:] - path[:-1]).abs().mean()
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What a segment leaves behind; nothing here carries gradients."""
-
-    loss: Tensor
-    """The loss without the segment's weight, a scalar"""
-    end: State
-    """The state after the last iteration"""
-    kept: State | None = None
-    """The state after ``keep`` iterations, if asked for"""
-
-
-class Unroll(Protocol):
-    """Runs a network's iterations for an objective; gradients add up on its parameters."""
-
-    net: Net
-
-    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
-        """Iterate without gradients; None starts from the projection."""
-
-    def forward_backward(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        segment: Segment,
-        *,
-        state: State | None = None,
-        restart: Tensor | None = None,
-        keep: int | None = None,
-        noise: Tensor | None = None,
-    ) -> StepResult:
-        """Iterate with gradients and back-propagate the segment's loss.
-
-        Samples that ``restart`` (B,) marks begin at the projection instead of ``state``, and train
-        it. ``keep`` asks for the state after that many iterations. ``noise`` (B, W, *S) is added
-        to the features before every iteration.
-        """
 
 
 @dataclass(frozen=True)
@@ -180,37 +140,27 @@ class Update:
         return self.processes.shard(self.inputs), self.processes.shard(self.targets)
 
 
-class Objective(Protocol):
+class Objective:
     """What one optimizer step minimises."""
 
     def takes(self, batch: int) -> int:
         """The number of new problems per optimizer step at this batch size."""
+        return batch
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this step's gradients to the parameters; return the loss, a scalar."""
+        raise NotImplementedError
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint must hold of the objective."""
+        return {}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Restore what `tensors` returned."""
 
 
 @dataclass(frozen=True)
-class _OfIterations:
-    """What objectives with a fixed training regime of m iterations share."""
-
-    iterations: int = 30
-    """m"""
-
-    def __post_init__(self) -> None:
-        """Check the number of iterations."""
-        if self.iterations < 1:
-            raise RecipeError(
-                f"training needs at least 1 iteration, got m = {self.iterations}; the paper has 30"
-            )
-
-    def takes(self, batch: int) -> int:
-        """Every problem of the batch is new."""
-        return batch
-
-
-@dataclass(frozen=True)
-class Progressive(_OfIterations):
+class Progressive(Objective):
     """The paper's Algorithm 1: α times the loss of a random segment, 1 - α times the full unroll.
 
     The segment begins after n ~ U{0 … m-1} iterations without gradients and has k ~ U{1 … m-n}.
@@ -219,14 +169,10 @@ class Progressive(_OfIterations):
     ``prefix=False`` is the variant with n = 0.
     """
 
+    iterations: int = 30
+    """m"""
     alpha: float = 1.0
     prefix: bool = True
-
-    def __post_init__(self) -> None:
-        """Check α."""
-        super().__post_init__()
-        if not 0 <= self.alpha <= 1:
-            raise RecipeError(f"alpha must lie between 0 and 1, got {self.alpha}")
 
     def draw(self, rng: StepRng) -> tuple[int, int]:
         """n and k of one optimizer step."""
@@ -243,14 +189,16 @@ class Progressive(_OfIterations):
         if self.alpha == 1:
             state = unroll.forward_no_grad(inputs, None, n) if n else None
             return learn(inputs, targets, Segment(k), state=state).loss
-        full = learn(inputs, targets, Segment(self.iterations, 1 - self.alpha), keep=n)
-        part = learn(inputs, targets, Segment(k, self.alpha), state=full.kept if n else None)
+        full = learn(inputs, targets, Segment(self.iterations, 1 - self.alpha, path=True))
+        part = learn(inputs, targets, Segment(k, self.alpha), state=full.states[n] if n else None)
         return (1 - self.alpha) * full.loss + self.alpha * part.loss
 
 
 @dataclass(frozen=True)
-class RunTimeWeighted(_OfIterations):
+class RunTimeWeighted(Objective):
     """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
+
+    iterations: int = 30
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
         """Add this step's gradients to the parameters; return the loss, a scalar."""
@@ -259,6 +207,12 @@ class RunTimeWeighted(_OfIterations):
         weights = tuple((i + 1) / total for i in range(self.iterations))
         segment = Segment(self.iterations, each=weights)
         return unroll.forward_backward(inputs, targets, segment).loss
+
+
+def build_objective(recipe: Recipe) -> Objective:
+    """The objective that the recipe names."""
+    objective: Objective = registry.find("objective", recipe.objective)(recipe)
+    return objective
 
 
 def progressive(recipe: Recipe) -> Objective:

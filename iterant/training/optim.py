@@ -219,20 +219,13 @@ class LossScale:
     GradScaler does the latter differently and cannot be part of a CUDA graph.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        """Start at 2**16."""
+    def __init__(self, device: torch.device, optimizer: torch.optim.Optimizer) -> None:
+        """Start at 2**16; the optimizer skips steps whose gradients overflowed."""
         self.scale = torch.full((), 2.0**16, device=device)
         self.grown = torch.zeros((), dtype=torch.int32, device=device)
         self.overflow = torch.zeros((), device=device)
         self.finite_loss = torch.ones((), device=device)
-
-    def attach(self, optimizer: torch.optim.Optimizer) -> None:
-        """Let a fused optimizer skip steps whose gradients overflowed."""
         vars(optimizer)["found_inf"] = self.overflow
-
-    def see(self, loss: Tensor) -> None:
-        """Note whether the loss of this step is finite."""
-        self.finite_loss.copy_(loss.isfinite())
 
     def unscale(self, gradients: list[Tensor]) -> None:
         """Divide the gradients by the scale, note an overflow, and adapt the scale."""
@@ -243,12 +236,3 @@ class LossScale:
         overflow = self.overflow * self.finite_loss
         torch._amp_update_scale_(self.scale, self.grown, overflow, 2.0, 0.5, _GROWTH_INTERVAL)
         self.scale.clamp_(min=_MIN_SCALE)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint must hold."""
-        return {"scale": self.scale, "grown": self.grown}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Restore the values of a checkpoint."""
-        self.scale.copy_(tensors["scale"])
-        self.grown.copy_(tensors["grown"])

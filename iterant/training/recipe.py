@@ -1,11 +1,15 @@
-"""A training recipe: everything that decides a run, as one frozen object.
+"""Training recipes: everything that decides a run, as one frozen object, and the named ones.
 
     >>> recipe("paper", "mazes").alpha
     0.01
     >>> recipe("paper", "prefix-sums").changed(width=64, epochs=20)
 
-The same names are flags (``--width 64``), lines of a file (``--recipe-file my.toml``) and keyword
-arguments in Python. The command line shows the strings below the fields as help.
+The names of fields are flags (``--width 64``), lines of a file (``--recipe-file my.toml``) and
+keyword arguments in Python. The command line shows the strings below the fields as help.
+
+``paper`` follows the paper's text and tables, with what they leave out taken from the authors'
+public code; ``paper-code`` follows the code where the two disagree; notes in the recipes say where.
+``quick`` and ``best`` are ours.
 """
 
 from __future__ import annotations
@@ -18,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from iterant import registry
-from iterant.errors import RecipeError
+from iterant.errors import RecipeError, UnknownName
+
+Fields = dict[str, Any]
+
+CORRUPTIONS = ("zeros", "noise", "another", "jitter", "disc")
+"""Kinds of corruption of a replay pool's states."""
 
 _NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
                "masked")  # fmt: skip
@@ -162,11 +171,14 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check all fields; JSON and TOML lists become tuples."""
-        for name in ("head", "milestones", "notes", "size", "pool_damage_kinds"):
-            value = getattr(self, name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-        _check(self)
+                value = tuple(value)
+                object.__setattr__(self, field.name, value)
+            _check(field.name, str(field.type), value)
+        if self.again_below and not self.validation:
+            raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
 
     def changed(self, **changes: Any) -> Recipe:
         """The same recipe with some fields changed; a wrong name gets a suggestion."""
@@ -193,73 +205,60 @@ class Recipe:
         return asdict(self)
 
 
-_WHOLE = {"iterations": 1, "batch": 1, "epochs": 1, "warmup": 0, "validate_every": 1,
-          "watch_every": 0, "watch_count": 1, "checkpoint_every": 1, "pool_slots": 1,
-          "pool_shortest": 1, "data_seed": 0, "hidden": 1, "warmup_updates": 0}  # fmt: skip
-_SHARES = {"alpha": (0, 1), "validation": (0, 0.9), "smoothing": (0, 0.99), "pool_fresh": (0, 1),
-           "pool_stay": (0, 1), "pool_swap": (0, 1), "places": (0, 1),
-           "pool_damage": (0, 1), "momentum": (0, 1), "decay": (0, 1), "hold": (0, 0.99),
-           "beta2": (0, 0.99999), "again_below": (0, 1)}  # fmt: skip
+_FROM_ZERO = ("warmup", "watch_every", "data_seed", "warmup_updates")
+"""Whole numbers that may be 0; the others are 1 or more."""
+_HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999, "rate": math.inf,
+            "clip": math.inf, "weight_decay": math.inf, "pool_settle": math.inf,
+            "pool_shake": math.inf}  # fmt: skip
+"""Limits of numbers that are not shares from 0 to 1."""
+_ABOVE_ZERO = ("rate", "clip", "average")
 _CHOICES = ("objective", "optimizer", "schedule", "choose", "precision")
 
 
-def _check(recipe: Recipe) -> None:
-    """Check every field; the error names the first bad one."""
-    values = vars(recipe)
-
-    def require(name: str, valid: bool, text: str, hint: str = "", remedy: str = "") -> None:
-        if not valid:
-            raise RecipeError(f"{name}{hint} must {text}, got {values[name]!r}{remedy}")
-
-    for name, least in _WHOLE.items():
-        hint = " (m; the paper has 30)" if name == "iterations" else ""
-        whole = _is_whole(values[name], least)
-        require(name, whole, f"be a whole number from {least} on", hint)
-    for name in ("width", "count", "pool_longest"):
-        valid = values[name] is None or _is_whole(values[name], 1)
-        require(name, valid, "be a whole number above 0")
-    for name, (low, high) in _SHARES.items():
-        valid = _is_number(values[name]) and low <= values[name] <= high
-        require(name, valid, f"lie between {low} and {high}")
-    require("rate", _is_number(recipe.rate) and recipe.rate > 0, "be above 0")
-    clip, average = recipe.clip, recipe.average
-    require("clip", clip is None or (_is_number(clip) and clip > 0), "be above 0")
-    valid = average is None or (_is_number(average) and 0 < average < 1)
-    require("average", valid, "lie between 0 and 1", remedy="; try 0.999")
-    for name in ("weight_decay", "pool_settle", "pool_shake"):
-        require(name, _is_number(values[name]) and values[name] >= 0, "be 0 or more")
-    for field in fields(recipe):
-        if field.type == "bool":
-            require(field.name, isinstance(values[field.name], bool), "be true or false")
-    if recipe.again_below and not recipe.validation:
-        raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
-    for name, least in (("head", 1), ("milestones", 0)):
-        value = values[name]
-        valid = isinstance(value, tuple) and all(_is_whole(item, least) for item in value)
-        valid = valid or (name == "head" and value is None)
-        require(name, valid, f"be whole numbers from {least} on")
-    size = recipe.size
-    pair = isinstance(size, tuple) and len(size) == 2 and all(_is_whole(end, 0) for end in size)
-    require("size", size is None or _is_whole(size, 1) or pair, "be a number, or two for a range")
-    notes, kinds = recipe.notes, recipe.pool_damage_kinds
-    valid = isinstance(notes, tuple) and all(isinstance(line, str) for line in notes)
-    require("notes", valid, "be lines of text")
-    for name in ("name", "net"):
-        require(name, isinstance(values[name], str), "be a word")
-    known = ", ".join(registry.known("damage"))
-    valid = isinstance(kinds, tuple) and len(kinds) > 0
-    require("pool_damage_kinds", valid, f"be one or more of {known}")
-    choices = [(kind, values[kind]) for kind in _CHOICES] + [("damage", kind) for kind in kinds]
-    for kind, word in choices:
-        if word not in registry.known(kind):
-            raise RecipeError(registry.unknown_name(kind, str(word), registry.known(kind)))
+def _check(name: str, kind: str, value: Any) -> None:
+    """Check a field by its declared type."""
+    if value is None and kind.endswith("None"):
+        return
+    if name in _CHOICES:
+        known = registry.known(name)
+        if value not in known:
+            raise RecipeError(registry.unknown_name(name, str(value), known))
+    elif name == "size":
+        pair = isinstance(value, tuple) and len(value) == 2 and all(_whole(end) for end in value)
+        _require(name, value, pair or _whole(value, 1), "be a number, or two for a range")
+    elif kind.startswith("int"):
+        least = 0 if name in _FROM_ZERO else 1
+        _require(name, value, _whole(value, least), f"be a whole number above {least - 1}")
+    elif kind.startswith("float"):
+        highest = _HIGHEST.get(name, 1)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        valid = number and math.isfinite(value) and 0 <= value <= highest
+        if name in _ABOVE_ZERO:
+            valid = valid and value > 0 and (name != "average" or value < 1)
+        text = f"lie between 0 and {highest}" if highest < math.inf else "be above 0"
+        _require(name, value, valid, text)
+    elif kind == "bool":
+        _require(name, value, isinstance(value, bool), "be true or false")
+    elif kind == "str":
+        _require(name, value, isinstance(value, str), "be a word")
+    elif kind.startswith("tuple[int"):
+        least = 1 if name == "head" else 0
+        valid = isinstance(value, tuple) and all(_whole(item, least) for item in value)
+        _require(name, value, valid, f"be whole numbers from {least} on")
+    elif name == "notes":
+        valid = isinstance(value, tuple) and all(isinstance(line, str) for line in value)
+        _require(name, value, valid, "be lines of text")
+    else:
+        valid = isinstance(value, tuple) and value != () and set(value) <= set(CORRUPTIONS)
+        _require(name, value, valid, f"be one or more of {', '.join(CORRUPTIONS)}")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _require(name: str, value: object, valid: bool, text: str) -> None:
+    if not valid:
+        raise RecipeError(f"{name} must {text}, got {value!r}")
 
 
-def _is_whole(value: object, least: int) -> bool:
+def _whole(value: object, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -277,3 +276,174 @@ def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
     return base.changed(**changes)
+
+
+_FACTOR = "decay 0.01 as in the paper's table; the authors' code has 0.1: --recipe paper-code"
+_CHESS = (
+    "warm-up 3 epochs, 120 epochs and milestones 100/110 as in the paper's table; the authors' "
+    "code has 10, 130 and 100/115: --recipe paper-code"
+)
+_DT_RATE = (
+    "rate 1e-4 for DT with alpha 1 as in the authors' code; the paper's table, and the code for "
+    "other alphas, have 1e-3: --rate 1e-3"
+)
+_MASK = (
+    "the loss is averaged over open pixels as in the authors' code; the paper's text says all "
+    "pixels"
+)
+
+_VALIDATION = (
+    "validated after every epoch, the first of equals is the best: the authors' code; the paper "
+    "says only that the best on validation is tested"
+)
+
+_AN_HOUR = (
+    "an hour of one H200; scripts/train-chess trains it for minutes at a time and lets the rate "
+    "fall on a branch. On a CPU try --width 32 --batch 64 --pool-slots 256 --precision fp32"
+)
+
+_PAPER: dict[str, Fields] = {
+    "prefix-sums": {
+        "batch": 100, "epochs": 150, "alpha": 1.0, "optimizer": "adam", "rate": 1e-3,
+        "warmup": 10, "milestones": (60, 100), "decay": 0.01, "clip": 1.0,
+        "validate_every": 1, "watch_every": 50, "checkpoint_every": 30,
+        "notes": (_FACTOR, _VALIDATION),
+    },
+    "mazes": {
+        "batch": 50, "epochs": 50, "alpha": 0.01, "optimizer": "adam", "rate": 1e-3,
+        "warmup": 10, "schedule": "constant", "throttle": True,
+        "validate_every": 1, "watch_every": 10, "checkpoint_every": 5,
+        "notes": (_MASK, _VALIDATION),
+    },
+    "chess": {
+        "batch": 300, "epochs": 120, "alpha": 0.5, "optimizer": "sgd", "rate": 1e-2,
+        "warmup": 3, "milestones": (100, 110), "decay": 0.01,
+        "validate_every": 1, "watch_every": 5, "checkpoint_every": 1,
+        "notes": (_CHESS, _FACTOR, _VALIDATION),
+    },
+}  # fmt: skip
+
+_MAZES_FF: Fields = {
+    "rate": 1e-4, "epochs": 200, "schedule": "steps", "milestones": (175,), "decay": 0.1,
+    "throttle": False, "alpha": 0.0,
+}  # fmt: skip
+
+_PAPER_NETS: dict[tuple[str, str], Fields] = {
+    ("prefix-sums", "dt"): {
+        "rate": 1e-4,
+        "notes": (_FACTOR, _DT_RATE, _VALIDATION),
+    },
+    ("prefix-sums", "ff"): {"alpha": 0.0},
+    ("prefix-sums", "ff-recall"): {"alpha": 0.0},
+    ("mazes", "ff"): _MAZES_FF,
+    ("mazes", "ff-recall"): _MAZES_FF,
+    ("chess", "ff"): {"alpha": 0.0},
+    ("chess", "ff-recall"): {"alpha": 0.0},
+}
+
+_CODE: dict[str, Fields] = {
+    "prefix-sums": {"decay": 0.1, "notes": ("decay 0.1 as in the authors' code",)},
+    "mazes": {},
+    "chess": {"decay": 0.1, "warmup": 10, "epochs": 130, "milestones": (100, 115),
+              "notes": ("decay, warm-up, epochs and milestones as in the authors' code",)},
+}  # fmt: skip
+
+_NONE_BETTER = "no recipe is known to be better for this task than the quick one, which this is"
+
+_QUICK: dict[str, Fields] = {
+    "prefix-sums": {
+        "width": 32, "objective": "pool", "pool_slots": 1024, "pool_shortest": 5, "batch": 100,
+        "epochs": 4, "optimizer": "adam", "rate": 6e-3, "warmup": 0, "schedule": "cosine",
+        "weight_decay": 0.0, "clip": 1.0, "average": 0.98, "watch_every": 1, "watch_count": 100,
+    },
+    "mazes": {
+        "width": 32, "objective": "pool", "pool_slots": 512, "batch": 50, "epochs": 2,
+        "count": 10_000, "optimizer": "adam", "rate": 3e-3, "warmup": 0, "schedule": "cosine",
+        "weight_decay": 0.0, "clip": 1.0, "average": 0.99, "smoothing": 0.2, "watch_every": 1,
+        "watch_count": 50,
+    },
+    "chess": {
+        "width": 32, "bounded": True, "validation": 0.02, "mirror": True, "objective": "pool",
+        "pool_slots": 256, "pool_fresh": 0.85, "pool_stay": 0.06, "pool_swap": 0.25,
+        "pool_damage": 0.0, "pool_shortest": 5, "pool_longest": 5, "pool_every": True,
+        "places": 0.06, "batch": 64, "epochs": 1, "optimizer": "muon", "rate": 4e-3,
+        "momentum": 0.95, "beta2": 0.95, "weight_decay": 0.0, "clip": 1.0, "warmup": 0,
+        "warmup_updates": 60, "schedule": "hold", "hold": 0.3, "average": 0.99,
+        "watch_every": 1, "watch_count": 50,
+    },
+}  # fmt: skip
+
+_BEST: dict[str, Fields] = {
+    "prefix-sums": {
+        "net": "local-rule", "width": 16, "hidden": 64, "isotropic": False,
+        "objective": "pool", "iterations": 40, "pool_slots": 1024, "pool_fresh": 0.25,
+        "pool_damage": 0.0, "pool_shake": 0.1, "pool_shortest": 12, "pool_longest": 12,
+        "pool_every": True, "pool_settle": 0.3, "optimizer": "adam", "rate": 4e-3,
+        "weight_decay": 0.0, "clip": 1.0, "average": 0.99, "batch": 100, "epochs": 5, "warmup": 0,
+        "warmup_updates": 100, "schedule": "hold", "hold": 0.6,
+        "watch_every": 5, "watch_count": 100, "checkpoint_every": 5,
+    },
+    "mazes": {
+        "net": "local-rule", "width": 24, "hidden": 80, "messages": True, "masked": True,
+        "objective": "pool", "iterations": 150, "pool_slots": 1024, "pool_fresh": 0.25,
+        "pool_damage": 0.0, "pool_shake": 0.6, "pool_shake_varied": True, "pool_shortest": 12,
+        "pool_longest": 12, "pool_hard": True, "optimizer": "adam", "rate": 8e-3,
+        "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
+        "warmup_updates": 100, "schedule": "hold", "hold": 0.6, "validate_every": 6,
+        "again_below": 0.99, "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
+    },
+    "chess": {
+        "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,
+        "objective": "pool", "iterations": 30, "pool_slots": 2048, "pool_fresh": 0.85,
+        "pool_stay": 0.06, "pool_swap": 0.25, "pool_damage": 0.0, "pool_shortest": 6,
+        "pool_longest": 6, "pool_every": True, "places": 0.06, "optimizer": "muon", "rate": 3e-3,
+        "momentum": 0.95, "beta2": 0.95, "weight_decay": 0.05, "clip": 1.0, "average": 0.999,
+        "batch": 256, "epochs": 260, "warmup": 0, "warmup_updates": 300, "schedule": "hold",
+        "hold": 0.8, "validate_every": 5, "watch_every": 10, "watch_count": 2000,
+        "checkpoint_every": 10, "precision": "bf16", "notes": (_AN_HOUR,),
+    },
+}  # fmt: skip
+
+_GENERIC: Fields = {
+    "width": 64, "objective": "pool", "pool_slots": 512, "batch": 50, "epochs": 5,
+    "rate": 2e-3, "warmup": 0, "schedule": "cosine", "weight_decay": 0.0, "clip": 1.0,
+    "average": 0.99, "watch_every": 1, "watch_count": 50,
+}  # fmt: skip
+"""``quick`` for user-defined tasks."""
+
+RECIPES = ("paper", "paper-code", "quick", "best")
+"""Names of the recipes; each works for every task."""
+
+
+def _fields(word: str, problem: str, net: str) -> Fields:
+    """The fields in which a recipe differs from the defaults."""
+    if word.startswith("paper"):
+        paper = {**_PAPER.get(problem, {}), **_PAPER_NETS.get((problem, net), {})}
+        if word == "paper":
+            return paper
+        code = _CODE.get(problem, {})
+        notes = [note for note in paper.get("notes", ()) if note not in (_FACTOR, _CHESS)]
+        return {**paper, **code, "notes": (*code.get("notes", ()), *notes)}
+    quick = {**_GENERIC, **_QUICK.get(problem, {})}
+    if word == "quick":
+        return quick
+    best = _BEST.get(problem, {**quick, "notes": (_NONE_BETTER,)})
+    # The width is that of the recipe's own network; another one keeps the paper's.
+    other = problem in _BEST and net != best.get("net", "dt-recall")
+    return {**best, "width": None} if other else best
+
+
+def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
+    """The recipe of that name for a task, and for another network if ``net`` is given."""
+    if word not in RECIPES:
+        raise UnknownName(registry.unknown_name("recipe", word, RECIPES))
+    default = _BEST.get(problem, {}).get("net", "dt-recall") if word == "best" else "dt-recall"
+    return Recipe(**{**_fields(word, problem, net or default), "name": word, "net": net or default})
+
+
+def label_changes(changed: Recipe, problem: str) -> Recipe:
+    """The recipe, renamed to "paper, changed" where fields differ from the recipe of that name."""
+    name = changed.name
+    if name not in RECIPES or changed == recipe(name, problem, changed.net):
+        return changed
+    return changed.changed(name=f"{name}, changed")

@@ -22,36 +22,19 @@ from torch import nn
 from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, code_version
-from iterant.nets import Net, build, parameter_count
-from iterant.tasks.protocol import Task
+from iterant.nets import build, parameter_count
+from iterant.tasks.protocol import Size, Task
 from iterant.tasks.rng import check_seed
-from iterant.training.build import build_network
-from iterant.training.data import TrainingSet
-from iterant.training.distributed import ProcessGroup, join
+from iterant.training.data import TrainingSet, split_sizes
+from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds
-from iterant.training.logging import Reporter, SilentReporter
-from iterant.training.loop import CheckpointOptions, Loop
-from iterant.training.recipe import Recipe
-from iterant.training.recipes import label_changes
-from iterant.training.replay_pool import ReplayPool
-from iterant.training.trainer import Trainer
+from iterant.training.logging import Reporter
+from iterant.training.loop import Loop, RunContext
+from iterant.training.recipe import Recipe, label_changes
+from iterant.training.trainer import Trainer, build_network
 
 RunIterator = Generator[None, None, RunFolder]
 """A run in progress: yields after every optimizer step, returns its folder."""
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """Where and how a run is executed; nothing here changes its result."""
-
-    device: torch.device
-    processes: ProcessGroup
-    checkpoints: CheckpointOptions
-    reporter: Reporter
-    clock: Clock
-    signals: Signals | None = None
-    """Signal handlers shared by several runs; None: the run installs its own"""
-    until_perfect: bool = False
 
 
 def train(
@@ -104,15 +87,14 @@ def train(
         )
     net = registry.name_of("net", net) if isinstance(net, type) else net
     check_seed(seed)
-    checkpoints = CheckpointOptions(shard_mb, pool=not drop_pool)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = use_device(device)
-    processes = join(torch_device)
-    if reporter is None or processes.rank:
-        reporter = SilentReporter()
+    processes = ProcessGroup(torch_device)
+    reporter = Reporter() if reporter is None or processes.rank else reporter
     context = RunContext(
-        torch_device, processes, checkpoints, reporter, clock, until_perfect=until_perfect
-    )
+        torch_device, clock, reporter, processes, shard_mb=shard_mb, drop_pool=drop_pool,
+        until_perfect=until_perfect,
+    )  # fmt: skip
     try:
         if resume is not None:
             changes |= {"net": net} if net else {}
@@ -144,6 +126,32 @@ def use_device(name: str) -> torch.device:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     return device
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe applied to a task: sizes and counts, before anything is trained."""
+
+    network: dict[str, Any]
+    """Kind and configuration, as in checkpoints"""
+    parameters: int
+    size: Size
+    """Of the training problems"""
+    problems: int
+    """Training problems"""
+    held_out: int
+    """Validation problems"""
+    updates_per_epoch: int
+    updates: int
+
+
+def plan(task: Task, recipe: Recipe) -> Plan:
+    """What a run with this recipe would be; raises what the run would raise."""
+    net, description = build_network(recipe, task.spec, seed=0)
+    held_out, problems = split_sizes(task, recipe)
+    size, per_epoch = task.check_size(recipe.size), problems // recipe.batch
+    return Plan(description, parameter_count(net), size, problems, held_out, per_epoch,
+                per_epoch * recipe.epochs)  # fmt: skip
 
 
 def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
@@ -183,13 +191,13 @@ def start_run(
     start: str | Path | None = None,
 ) -> RunIterator:
     """A new run; everything that can fail is checked before its folder is created."""
-    processes = context.processes
-    processes.check(recipe.batch)
-    if processes.rank == 0:
+    first_process = context.processes.rank == 0
+    context.processes.check(recipe.batch)
+    if first_process:
         RunFolder.check_new(out)
     recipe = label_changes(recipe, task.spec.name)
     net, description = build_network(recipe, task.spec, seed)
-    trainer = Trainer(net, recipe, context.device, processes)
+    trainer = Trainer(net, recipe, context.device, context.processes)
     if start is not None:
         start_from(trainer, Path(start))
     problems = problems or TrainingSet.of(task, recipe, context.device)
@@ -204,12 +212,11 @@ def start_run(
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
-    folder = RunFolder.create(out, config) if processes.rank == 0 else None
-    if not context.checkpoints.pool and isinstance(trainer.objective, ReplayPool):
+    folder = RunFolder.create(out, config) if first_process else None
+    if context.drop_pool and recipe.objective == "pool":
         context.reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
-    loop = Loop(task, recipe, seed, trainer, problems, folder=folder, reporter=context.reporter,
-                checkpoints=context.checkpoints, processes=processes)  # fmt: skip
-    return (yield from _run(loop, out, context, task.spec.title))
+    loop = Loop(task, recipe, seed, trainer, problems, context, folder)
+    return (yield from _run(loop, out, task.spec.title))
 
 
 def start_from(trainer: Trainer, path: Path) -> None:
@@ -227,21 +234,16 @@ def start_from(trainer: Trainer, path: Path) -> None:
             f"--optimizer {theirs}"
         )
     tensors, _ = folder.load("last")
-    slots = trainer.objective.slots if isinstance(trainer.objective, ReplayPool) else 0
+    slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: value for name, value in tensors.items() if not name.startswith("pool.")}
-    if not any(name.startswith("average.") for name in tensors):
-        tensors |= {
-            f"average.{name.removeprefix('net.')}": weight
-            for name, weight in tensors.items()
-            if name.startswith("net.")
-        }
+    for name, weight in list(tensors.items()):
+        if name.startswith("net."):
+            tensors.setdefault(f"average.{name.removeprefix('net.')}", weight)
     try:
         trainer.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        lines = str(error).strip().splitlines()
-        # torch puts a heading line before what is wrong.
-        reason = lines[1].strip() if lines[0].endswith(":") and lines[1:] else lines[0]
+        reason = str(error).strip().splitlines()[-1].strip()  # torch begins with a heading line
         raise RunError(
             f"the last checkpoint of {path} does not fit this recipe ({reason}); a branch needs "
             "the network of the run that it begins with"
@@ -278,13 +280,12 @@ def resume_run(
         )
     task, recipe = task_and_recipe(config, task, data)
     processes.check(recipe.batch)
-    net: Net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
+    net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
     trainer = Trainer(net, recipe, context.device, processes)
     problems = problems or TrainingSet.of(task, recipe, context.device)
-    loop = Loop(task, recipe, config["seed"], trainer, problems,
-                folder=None if processes.rank else folder, reporter=reporter,
-                checkpoints=context.checkpoints, processes=processes)  # fmt: skip
-    return (yield from _run(loop, path, context, task.spec.title, source=folder))
+    mine = None if processes.rank else folder
+    loop = Loop(task, recipe, config["seed"], trainer, problems, context, mine)
+    return (yield from _run(loop, path, task.spec.title, source=folder))
 
 
 def task_and_recipe(
@@ -297,9 +298,7 @@ def task_and_recipe(
     return task, Recipe().changed(**config["recipe"])
 
 
-def _run(
-    loop: Loop, path: Path, context: RunContext, task: str, source: RunFolder | None = None
-) -> RunIterator:
+def _run(loop: Loop, path: Path, task: str, source: RunFolder | None = None) -> RunIterator:
     """Run the loop, resumed from ``source`` if given, and record in the folder how it ended.
 
     Only the first process has the folder; it holds the folder's lock throughout.
@@ -308,11 +307,11 @@ def _run(
     with contextlib.ExitStack() as stack:
         if folder is not None:
             stack.enter_context(folder.lock())
-        signals = context.signals or stack.enter_context(Signals())
+        signals = loop.context.signals or stack.enter_context(Signals())
         if source is not None:
             loop.resume(source)
         if folder is None:
-            yield from loop.steps(context.clock, signals, context.until_perfect)
+            yield from loop.steps(signals)
         else:
             folder.set_status("running", step=loop.update, steps=loop.total)
             size = parameter_count(loop.trainer.net)
@@ -320,7 +319,7 @@ def _run(
                      f"seed {loop.seed}")  # fmt: skip
             loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
             try:
-                reason = yield from loop.steps(context.clock, signals, context.until_perfect)
+                reason = yield from loop.steps(signals)
             except BaseException as error:
                 interrupted = isinstance(error, KeyboardInterrupt | GeneratorExit)
                 state = "stopped" if interrupted else "failed"

@@ -1,5 +1,6 @@
-"""One optimizer step: gradients by the objective, then optimizer, loss scale and EMA.
+"""A recipe's network, and one optimizer step: gradients, optimizer, loss scale and EMA.
 
+    >>> net, description = build_network(recipe, task.spec, seed=0)
     >>> trainer = Trainer(net, recipe, device)
     >>> loss = trainer.update(inputs, targets, StepRng(seed=0, update=0), factor=1.0)
 
@@ -12,28 +13,55 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import NetError, RecipeError
-from iterant.formatting import counted
+from iterant.errors import NetError, RecipeError, UnknownName
+from iterant.nets import LocalRuleConfig, Net, build, variant_config
+from iterant.nets.factory import VARIANTS
 from iterant.nets.fast import trainable_form
-from iterant.nets.protocol import Net, depth_of
-from iterant.training.build import build_objective
+from iterant.nets.protocol import check_user_net, depth_of
+from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Unroll, Update
+from iterant.training.objectives import Criterion, Update, build_objective
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.sparse import SparseUnroll, can_unroll_cells
-from iterant.training.unroll import EagerUnroll
+from iterant.training.unroll import SparseUnroll, Unroll, can_unroll_cells
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""
+
+
+def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
+    """A new network for a task, and the kind and configuration that build it again."""
+    shape: dict[str, Any] = {"dims": spec.dims, "channels": spec.channels}
+    if ":" in recipe.net:
+        if spec.classes != 2:  # user-defined networks without the argument have two classes
+            shape["classes"] = spec.classes
+        net = build(recipe.net, shape, seed=seed)
+        check_user_net(net, recipe.net, **shape)
+        return net, {"kind": recipe.net, "config": shape}
+    shape |= {"classes": spec.classes, "readout": spec.readout}
+    if recipe.net == "local-rule":
+        config: Any = LocalRuleConfig(
+            **shape, width=recipe.width or 16, hidden=recipe.hidden, stem=spec.square,
+            isotropic=recipe.isotropic, messages=recipe.messages, masked=recipe.masked,
+        )  # fmt: skip
+    elif recipe.net in VARIANTS:
+        config = variant_config(
+            recipe.net, spec.name, **shape, width=recipe.width, head=recipe.head,
+            group_norm=recipe.group_norm, bounded=recipe.bounded, depth=recipe.iterations,
+        )  # fmt: skip
+    else:
+        names = (*VARIANTS, "local-rule")
+        raise UnknownName(f"{registry.unknown_name('network', recipe.net, names)}; or module:Class")
+    description = {"kind": config.kind, "config": config.described()}
+    return build(**description, seed=seed), description
 
 
 class Trainer:
@@ -51,66 +79,56 @@ class Trainer:
         """``capture``: use CUDA graphs where there is a GPU."""
         if not isinstance(net, nn.Module):
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
+        if depth_of(net) is not None and recipe.objective == "pool":
+            raise RecipeError(
+                "a network of fixed depth cannot be trained from a pool of states; "
+                "use --objective progressive"
+            )
+        capture = capture and device.type == "cuda"
         self.recipe, self.device, self.processes = recipe, device, processes or ProcessGroup()
         self.objective = build_objective(recipe)
-        if (depth := depth_of(net)) is not None and isinstance(self.objective, ReplayPool):
-            raise RecipeError(
-                f"a network of fixed depth ({counted(depth, 'iteration')}) cannot be trained "
-                "from a pool of states; use --objective progressive"
-            )
         self.module: nn.Module = net.to(device)
+        if device.type == "cuda":
+            # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
+            torch.backends.cudnn.benchmark = True
+            _make_channels_last(self.module)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
-        self.compute = self._compute_copy()
-        self.net = _as_net(self.compute)
+        # The network that computes: the trained one itself, or its copy in half precision.
+        half = self.dtype != torch.float32
+        self.compute = copy.deepcopy(self.module).to(self.dtype) if half else self.module
+        self.net: Any = self.compute
         self.fast = trainable_form(self.compute)
         self.optimizer = build_optimizer(recipe, self.module)
-        self.loss_scale = LossScale(device) if self.dtype == torch.float16 else None
-        scale = None if self.loss_scale is None else self.loss_scale.scale
-        if self.loss_scale is not None:
-            self.loss_scale.attach(self.optimizer)
-        self.unroll = self._build_unroll(scale, captured=device.type == "cuda" and capture)
+        self.loss_scale: LossScale | None = None
+        if self.dtype == torch.float16:
+            self.loss_scale = LossScale(device, self.optimizer)
+        self.unroll = self._build_unroll(capture)
         if self.fast is not None:
             self.fast.pin()
         self.updates = 0
-        self.average = (
-            None
-            if recipe.average is None
-            else {name: weight.detach().clone() for name, weight in self.module.named_parameters()}
-        )
+        self.average: dict[str, Tensor] | None = None
+        if recipe.average is not None:
+            named = self.module.named_parameters()
+            self.average = {name: weight.detach().clone() for name, weight in named}
         self._ema_weight = torch.ones((), device=device)
         for weight in [*self.module.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._step
-        if device.type == "cuda" and capture and type(self.processes) is ProcessGroup:
-            self._capture_step()
-
-    def _build_unroll(self, scale: Tensor | None, *, captured: bool) -> Unroll:
-        """CUDA graphs on a GPU; on a CPU active cells only, where that is exact; else eager."""
-        net, smoothing, places = self.fast or self.net, self.recipe.smoothing, self.recipe.places
-        if captured:
-            return GraphUnroll(net, self.compute, smoothing, scale, places)
-        if self.device.type != "cpu" or places or not can_unroll_cells(self.net):
-            return EagerUnroll(net, smoothing, scale, places)
-        return SparseUnroll(net, smoothing, scale)
-
-    def _capture_step(self) -> None:
-        """Capture the optimizer step as a CUDA graph, where the optimizer allows it."""
-        if "capturable" in self.optimizer.defaults:
+        if capture and self.processes.size == 1 and "capturable" in self.optimizer.defaults:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
-                group["lr"] = torch.zeros((), device=self.device)
+                group["lr"] = torch.zeros((), device=device)
             self._apply = CapturedCall(self._step)
 
-    def _compute_copy(self) -> nn.Module:
-        """The network that computes: the trained one itself, or its copy in half precision."""
-        if self.device.type == "cuda":
-            # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
-            torch.backends.cudnn.benchmark = True
-            self.module = _channels_last(self.module)
-        if self.dtype == torch.float32:
-            return self.module
-        return copy.deepcopy(self.module).to(self.dtype)
+    def _build_unroll(self, capture: bool) -> Unroll:
+        """CUDA graphs on a GPU; on a CPU active cells only, where that is exact."""
+        net, criterion = self.fast or self.net, Criterion(self.recipe.smoothing, self.recipe.places)
+        scale = None if self.loss_scale is None else self.loss_scale.scale
+        if capture:
+            return GraphUnroll(net, self.compute, criterion, scale)
+        sparse = self.device.type == "cpu" and not criterion.places and can_unroll_cells(net)
+        return (SparseUnroll if sparse else Unroll)(net, criterion, scale)
 
     def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
@@ -119,7 +137,7 @@ class Trainer:
             self.unroll, Update(inputs.to(self.dtype), targets, rng, self.processes)
         )
         if self.loss_scale is not None:
-            self.loss_scale.see(loss)
+            self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
             rate = self.recipe.rate * group["share"] * factor
             if isinstance(group["lr"], Tensor):
@@ -145,18 +163,20 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
         self.optimizer.step()
         self._sync_copies()
+        if self.average is not None:
+            with torch.no_grad():
+                for mean, weight in zip(
+                    self.average.values(), self.module.parameters(), strict=True
+                ):
+                    mean.lerp_(weight, self._ema_weight)
 
     @torch.no_grad()
     def _sync_copies(self) -> None:
-        """Update the half-precision copy, the fused kernels and the EMA."""
-        weights: list[Tensor] = list(self.module.parameters())
+        """Update the half-precision copy and the fused kernels."""
         if self.compute is not self.module:
-            torch._foreach_copy_(list(self.compute.parameters()), weights)
+            torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
         if self.fast is not None:
             self.fast.refresh()
-        if self.average is not None:
-            for mean, weight in zip(self.average.values(), weights, strict=True):
-                mean.lerp_(weight, self._ema_weight)
 
     @contextmanager
     def averaged(self) -> Iterator[Net]:
@@ -164,17 +184,15 @@ class Trainer:
         if self.average is None:
             yield self.net
             return
-        compute = dict(self.compute.named_parameters())
-        raw = [compute[name].detach().clone() for name in self.average]
+        weights: list[Tensor] = list(self.compute.parameters())
+        raw = [weight.detach().clone() for weight in weights]
         with torch.no_grad():
-            torch._foreach_copy_(
-                [compute[name] for name in self.average], list(self.average.values())
-            )
+            torch._foreach_copy_(weights, list(self.average.values()))
         try:
             yield self.net
         finally:
             with torch.no_grad():
-                torch._foreach_copy_([compute[name] for name in self.average], raw)
+                torch._foreach_copy_(weights, raw)
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
@@ -191,10 +209,9 @@ class Trainer:
         for name, weight in (self.average or {}).items():
             tensors[f"average.{name}"] = weight
         if self.loss_scale is not None:
-            tensors |= {
-                f"scaling.{name}": value for name, value in self.loss_scale.tensors().items()
-            }
-        if pool and isinstance(self.objective, ReplayPool):
+            tensors["scaling.scale"] = self.loss_scale.scale
+            tensors["scaling.grown"] = self.loss_scale.grown
+        if pool:
             tensors |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
         return tensors
 
@@ -213,18 +230,18 @@ class Trainer:
             state.setdefault(int(index), {})[key] = value
         groups = self.optimizer.state_dict()["param_groups"]  # rates are set at every update
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
-        _lay_out_like_weights(self.optimizer)
+        for weight, moments in self.optimizer.state.items():
+            for key, value in moments.items():
+                if isinstance(value, Tensor) and value.shape == weight.shape:
+                    # Fused optimizers require the strides of the weights.
+                    moments[key] = torch.empty_like(weight).copy_(value)
         for name, weight in (self.average or {}).items():
             weight.copy_(parts["average"][name])
         if self.loss_scale is not None:
-            self.loss_scale.restore(parts["scaling"])
-        if isinstance(self.objective, ReplayPool):
-            slots = {name: value.to(self.device) for name, value in parts["pool"].items()}
-            self.objective.restore(slots)
-        if self.compute is not self.module:
-            torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
-        if self.fast is not None:
-            self.fast.refresh()
+            self.loss_scale.scale.copy_(parts["scaling"]["scale"])
+            self.loss_scale.grown.copy_(parts["scaling"]["grown"])
+        self.objective.restore({name: x.to(self.device) for name, x in parts["pool"].items()})
+        self._sync_copies()
         self.updates = updates
 
 
@@ -232,25 +249,10 @@ def _gradients(module: nn.Module) -> list[Tensor]:
     return [weight.grad for weight in module.parameters() if weight.grad is not None]
 
 
-def _lay_out_like_weights(optimizer: torch.optim.Optimizer) -> None:
-    """Give restored moments the strides of their weights, which fused optimizers require."""
-    for weight, state in optimizer.state.items():
-        for key, value in state.items():
-            if isinstance(value, Tensor) and value.shape == weight.shape:
-                state[key] = torch.empty_like(weight).copy_(value)
-
-
-def _channels_last(module: nn.Module) -> nn.Module:
-    """Convolution kernels in channels-last layout, which tensor cores read fastest."""
+def _make_channels_last(module: nn.Module) -> None:
+    """Lay out convolution kernels channels-last, which tensor cores read fastest."""
     for weight in module.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
         if weight.dim() == 3:
             weight.data = weight.data.transpose(1, 2).contiguous().transpose(1, 2)
-    return module
-
-
-def _as_net(module: nn.Module) -> Net:
-    if not isinstance(module, Net):
-        raise NetError(f"{type(module).__name__} lacks one of: read, start, step, answer")
-    return module

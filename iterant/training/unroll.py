@@ -1,41 +1,55 @@
-"""Unrolling a network in training, iteration by iteration.
+"""Unrolling a network in training: iterate, take the loss, back-propagate.
 
     >>> state = unroll.forward_no_grad(inputs, None, steps=n)
     >>> result = unroll.forward_backward(inputs, targets, Segment(k), state=state)
 
-`EagerUnroll` serves the CPU and user-defined networks, and is the reference for the faster ones:
-CUDA graphs in `iterant.training.cuda_graphs`, active cells of a local rule in
-`iterant.training.sparse`.
+`Unroll` serves every network. `SparseUnroll` trains a local rule on its open cells alone, several
+times faster on a CPU, since most of a maze is wall; CUDA graphs are in
+`iterant.training.cuda_graphs`.
 
-Shapes: B batch, W width, *S space.
+Shapes: B batch, W width, K classes, *S space, N open cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from iterant.engine import State, Thought, last, think
 from iterant.nets.fast.deep_thinking import Fused
+from iterant.nets.fast.gradients import CellPath, cell_rows, unroll_cells
 from iterant.nets.fast.hopper import FusedStrings
-from iterant.nets.protocol import Net, readout_of
-from iterant.training.objectives import Criterion, Segment, StepResult, segment_loss
+from iterant.nets.fast.sparse import has_sparse_form
+from iterant.nets.protocol import Net
+from iterant.training.objectives import Criterion, Segment, segment_loss
 
 
-class EagerUnroll:
-    """The operations of `Unroll`, one iteration after the other."""
+@dataclass(frozen=True)
+class StepResult:
+    """What a segment leaves behind; nothing here carries gradients."""
+
+    loss: Tensor
+    """The loss without the segment's weight, a scalar"""
+    states: list[State]
+    """The state after the last iteration, or all states; see `Segment.path`"""
+
+
+class Unroll:
+    """Runs a network's iterations for an objective; gradients add up on its parameters."""
 
     def __init__(
-        self, net: Net, smoothing: float = 0.0, scale: Tensor | None = None, places: float = 0.0
+        self, net: Net, criterion: Criterion | None = None, scale: Tensor | None = None
     ) -> None:
-        """``smoothing`` and ``places``: see `Criterion`; ``scale``: the loss scale of fp16."""
-        self.net, self.smoothing, self.scale = net, smoothing, scale
-        self.criterion = Criterion(smoothing, places)
+        """``scale``: the loss scale of fp16."""
+        self.net, self.criterion, self.scale = net, criterion or Criterion(), scale
 
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
-        """Iterate without gradients."""
+        """Iterate without gradients; None starts from the projection."""
         with torch.no_grad():
             return last(iterate(self.net, inputs, steps=steps, state=state)).state
 
@@ -47,26 +61,54 @@ class EagerUnroll:
         *,
         state: State | None = None,
         restart: Tensor | None = None,
-        keep: int | None = None,
         noise: Tensor | None = None,
     ) -> StepResult:
-        """Iterate with gradients and back-propagate the segment's loss."""
-        start = initial_state(self.net, inputs, state, restart)
-        loss, states = noisy_segment_loss(
-            self.net, inputs, targets, segment, start, self.criterion, noise
+        """Iterate with gradients and back-propagate the segment's loss.
+
+        Samples that ``restart`` (B,) marks begin at the projection instead of ``state``, and train
+        it. ``noise`` (B, W, *S) is added to the features before every iteration.
+        """
+        start = state or State(self.net.start(inputs))
+        if state is not None and restart is not None:
+            rows = restart.view(-1, *[1] * (state.features.dim() - 1))
+            start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
+        loss, states = self._loss(inputs, targets, segment, start, noise)
+        weighted = loss * segment.weight
+        torch.autograd.backward(weighted if self.scale is None else weighted * self.scale)
+        if isinstance(self.net, Fused):
+            self.net.flush()
+        return StepResult(loss.detach(), [state.detached() for state in states])
+
+    def _loss(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        segment: Segment,
+        start: State,
+        noise: Tensor | None,
+    ) -> tuple[Tensor, list[State]]:
+        """The loss of a segment, with its graph, and the states to return."""
+        thoughts = iterate(self.net, inputs, steps=segment.steps, state=start, noise=noise)
+        loss, states = segment_loss(
+            self.net, thoughts, inputs, targets, segment, start, self.criterion
         )
-        backward(self.net, loss * segment.weight, self.scale)
-        kept = None if keep is None else states[keep].detached()
-        return StepResult(loss.detach(), states[-1].detached(), kept)
+        return loss, states if segment.path else states[-1:]
 
 
 def iterate(
-    net: Net, inputs: Tensor, *, steps: int, state: State | None = None
+    net: Net,
+    inputs: Tensor,
+    *,
+    steps: int,
+    state: State | None = None,
+    noise: Tensor | None = None,
 ) -> Iterable[Thought]:
     """As `iterant.think`; a fused 1-D network computes the whole segment in one call.
 
     Without gradients such a network returns the last thought only.
     """
+    if noise is not None:
+        return think(net, inputs, steps=steps, state=state, intervene=_AddNoise(noise))
     if not isinstance(net, FusedStrings) or steps < 1:
         return think(net, inputs, steps=steps, state=state)
     net.check(inputs)
@@ -76,47 +118,74 @@ def iterate(
     return [Thought(net, State(phi, first + i), inputs) for i, phi in enumerate(path)]
 
 
-def initial_state(net: Net, inputs: Tensor, state: State | None, restart: Tensor | None) -> State:
-    """The state a segment begins with: the projection for all samples, the marked ones, or none."""
-    if state is None:
-        return State(net.start(inputs))
-    if restart is None:
-        return state
-    rows = restart.view(-1, *[1] * (state.features.dim() - 1))
-    return State(torch.where(rows, net.start(inputs), state.features), state.step)
+@dataclass(frozen=True)
+class _AddNoise:
+    """An intervention: the same noise before every iteration."""
+
+    noise: Tensor  # (B, W, *S)
+
+    def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
+        return State(state.features + self.noise, state.step), inputs
 
 
-class NoisyNet:
-    """A network with fixed noise added to its features before every iteration."""
-
-    def __init__(self, net: Net, noise: Tensor) -> None:
-        """``noise``: (B, W, *S)."""
-        self.net, self.noise = net, noise
-        self.read, self.start, self.answer = net.read, net.start, net.answer
-        self.readout = readout_of(net)
-
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration."""
-        return self.net.step(features + self.noise, memory, index)
+def can_unroll_cells(net: Net) -> bool:
+    """Whether this is a local rule and all positions that its loss counts lie on open cells."""
+    if not has_sparse_form(net):
+        return False
+    return not net.config.masked or net.config.readout == "argmax-open"
 
 
-def noisy_segment_loss(
-    net: Net,
-    inputs: Tensor,
-    targets: Tensor,
-    segment: Segment,
-    start: State,
-    criterion: Criterion,
-    noise: Tensor | None,
-) -> tuple[Tensor, list[State]]:
-    """Iterate a segment, with noise if given; its loss and states."""
-    noisy = net if noise is None else NoisyNet(net, noise)
-    thoughts = iterate(noisy, inputs, steps=segment.steps, state=start)
-    return segment_loss(net, thoughts, inputs, targets, segment, start, criterion)
+class SparseUnroll(Unroll):
+    """Computes gradients on open cells only.
 
+    Losses, gradients and states are those of `Unroll` up to rounding: walls hold zero, whatever
+    noise or corruption a pool adds. Only the penalty on change (``settle``) differs where walls
+    were corrupted, since that vanishes by itself.
+    """
 
-def backward(net: Net, loss: Tensor, scale: Tensor | None) -> None:
-    """Add the gradients of a loss, times the loss scale, to the parameters."""
-    torch.autograd.backward(loss if scale is None else loss * scale)
-    if isinstance(net, Fused):
-        net.flush()
+    def _loss(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        segment: Segment,
+        start: State,
+        noise: Tensor | None,
+    ) -> tuple[Tensor, list[State]]:
+        net: Any = self.net
+        # The penalty on change counts messages to walls, which only the path of cells computes.
+        unroll = CellPath if segment.settle else unroll_cells
+        path = unroll(net, inputs, start.features, segment.steps, noise)
+        # Without weights of each iteration, the loss is that of the last.
+        each = segment.each or (*[0.0] * (segment.steps - 1), 1.0)
+        weights = {iteration: weight for iteration, weight in enumerate(each, 1) if weight}
+        logits = path.logits(list(weights))  # (iterations, N, K)
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        shares = self._targets(inputs, targets)[path.cells]
+        losses = -(logits.log_softmax(dim=-1) * shares).sum(dim=(1, 2))
+        loss = (losses * losses.new_tensor(list(weights.values()))).sum()
+        if isinstance(path, CellPath) and segment.settle:
+            scale = segment.steps * start.features.numel()
+            loss = loss + segment.settle * path.total_change() / scale
+        after = range(1, segment.steps + 1) if segment.path else [segment.steps]
+        states = [State(path.features(i), start.step + i) for i in after]
+        return loss, [start, *states] if segment.path else states
+
+    def _targets(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(cells of all samples, K): the share of the loss of every cell and class.
+
+        A cell answers for all of its pixels; the mean is over a sample's counted pixels, then over
+        samples.
+        """
+        net: Any = self.net
+        config, smoothing = net.config, self.criterion.smoothing
+        classes = functional.one_hot(targets, config.classes).movedim(-1, 1).to(inputs.dtype)
+        counted = net.readout.counted(inputs)
+        if counted is not None:
+            classes = classes * counted[:, None]
+        if config.stem > 1:
+            pool = functional.avg_pool1d if config.dims == 1 else functional.avg_pool2d
+            classes = pool(classes, 2, stride=2, padding=1) * 2**config.dims
+        pixels = classes.sum(dim=1, keepdim=True)
+        shares = (1 - smoothing) * classes + smoothing / config.classes * pixels
+        total = pixels.flatten(1).sum(dim=1).clamp_min(1) * len(inputs)
+        return cell_rows(shares / total.view(-1, *[1] * (shares.dim() - 1)))

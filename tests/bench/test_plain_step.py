@@ -20,7 +20,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Progressive, Update
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
-from iterant.training.unroll import EagerUnroll
+from iterant.training.unroll import Unroll
 
 PROBLEMS = ["prefix-sums", "mazes", "chess"]
 
@@ -46,7 +46,7 @@ def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: floa
         draws.add(objective.draw(rng))
         ours = module(small_net(problem, variant))
         plain = copy.deepcopy(ours)
-        unroll = EagerUnroll(Fused(ours) if can_fuse(ours) else ours)
+        unroll = Unroll(Fused(ours) if can_fuse(ours) else ours)
         loss = objective.run(unroll, Update(batch.inputs, batch.targets, rng, ProcessGroup()))
         other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(rng))
         torch.autograd.backward(other)

@@ -15,8 +15,7 @@ import pytest
 
 from iterant.cli.options import recipe_fields
 from iterant.io import RunFolder
-from iterant.training.recipe import Recipe
-from iterant.training.recipes import recipe
+from iterant.training.recipe import Recipe, recipe
 from iterant.training.trainer import Trainer
 
 SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch", "10",

@@ -96,7 +96,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0"),
         ("mazes --milestones 1 1.5 --show", "--milestones takes a whole number, got 1.5"),
         ("mazes --alpha 2", "alpha must lie between 0 and 1"),
-        ("mazes --iterations 0", "iterations (m; the paper has 30)"),
+        ("mazes --iterations 0", "iterations must be a whole number above 0"),
         ("mazes --milestones", "--milestones requires at least 1"),
         ("mazes --size 8", "8"),
         ("mazes --recipe-file none.toml", "cannot read the recipe file none.toml"),

@@ -40,7 +40,7 @@ TRUE = [
     "iterant.tasks.prefix_sums",
     "iterant.tasks.protocol",
     "iterant.registry",
-    "iterant.training.recipes",
+    "iterant.training.recipe",
 ]
 """Modules whose own examples are run; those of others show a use in a program of the reader's."""
 

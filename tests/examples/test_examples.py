@@ -15,8 +15,8 @@ import iterant
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.tasks import Task
-from iterant.training.build import build_network
 from iterant.training.recipe import Recipe
+from iterant.training.trainer import build_network
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))

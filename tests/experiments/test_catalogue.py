@@ -19,7 +19,7 @@ from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
 from iterant.experiments.reproduce import needed_tests, smaller, smaller_text
 from iterant.registry import task
-from iterant.training.build import plan
+from iterant.training.run import plan
 
 NAMES = [
     "fig-arch-loss-ablation",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from iterant.errors import NetError, RecipeError
 from iterant.nets import build
 from iterant.nets.protocol import check_user_net
-from iterant.training.recipes import recipe
+from iterant.training.recipe import recipe
 
 
 class Plain(nn.Module):

@@ -28,7 +28,7 @@ from iterant.errors import IterantError, RunError
 from iterant.io import RunFolder
 from iterant.io.lock import lock_holder
 from iterant.training import train
-from iterant.training.interrupts import Clock, Signals
+from iterant.training.interrupts import Signals
 from iterant.training.loop import Loop
 from iterant.training.trainer import Trainer
 
@@ -111,10 +111,10 @@ def stopping(update: int) -> Callable[..., str | None]:
     """A signal before that step in the second process only; all must stop."""
     original = Loop._reason_to_stop
 
-    def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
+    def reason(loop: Loop, signals: Signals) -> str | None:
         if RANK == 1 and loop.update >= update:
             signals.raised = "SIGTERM"
-        return original(loop, clock, signals)
+        return original(loop, signals)
 
     return reason
 

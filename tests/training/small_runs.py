@@ -13,8 +13,8 @@ import torch
 
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.interrupts import Clock, Signals
-from iterant.training.logging import Progress
+from iterant.training.interrupts import Signals
+from iterant.training.logging import Progress, Reporter
 from iterant.training.loop import Loop
 
 PROGRESSIVE: dict[str, Any] = {
@@ -39,7 +39,7 @@ KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 TIMES = ("seconds", "updates_per_second")
 
 
-class Listener:
+class Listener(Reporter):
     """A reporter that records its calls."""
 
     def __init__(self) -> None:
@@ -66,10 +66,10 @@ def stopping_at(monkeypatch: Any, update: int | None) -> None:
     """Stop every run before that step; None: stop none."""
     original = _REASON
 
-    def reason(loop: Loop, clock: Clock, signals: Signals) -> str | None:
+    def reason(loop: Loop, signals: Signals) -> str | None:
         if update is not None and loop.update >= update:
             signals.raised = "SIGINT"
-        return original(loop, clock, signals)
+        return original(loop, signals)
 
     monkeypatch.setattr(Loop, "_reason_to_stop", reason)
 

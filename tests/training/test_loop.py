@@ -13,8 +13,7 @@ import iterant
 from iterant.errors import RunError
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.loop import PERFECT
-from iterant.training.validation import Validator
+from iterant.training.loop import PERFECT, Validator
 
 
 class TestResuming:

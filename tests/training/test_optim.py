@@ -17,14 +17,11 @@ import iterant
 from iterant import registry
 from iterant.nets.factory import VARIANTS
 from iterant.training import train
-from iterant.training.build import build_network
-from iterant.training.loop import Loop
+from iterant.training.loop import Figures, Loop, Validator
 from iterant.training.optim import LossScale, Muon, build_optimizer, lr_factor, orthogonal
-from iterant.training.recipe import Recipe
-from iterant.training.recipes import recipe
+from iterant.training.recipe import Recipe, recipe
 from iterant.training.rng import StepRng
-from iterant.training.trainer import Trainer
-from iterant.training.validation import Figures, Validator
+from iterant.training.trainer import Trainer, build_network
 
 CPU = torch.device("cpu")
 
@@ -82,8 +79,7 @@ def test_muon_is_adamw_for_other_parameters() -> None:
 def test_muon_skips_overflowed_gradients() -> None:
     weights = [nn.Parameter(drawn(4, 6)), nn.Parameter(drawn(3))]
     muon = Muon([{"params": weights, "matrices": {id(weights[0])}}], 0.1, weight_decay=0.1)
-    loss_scale = LossScale(CPU)
-    loss_scale.attach(muon)
+    loss_scale = LossScale(CPU, muon)
     before = [weight.detach().clone() for weight in weights]
     for weight in weights:
         weight.grad = torch.full_like(weight, float("inf"))

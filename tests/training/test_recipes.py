@@ -15,9 +15,9 @@ from iterant import registry
 from iterant.errors import RecipeError, TaskError, UnknownName
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.build import build_network, plan
-from iterant.training.recipe import recipe_from_file
-from iterant.training.recipes import label_changes
+from iterant.training.recipe import label_changes, recipe_from_file
+from iterant.training.run import plan
+from iterant.training.trainer import build_network
 
 OTHER: dict[str, Any] = {
     "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "bounded": True,

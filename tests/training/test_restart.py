@@ -13,8 +13,8 @@ from small_runs import Listener, assert_equal, begin, metrics, stopping_at
 from iterant.errors import RecipeError
 from iterant.training import loop as loops
 from iterant.training import train
+from iterant.training.loop import Validator
 from iterant.training.recipe import Recipe
-from iterant.training.validation import Validator
 
 ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 

@@ -12,15 +12,13 @@ from iterant.engine import State
 from iterant.evaluation import evaluate_batch
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
-from iterant.training.build import build_network
 from iterant.training.data import TrainingSet
-from iterant.training.objectives import Segment, StepResult
+from iterant.training.loop import Validator
+from iterant.training.objectives import Criterion, Segment
 from iterant.training.recipe import Recipe
 from iterant.training.rng import Shuffle, StepRng
-from iterant.training.sparse import SparseUnroll, can_unroll_cells
-from iterant.training.trainer import Trainer
-from iterant.training.unroll import EagerUnroll
-from iterant.training.validation import Validator
+from iterant.training.trainer import Trainer, build_network
+from iterant.training.unroll import SparseUnroll, StepResult, Unroll, can_unroll_cells
 
 MAZES: dict[str, object] = {
     "dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open",
@@ -59,7 +57,7 @@ def problems(name: str) -> Batch:
 
 
 def forward_backward(
-    unroll: EagerUnroll, batch: Batch, segment: Segment, noisy: bool = False
+    unroll: Unroll, batch: Batch, segment: Segment, noisy: bool = False
 ) -> tuple[StepResult, list[Tensor]]:
     assert isinstance(unroll.net, nn.Module)
     unroll.net.zero_grad()
@@ -73,7 +71,7 @@ def forward_backward(
     state = State(noise.tanh() * (memory.detach()[:, -1:] if segment.settle else 1), 4)
     restart = torch.tensor([True, False, False])
     made = unroll.forward_backward(
-        batch.inputs, batch.targets, segment, state=state, restart=restart, keep=2, noise=shake
+        batch.inputs, batch.targets, segment, state=state, restart=restart, noise=shake
     )
     return made, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
 
@@ -82,7 +80,7 @@ def forward_backward(
 @pytest.mark.parametrize(
     "segment",
     [
-        Segment(3),
+        Segment(3, path=True),
         Segment(3, weight=0.4, settle=0.8),
         Segment(3, each=(1 / 3,) * 3, settle=0.5),
         Segment(3, each=(0.1, 0.3, 0.6)),
@@ -90,15 +88,13 @@ def forward_backward(
 )
 def test_losses_gradients_and_states_equal_the_eager_unroll(name: str, segment: Segment) -> None:
     net, batch = rule(name), problems(name)
-    plain, theirs = forward_backward(EagerUnroll(net, 0.2), batch, segment)
-    sparse, ours = forward_backward(SparseUnroll(net, 0.2), batch, segment)
+    plain, theirs = forward_backward(Unroll(net, Criterion(0.2)), batch, segment)
+    sparse, ours = forward_backward(SparseUnroll(net, Criterion(0.2)), batch, segment)
     torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
-    assert sparse.kept is not None
-    assert plain.kept is not None
-    for here, there in ((sparse.end, plain.end), (sparse.kept, plain.kept)):
+    for here, there in zip(sparse.states, plain.states, strict=True):
         assert here.step == there.step
         torch.testing.assert_close(here.features, there.features, rtol=1e-12, atol=1e-12)
 
@@ -106,11 +102,13 @@ def test_losses_gradients_and_states_equal_the_eager_unroll(name: str, segment: 
 @pytest.mark.parametrize("name", RULES)
 def test_noise_equals_the_eager_unroll(name: str) -> None:
     net, batch, segment = rule(name), problems(name), Segment(3, each=(1 / 3,) * 3)
-    plain, theirs = forward_backward(EagerUnroll(net), batch, segment, noisy=True)
+    plain, theirs = forward_backward(Unroll(net), batch, segment, noisy=True)
     sparse, ours = forward_backward(SparseUnroll(net), batch, segment, noisy=True)
-    calm, _ = forward_backward(EagerUnroll(net), batch, segment)
+    calm, _ = forward_backward(Unroll(net), batch, segment)
     torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(sparse.end.features, plain.end.features, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        sparse.states[-1].features, plain.states[-1].features, rtol=1e-12, atol=1e-12
+    )
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
     assert abs(float(plain.loss - calm.loss)) > 1e-6
@@ -120,13 +118,13 @@ def test_cells_at_the_edge_cover_fewer_pixels() -> None:
     net = rule("no mask")
     inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2)).double()
     targets = torch.randint(2, (2, 6, 6), generator=torch.Generator().manual_seed(3))
-    plain, theirs = loss_and_grad(EagerUnroll(net, 0.1), inputs, targets)
-    sparse, ours = loss_and_grad(SparseUnroll(net, 0.1), inputs, targets)
+    plain, theirs = loss_and_grad(Unroll(net, Criterion(0.1)), inputs, targets)
+    sparse, ours = loss_and_grad(SparseUnroll(net, Criterion(0.1)), inputs, targets)
     torch.testing.assert_close(sparse, plain, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def loss_and_grad(unroll: EagerUnroll, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def loss_and_grad(unroll: Unroll, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     assert isinstance(unroll.net, LocalRule)
     unroll.net.zero_grad()
     loss = unroll.forward_backward(inputs, targets, Segment(2)).loss
@@ -173,7 +171,7 @@ def test_sparse_and_eager_training_have_the_same_losses(word: str) -> None:
         trainer, order = Trainer(net, recipe, device), Shuffle(len(problems), 3)
         assert type(trainer.unroll) is SparseUnroll
         if everywhere:
-            trainer.unroll = EagerUnroll(trainer.net)
+            trainer.unroll = Unroll(trainer.net)
         takes = trainer.objective.takes(recipe.batch)
         losses.append([])
         for number in range(8):

@@ -13,13 +13,12 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import NetError, RecipeError
-from iterant.training.build import build_network
-from iterant.training.objectives import Unroll, Update
+from iterant.training.objectives import Objective, Update
 from iterant.training.optim import LossScale
-from iterant.training.recipe import Recipe
-from iterant.training.recipes import recipe
+from iterant.training.recipe import Recipe, recipe
 from iterant.training.rng import StepRng
-from iterant.training.trainer import Trainer
+from iterant.training.trainer import Trainer, build_network
+from iterant.training.unroll import Unroll
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
@@ -31,14 +30,11 @@ def trainer_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     return Trainer(net, chosen, CPU)
 
 
-class KnownGradients:
+class KnownGradients(Objective):
     """An objective with known gradients: those of step u are drawn with seed u."""
 
     def __init__(self, trainer: Trainer, scale: float = 1.0) -> None:
         self.trainer, self.scale = trainer, scale
-
-    def takes(self, batch: int) -> int:
-        return batch
 
     def run(self, unroll: Unroll, update: Update) -> Tensor:
         weights = self.trainer.compute.parameters()
@@ -298,8 +294,12 @@ def test_an_overflow_skips_the_step() -> None:
     assert not torch.equal(flat_weights(trainer), before)
 
 
+def fresh_scale() -> LossScale:
+    return LossScale(CPU, torch.optim.SGD([torch.zeros(1)]))
+
+
 def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
-    loss_scale = LossScale(CPU)
+    loss_scale = fresh_scale()
     gradients = [torch.full((3,), 2.0**17)]
     loss_scale.unscale(gradients)
     assert gradients[0].tolist() == [2, 2, 2]
@@ -313,14 +313,14 @@ def test_gradients_are_unscaled_and_the_scale_adapts() -> None:
 
 
 def test_a_nan_loss_does_not_lower_the_scale() -> None:
-    loss_scale, broken = LossScale(CPU), [torch.tensor([float("nan")])]
+    loss_scale, broken = fresh_scale(), [torch.tensor([float("nan")])]
     for _ in range(200):
-        loss_scale.see(torch.tensor(float("nan")))
+        loss_scale.finite_loss.fill_(0)
         loss_scale.unscale([gradient.clone() for gradient in broken])
         assert loss_scale.overflow.item() == 1, "the update is left out"
     assert loss_scale.scale.item() == 2.0**16
     for _ in range(200):  # as many real overflows do not bring it down to nothing
-        loss_scale.see(torch.tensor(1.0))
+        loss_scale.finite_loss.fill_(1)
         loss_scale.unscale([gradient.clone() for gradient in broken])
     assert loss_scale.scale.item() == 1
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from thinkers import small_batch, small_net
-from torch import Tensor, nn
+from torch import nn
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
@@ -20,32 +20,28 @@ from iterant.nets.fast.hopper import FusedStrings
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import (
-    Objective,
-    Progressive,
-    RunTimeWeighted,
-    Segment,
-    Unroll,
-    Update,
-)
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment, Update
+from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
-from iterant.training.unroll import EagerUnroll, iterate
+from iterant.training.unroll import StepResult, Unroll, iterate
 
 
 class FakeGraph:
     """Runs the work again and writes its results to the same tensors."""
 
-    def __init__(self, work: Callable[[], tuple[Tensor, list[Tensor]]]) -> None:
-        self.work = work
-        loss, path = work()
-        self.loss, self.path = loss.clone(), [features.clone() for features in path]
+    def __init__(self, work: Callable[[], StepResult | None]) -> None:
+        self.work, self.result = work, work()
+        if self.result is not None:
+            copies = [State(state.features.clone(), state.step) for state in self.result.states]
+            self.result = StepResult(self.result.loss.clone(), copies)
 
     def replay(self) -> None:
-        loss, path = self.work()
-        self.loss.copy_(loss)
-        for kept, features in zip(self.path, path, strict=True):
-            kept.copy_(features)
+        new = self.work()
+        if new is not None and self.result is not None:
+            self.result.loss.copy_(new.loss)
+            for old, state in zip(self.result.states, new.states, strict=True):
+                old.features.copy_(state.features)
 
 
 class FakeGraphUnroll(GraphUnroll):
@@ -55,26 +51,18 @@ class FakeGraphUnroll(GraphUnroll):
 
     def _capture(self, kind: object, work: Any) -> Any:
         self.captures += 1
-        buffers = self._shared
-        assert buffers is not None
-        gradients = [weight.grad.clone() for weight in self._weights if weight.grad is not None]
-        at = buffers.features.clone()
-        graph = FakeGraph(lambda: work(buffers))
-        buffers.features.copy_(at)
-        for weight, gradient in zip(self._weights, gradients, strict=True):
-            assert weight.grad is not None
-            weight.grad.copy_(gradient)
-        return captured._Captured(graph, graph.loss, graph.path)
+        assert self._shared is not None
+        changed = [self._shared.features, *[w.grad for w in self._weights if w.grad is not None]]
+        before = [tensor.clone() for tensor in changed]
+        graph = FakeGraph(work)
+        torch._foreach_copy_(changed, before)
+        return graph, graph.result
 
 
 @pytest.fixture(autouse=True)
 def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     class Cuda:
         Stream = object
-
-        @staticmethod
-        def synchronize() -> None:
-            """Nothing runs beside."""
 
     monkeypatch.setattr(captured, "_CUDA", Cuda)
 
@@ -85,7 +73,7 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
     for weight in net.parameters():
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
-        return EagerUnroll(net), net
+        return Unroll(net), net
     return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
 
 
@@ -95,7 +83,11 @@ OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "alpha 1": lambda: Progressive(6, 1.0),
     "n = 0": lambda: Progressive(6, 0.5, prefix=False),
     "run-time weighted": lambda: RunTimeWeighted(5),
-    "pool": lambda: ReplayPool(batch=4, slots=8, fresh=0.5, damage=0.5, shortest=2, longest=5),
+    "pool": lambda: ReplayPool(
+        Recipe(
+            batch=4, pool_slots=8, pool_fresh=0.5, pool_damage=0.5, pool_shortest=2, pool_longest=5
+        )
+    ),
 }
 
 
@@ -144,13 +136,9 @@ def test_a_segment_length_is_captured_once() -> None:
     batch = small_batch("mazes")
     unroll, _ = unroll_of("dt-recall", "captured")
     assert isinstance(unroll, FakeGraphUnroll)
-    prepared = [unroll.preparing]
     for steps in (3, 2, 3, 3, 2):
         unroll.forward_backward(batch.inputs, batch.targets, Segment(steps))
-        prepared.append(unroll.preparing)
     assert unroll.captures == 2
-    # Time goes into preparing when a stretch is new, and only then.
-    assert prepared[0] == 0 < prepared[1] < prepared[2] == prepared[-1]
 
 
 def plain_net(variant: str) -> DeepThinking:
@@ -167,7 +155,7 @@ def test_fused_gradients_equal_eager_ones(name: str, variant: str) -> None:
         net = plain_net(variant)
         for weight in net.parameters():
             weight.grad = torch.zeros_like(weight)
-        unroll: Unroll = EagerUnroll(FusedStrings(net) if kind == "strings" else net)
+        unroll: Unroll = Unroll(FusedStrings(net) if kind == "strings" else net)
         objective, seen = OBJECTIVES[name](), []
         new = objective.takes(4)
         for number in range(6):

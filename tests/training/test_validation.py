@@ -14,9 +14,8 @@ from iterant.nets import build
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
 from iterant.training import train
-from iterant.training.loop import Loop
+from iterant.training.loop import Figures, Loop, Validator, by_watching
 from iterant.training.recipe import Recipe
-from iterant.training.validation import Figures, Validator, by_watching
 
 
 class TestChoosing:
