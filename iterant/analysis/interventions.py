@@ -66,12 +66,11 @@ def cases(what: str, task: Any, batch: Batch, *, after: int = 0, seed: int = 0) 
             change = After(after, features=_add_noise(seed, f"noise {place}"))
         elif what == "zeros":
             change = After(after, features=torch.zeros_like)
-        elif what == "swap":
+        elif swaps:
             other = swapped(len(part), seed, f"swap {place}")
             change = After(after, features=_take(other))
-        elif what == "swap-input":
-            other = swapped(len(part), seed, f"swap {place}")
-            target, change = part[other], After(after, inputs=_take(other))
+            if what == "swap-input":
+                target, change = part[other], After(after, inputs=_take(other))
         elif what == "bit-flip":
             # Up to here each string is computed once, from here on with all its flips.
             rows = torch.arange(len(part)).repeat_interleave(times)
@@ -210,23 +209,18 @@ class Recovery:
     @property
     def mean_to_solution(self) -> float:
         """Mean recovery time of the recovered samples; NaN if there are none."""
-        return _mean_positive(self.since)
+        return float(self.since[self.since > 0].double().mean())
 
     @property
     def mean_to_first(self) -> float:
         """Mean of the first correct iteration, of samples that have one; NaN if there are none."""
-        return _mean_positive(self.first)
+        return float(self.first[self.first > 0].double().mean())
 
     @property
     def mean_by_index(self) -> Tensor:
         """(L,) float64: mean recovery time by index of the flipped bit; NaN if none recovered."""
         since = self.since.view(-1, self.length or 1).double()
         return torch.where(since > 0, since, torch.nan).nanmean(dim=0)
-
-    @property
-    def recovered_by_index(self) -> Tensor:
-        """(L,) float64: the share recovered, by index of the flipped bit."""
-        return self.correct[:, -1].view(-1, self.length or 1).double().mean(dim=0)
 
     def figures(self) -> dict[str, Any]:
         """All numbers, as JSON."""
@@ -247,7 +241,7 @@ class Recovery:
         if self.length is not None:
             figures["by index"] = {
                 "mean iterations to solution": self.mean_by_index.tolist(),
-                "recovered": self.recovered_by_index.tolist(),
+                "recovered": self.correct[:, -1].view(-1, self.length).double().mean(0).tolist(),
             }
         return figures
 
@@ -324,7 +318,3 @@ def recover(
 def text(value: float, form: str, unit: str = "") -> str:
     """A number for a table; a dash for NaN."""
     return "–" if value != value else f"{value:{form}}{unit}"
-
-
-def _mean_positive(values: Tensor) -> float:
-    return float(values[values > 0].double().mean())

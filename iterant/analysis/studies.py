@@ -15,7 +15,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -123,22 +122,10 @@ def subject_of(
 
 
 @dataclass(frozen=True)
-class StudySettings:
-    """The iterations, the time of the intervention, the seed."""
-
-    steps: int
-    after: int
-    seed: int
-    tolerance: float
-    tick: Tick
-
-
-@dataclass(frozen=True)
 class Study:
     """A study: what it does, when it intervenes, what it needs of a task."""
 
     about: str
-    run: Callable[[Subject, Batch, StudySettings], list[Result]]
     after: int | None = None
     """Iterations before the intervention; None: there is no intervention"""
     needs: str = ""
@@ -147,62 +134,16 @@ class Study:
     """The fewest iterations"""
 
 
-def _recovery(what: str, about: str, after: int, needs: str = "") -> Study:
-    def run(subject: Subject, batch: Batch, settings: StudySettings) -> list[Result]:
-        made = cases(what, subject.task, batch, after=settings.after, seed=settings.seed)
-        return [
-            recover(
-                subject.net,
-                subject.task,
-                made,
-                steps=settings.steps,
-                after=settings.after,
-                what=what,
-                left_out=len(batch) - sum(len(case.batch) for case in made),
-                length=batch.inputs.shape[-1] if what == "bit-flip" else None,
-                tick=settings.tick,
-            )
-        ]
-
-    return Study(about, run, after, needs)
-
-
-def _convergence(subject: Subject, batch: Batch, settings: StudySettings) -> list[Result]:
-    net, task, steps, seed = subject.net, subject.task, settings.steps, settings.seed
-
-    def tick(turn: int) -> Tick:
-        return lambda done, total: settings.tick(turn * total + done, 3 * total)
-
-    noise = Batch(gaussian(batch.inputs, seed, "random inputs"), torch.full_like(batch.targets, -1))
-    measure = partial(converge, net, task, steps=steps, tolerance=settings.tolerance)
-    return [
-        measure(batch=batch, tick=tick(0)),
-        measure(batch=noise, inputs="random inputs", tick=tick(1)),
-        independence(net, task, batch, steps=steps, seed=seed, tick=tick(2)),
-    ]
-
-
-def _at_the_end(measure: Callable[..., Result]) -> Callable[..., list[Result]]:
-    return lambda subject, batch, settings: [
-        measure(subject.net, subject.task, batch, steps=settings.steps, tick=settings.tick)
-    ]
-
-
-STUDIES: dict[str, Study] = {
-    "clean": _recovery("clean", "Nothing is done: what the interventions are compared with.", 0),
-    "noise": _recovery(
-        "noise", "Gaussian noise with standard deviation 1 is added to the features.", 1
+STUDIES = {
+    "clean": Study("Nothing is done: what the interventions are compared with.", 0),
+    "noise": Study("Gaussian noise with standard deviation 1 is added to the features.", 1),
+    "zeros": Study("The features are replaced with zeros.", 1),
+    "swap": Study("Every problem goes on with the features of another problem.", 50),
+    "swap-input": Study("The features stay, and the problem becomes another, to be solved.", 50),
+    "bit-flip": Study(
+        "One bit of the input is flipped, at each index of each string.", 50, "flip"
     ),
-    "zeros": _recovery("zeros", "The features are replaced with zeros.", 1),
-    "swap": _recovery("swap", "Every problem goes on with the features of another problem.", 50),
-    "swap-input": _recovery(
-        "swap-input", "The features stay, and the problem becomes another, to be solved.", 50
-    ),
-    "bit-flip": _recovery(
-        "bit-flip", "One bit of the input is flipped, at every index of every string.", 50, "flip"
-    ),
-    "move-end": _recovery(
-        "move-end",
+    "move-end": Study(
         "The end moves two cells nearer the start; paths too short for that are left out.",
         50,
         "shorten",
@@ -211,20 +152,44 @@ STUDIES: dict[str, Study] = {
         "The change of the features per iteration, on problems and on Gaussian noise in their "
         "place; whether features (up to the tolerance) and answers are settled, cycling or moving "
         "at the end; whether all starts lead to the same end.",
-        _convergence,
         least=LEAST,
     ),
-    "near-misses": Study(
-        "How wrong the wrong answers are, and whether they are paths at all.",
-        _at_the_end(near_misses),
-    ),
-    "kinds": Study(
-        "Accuracy by kind of problem: length, difficulty, theme.",
-        _at_the_end(by_kind),
-        needs="kinds",
-    ),
+    "near-misses": Study("How wrong the wrong answers are, and whether they are paths at all."),
+    "kinds": Study("Accuracy by kind of problem: length, difficulty, theme.", needs="kinds"),
 }
 """Every study, in the order of a report."""
+
+
+def _run(
+    what: str, subject: Subject, batch: Batch, steps: int, after: int, seed: int, tolerance: float,
+    tick: Tick,
+) -> tuple[Result, ...]:  # fmt: skip
+    """The results of one study on one network."""
+    net, task = subject.net, subject.task
+    if what == "near-misses":
+        return (near_misses(net, task, batch, steps=steps, tick=tick),)
+    if what == "kinds":
+        return (by_kind(net, task, batch, steps=steps, tick=tick),)
+    if what == "convergence":
+        third: list[Tick] = [
+            lambda done, total, turn=turn: tick(turn * total + done, 3 * total)  # type: ignore[misc]
+            for turn in range(3)
+        ]
+        noise = gaussian(batch.inputs, seed, "random inputs")
+        unknown = Batch(noise, torch.full_like(batch.targets, -1))
+        return (
+            converge(net, task, batch, steps=steps, tolerance=tolerance, tick=third[0]),
+            converge(net, task, unknown, steps=steps, tolerance=tolerance, inputs="random inputs",
+                     tick=third[1]),
+            independence(net, task, batch, steps=steps, seed=seed, tick=third[2]),
+        )  # fmt: skip
+    made = cases(what, task, batch, after=after, seed=seed)
+    left_out = len(batch) - sum(len(case.batch) for case in made)
+    length = batch.inputs.shape[-1] if what == "bit-flip" else None
+    return (
+        recover(net, task, made, steps=steps, after=after, what=what, left_out=left_out,
+                length=length, tick=tick),
+    )  # fmt: skip
 
 
 @torch.no_grad()
@@ -268,9 +233,16 @@ def analyze(
         raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
     if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
         runs = [runs]
-    subjects = _with_unique_labels(
-        [subject_of(run, task=task, device=device, data=data) for run in runs]
-    )
+    subjects: list[Subject] = []
+    labels: Counter[str] = Counter()
+    for run in runs:
+        subject = subject_of(run, task=task, device=device, data=data)
+        labels[subject.label] += 1
+        if (number := labels[subject.label]) > 1:
+            subject = replace(subject, label=f"{subject.label} ({number})")
+        subjects.append(subject)
+    if not subjects:
+        raise UsageError("there is nothing to analyze; give one or more run folders")
     shared = subjects[0].task
     if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
         raise UsageError(
@@ -315,9 +287,8 @@ def analyze(
             if progress is not None:
                 progress(label, (place + done / total) / len(jobs))
 
-        settings = StudySettings(steps, at, seed, tolerance, tick)
-        results = STUDIES[name].run(subject, batch, settings)
-        outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
+        results = _run(name, subject, batch, steps, at, seed, tolerance, tick)
+        outcomes.append(Outcome(subject, name, STUDIES[name].about, results))
     return Report(
         subjects=tuple(subjects),
         outcomes=tuple(outcomes),
@@ -327,19 +298,6 @@ def analyze(
         count=count,
         seed=seed,
     )
-
-
-def _with_unique_labels(subjects: list[Subject]) -> list[Subject]:
-    if not subjects:
-        raise UsageError("there is nothing to analyze; give one or more run folders")
-    counts: Counter[str] = Counter()
-    unique = []
-    for subject in subjects:
-        counts[subject.label] += 1
-        number = counts[subject.label]
-        label = subject.label if number == 1 else f"{subject.label} ({number})"
-        unique.append(replace(subject, label=label))
-    return unique
 
 
 def _size(task: Task, size: Size | str | None) -> Size:

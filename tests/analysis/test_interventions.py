@@ -82,7 +82,7 @@ def test_bit_flip_recovery_time_by_index(monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.count == len(BATCH) * BITS
     assert torch.equal(result.since.view(-1, BITS), BITS - torch.arange(BITS).repeat(len(BATCH), 1))
     assert result.mean_by_index.tolist() == [float(BITS - index) for index in range(BITS)]
-    assert result.recovered_by_index.tolist() == [1.0] * BITS
+    assert result.figures()["by index"]["recovered"] == [1.0] * BITS
     monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", BITS * BITS * 2)
     assert len(cases("bit-flip", TASK, BATCH)) == 5
     assert torch.equal(recovery(EXACT, "bit-flip", REST).correct, result.correct)
