@@ -120,8 +120,8 @@ def evaluate(
                 )
                 figure["compaction"] = {"answers that differ": answers, "stops": stops}
                 notes.append(
-                    f"{title}: {answers} of {counted(count, 'answer')} and {counted(stops, 'stop')} "
-                    "differ from the run in which no problem leaves the batch"
+                    f"{title}: {answers} of {counted(count, 'answer')} and "
+                    f"{counted(stops, 'stop')} differ from the run in which no problem leaves the batch"
                 )
             if isinstance(subject.task, HasSource):  # two datasets may have the same sizes
                 figure["set"] = subject.task.came_from()
