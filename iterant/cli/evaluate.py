@@ -121,7 +121,7 @@ def evaluate(
                 figure["compaction"] = {"answers that differ": answers, "stops": stops}
                 notes.append(
                     f"{title}: {answers} of {counted(count, 'answer')} and "
-                    f"{counted(stops, 'stop')} differ from the run in which no problem leaves the batch"
+                    f"{counted(stops, 'stop')} differ from a run of whole batches"
                 )
             if isinstance(subject.task, HasSource):  # two datasets may have the same sizes
                 figure["set"] = subject.task.came_from()
