@@ -140,9 +140,7 @@ STUDIES = {
     "zeros": Study("The features are replaced with zeros.", 1),
     "swap": Study("Every problem goes on with the features of another problem.", 50),
     "swap-input": Study("The features stay, and the problem becomes another, to be solved.", 50),
-    "bit-flip": Study(
-        "One bit of the input is flipped, at each index of each string.", 50, "flip"
-    ),
+    "bit-flip": Study("One bit of the input is flipped, at each index of each string.", 50, "flip"),
     "move-end": Study(
         "The end moves two cells nearer the start; paths too short for that are left out.",
         50,
