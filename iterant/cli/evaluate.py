@@ -56,7 +56,7 @@ def evaluate(
         seed: of the problems
         trade: compare many halting rules instead: accuracy against mean iterations
         check: also count answers that change because stopped problems leave the batch
-        save: draw the curves into this .png file
+        save: draw the curves into this .png or .svg file
         json: write the figures to this .json file
         task: for weights that do not name the task they were trained on
         portion: problems in a batch [default: as many as seem to fit]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -53,13 +54,11 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "iterant-solutions", 1
 _RULES = ("rest", "stable", "plain", "max-confidence")
-_PER_SECOND, _LINE_SECONDS = 8, 3.0
+_PICTURE_SECONDS, _LINE_SECONDS = 1 / 8, 3.0
 _LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
 """Lines beside the live picture, below the last picture, and that a picture needs"""
 _PICTURES = 64
 """Problems in one image file."""
-_CHANGES = 12
-"""Changes of an answer that are printed: the first and the last ones."""
 _WIDE = 60
 """Characters of an answer in a table."""
 
@@ -173,59 +172,44 @@ def _read(task: Task, words: tuple[str, ...], options: dict[str, Any], *, pgn: b
     )
 
 
-class LineViewer:
-    """Prints a line every few seconds."""
-
-    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        """Print to that console; ``clock`` gives the time in seconds."""
-        self.screen, self.clock = screen, clock
-        self.last = clock()
-
-    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Called at each iteration."""
-        if self.clock() - self.last >= _LINE_SECONDS:
-            self.last = self.clock()
-            self.screen.print(status(frame, film), soft_wrap=True)
-
-
-class PictureViewer:
-    """Redraws one picture a few times a second."""
+class LiveViewer:
+    """Shows the iterations: a picture a few times a second, or lines without ``live``."""
 
     def __init__(
         self,
         task: Task,
-        live: Live,
+        screen: Console,
+        live: Live | None = None,
         pace: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Draw there; ``pace``: iterations a second at most; ``clock`` gives the time."""
-        self.task, self.live, self.pace, self.clock = task, live, pace, clock
-        self.start, self.last = clock(), -1.0
+        """``pace``: iterations a second at most; ``clock`` gives the time in seconds."""
+        self.task, self.screen, self.live, self.pace, self.clock = task, screen, live, pace, clock
+        self.start = clock()
+        self.last = self.start if live is None else -math.inf
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
         """Called at each iteration."""
         from iterant.draw.animation import describe_iteration
         from iterant.draw.terminal import terminal
 
-        if self.pace is not None:
+        if self.live is not None and self.pace is not None:
             time.sleep(max(0.0, self.start + frame.step / self.pace - self.clock()))
-        if self.clock() - self.last < 1 / _PER_SECOND:
+        if self.clock() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
             return
-        screen = self.live.console
-        lines = screen.height - _LINES_BESIDE
-        text = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
-        if lines >= _FEWEST_LINES:
-            description = replace(describe_iteration(self.task, problem, frame), caption="")
-            text = Text("\n").join([terminal(description, screen, lines=lines), text])
-        self.live.update(text, refresh=True)
+        since = film.changes()[-1].step
+        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
+        if self.live is None:
+            self.screen.print(status, soft_wrap=True)
+        else:
+            lines = self.screen.height - _LINES_BESIDE
+            text = Text(status, no_wrap=True, overflow="ellipsis")
+            if lines >= _FEWEST_LINES:
+                description = replace(describe_iteration(self.task, problem, frame), caption="")
+                text = Text("\n").join([terminal(description, self.screen, lines=lines), text])
+            self.live.update(text, refresh=True)
         # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
         self.last = self.clock()
-
-
-def status(frame: Frame, film: Film) -> str:
-    """The iteration, and since when the answer is the same."""
-    since = film.changes()[-1].step
-    return f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
 
 
 @contextmanager
@@ -240,31 +224,22 @@ def viewer(
     if not live:
         yield None
     elif not screen.is_terminal or screen.is_dumb_terminal or not has_colours(screen):
-        yield LineViewer(screen)
+        yield LiveViewer(task, screen)
     else:
         with Live(
             console=screen, auto_refresh=False, transient=True, vertical_overflow="crop"
         ) as display:
-            yield PictureViewer(task, display, pace)
+            yield LiveViewer(task, screen, display, pace)
 
 
 def check_target(path: Path) -> Path:
     """The path, if a file of its kind can be written there."""
     from iterant.draw.animation import ANIMATIONS, check_animation
     from iterant.draw.figure import check_picture
-    from iterant.io.files import check_writable_file, quoted
+    from iterant.io.files import check_writable_file
 
-    suffix = path.suffix.lower()
-    if suffix in ANIMATIONS:
-        return check_animation(path)
-    if suffix in (".png", ".svg"):
-        return check_picture(path)
-    if suffix == ".json":
-        return check_writable_file(path)
-    raise UsageError(
-        f"answers are written as .png, .svg, .gif, .mp4 or .json, got {quoted(path)}; "
-        "choose one of these"
-    )
+    check = {".json": check_writable_file, **dict.fromkeys(ANIMATIONS, check_animation)}
+    return check.get(path.suffix.lower(), check_picture)(path)
 
 
 class Report:
@@ -280,12 +255,12 @@ class Report:
         names: dict[str, list[str]] = {}
         for problem in problems:
             for note in problem.notes:
-                names.setdefault(note, []).append(problem.name)
+                if note not in self.noted:
+                    names.setdefault(note, []).append(problem.name)
         for note, named in names.items():
-            if note not in self.noted:
-                where = f"{len(named):,} of {len(problems):,} problems"
-                where = named[0] if len(named) == 1 else where
-                self._print(f"{where}: {note}" if where else note)
+            many = f"{len(named):,} of {len(problems):,} problems"
+            where = named[0] if len(named) == 1 else many
+            self._print(f"{where}: {note}" if where else note)
         self.noted |= names.keys()
 
     def show(self, solutions: Sequence[Solution]) -> None:
@@ -372,27 +347,21 @@ def _cells(solution: Solution) -> dict[str, str]:
 
 
 def _summary(solutions: Sequence[Solution]) -> str:
-    from iterant.solving import BUDGET
-
     tried = [one for one in solutions if one.prediction is not None]
     known = [one for one in tried if one.right is not None]
     ruled = [one.verdict.keeps for one in tried if one.verdict.keeps is not None]
-    allowed = [one for one in known if one.allowed is not None]
     parts = [f"{len(solutions)} problems"]
     if len(tried) < len(solutions):
         parts.append(f"{len(solutions) - len(tried)} without a solution")
     parts.append(f"{sum(one.settled for one in tried)} settled")
-    if limited := sum(one.stopped_by == BUDGET for one in tried):
-        parts.append(f"{limited} stopped by --max-steps")
     if ruled:
         parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
     if known:
         right = sum(one.right is True for one in known)
         parts.append(f"{right} right of {len(known)} whose answer is known")
-    if allowed:
-        parts.append(f"{sum(one.allowed_right is True for one in allowed)} right with --legal")
-    parts.append(f"{sum(one.seconds for one in tried):.2f} s")
-    return ", ".join(parts)
+        if known[0].allowed is not None:
+            parts.append(f"{sum(one.allowed_right is True for one in known)} right with --legal")
+    return ", ".join([*parts, f"{sum(one.seconds for one in tried):.2f} s"])
 
 
 def _facts(solution: Solution) -> list[tuple[str, str]]:
@@ -423,13 +392,4 @@ def _facts(solution: Solution) -> list[tuple[str, str]]:
     expected = f", expected: {solution.wanted}" if solution.wanted else ""
     rows.append(("right", f"{verdicts[solution.right]}{expected}"))
     rows.append(("confidence", f"{percent(solution.sure)} at the least certain position"))
-    changes = [
-        f"{frame.step}: {text} ({percent(frame.sure)})"
-        for frame, text in solution.history
-        if text and len(text) <= _WIDE // 2
-    ]
-    if len(changes) > _CHANGES:
-        changes = [*changes[: _CHANGES // 2], "…", *changes[-_CHANGES // 2 :]]
-    if changes and len(solution.history) > 1:
-        rows.append(("changes", ", ".join(changes)))
     return rows

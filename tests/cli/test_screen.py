@@ -20,7 +20,7 @@ from rich.live import Live
 
 import iterant
 from iterant.cli.screen import Display, RunReporter, display, sparkline
-from iterant.cli.solve import LineViewer, PictureViewer
+from iterant.cli.solve import LiveViewer
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
 from iterant.training.logging import Progress
@@ -171,8 +171,9 @@ def test_solving_on_terminals_of_any_size(
 def test_pictures_are_drawn_eight_times_a_second() -> None:
     task, now, drawn = iterant.task("mazes"), [0.0], [0]
     problems = generated(task, size=5).problems
-    live = Live(console=console(60, height=30), auto_refresh=False)
-    viewer = PictureViewer(task, live, clock=lambda: now[0])
+    screen = console(60, height=30)
+    live = Live(console=screen, auto_refresh=False)
+    viewer = LiveViewer(task, screen, live, clock=lambda: now[0])
 
     def view(problem: Any, frame: Frame, film: Film) -> None:
         now[0], before = now[0] + 0.01, viewer.last
@@ -188,8 +189,9 @@ def test_pictures_are_drawn_eight_times_a_second() -> None:
 
 def test_solving_in_a_pipe_prints_a_line_every_three_seconds() -> None:
     screen, now, film = console(terminal=False), [0.0], Film(1)
-    viewer = LineViewer(screen, clock=lambda: now[0])
-    (problem,) = generated(iterant.task("prefix-sums")).problems
+    task = iterant.task("prefix-sums")
+    viewer = LiveViewer(task, screen, clock=lambda: now[0])
+    (problem,) = generated(task).problems
     for step in range(1, 11):
         now[0] += 1
         film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))

@@ -73,7 +73,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes S.G --count 2", "--count is for generated problems"),
         ("mazes --patience 5", "for the rule stable, not for rest"),
         ("mazes --tolerance 1 --halt plain", "for the rule rest, not for plain"),
-        ("mazes --save m.bmp", "written as .png, .svg, .gif, .mp4 or .json"),
+        ("mazes --save m.bmp", "written as .png or .svg"),
         ("mazes --halt never", "unknown rule 'never'"),
         ("mazes --max-steps 0", "--max-steps. Must be >= 1"),
         ("mazes --pace 0", "--pace. Must be > 0"),
