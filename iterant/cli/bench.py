@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 
 from iterant.cli.options import SEVERAL, DeviceName, TaskName, task_of
 from iterant.cli.screen import echo, print_table, progress_bar
-from iterant.formatting import byte_size, counted
+from iterant.formatting import byte_size
 
 bench = App(name="bench", help="Measure iterant beside the plain way of doing the same.")
 
@@ -60,7 +60,6 @@ def train(
         bench_train, task, out, recipe=recipe, net=net, width=width, batch=batch,
         steps=steps, rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
     )  # fmt: skip
-    echo(f"recipe {figures['recipe']}, alpha {figures['alpha']:g}, {_network(figures)}")
     _print_sides(figures, "precision", figures["precision"], "steps per second")
 
 
@@ -93,7 +92,6 @@ def evaluate(
         bench_evaluate, task, out, run=run, net=net, width=width, size=size,
         count=count, steps=steps, rounds=rounds, device=device, seed=seed, memory=memory,
     )  # fmt: skip
-    echo(f"{counted(figures['iterations'], 'iteration')}, {_network(figures)}")
     seconds = {side: f"{s:.3g} s" for side, s in figures["seconds to the curve"].items()}
     _print_sides(figures, "time to the curve", seconds, "iterations per second")
     if halting := figures.get("with halting"):
@@ -182,16 +180,9 @@ def _measure(
     return figures
 
 
-def _network(figures: dict[str, Any]) -> str:
-    shape = " × ".join(map(str, figures["inputs"]))
-    return (
-        f"{figures['net']} with {figures['parameters']:,} parameters on {figures['task']}, "
-        f"inputs {shape}, {figures['device']}"
-    )
-
-
 def _print_sides(figures: dict[str, Any], name: str, cells: dict[str, str], speed: str) -> None:
     """Ours beside plain: the column ``name``, the speed and its ratio, the peak memory."""
+    echo(f"{figures['net']}, {figures['parameters']:,} parameters, on {figures['device']}")
     memory = figures["memory"]
     peaks = {side: byte_size(memory[side]) if memory else "not measured" for side in cells}
     rows = [[side, cells[side], f"{figures[speed][side]:,.4g}", peaks[side]] for side in cells]

@@ -110,20 +110,14 @@ def _register() -> None:
 _register()
 
 
-def find_user_modules() -> None:
-    """Let ``mine:Task`` name a module in the working folder, as ``python -m iterant`` does.
-
-    The folder comes last in the path, so that no file there replaces an installed module.
-    """
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command line (None: that of the process) and exit with its code."""
+    # ``mine:Task`` may be in the working folder, as with ``python -m iterant``. The folder comes
+    # last in the path, so that no file there replaces an installed module.
     with contextlib.suppress(OSError):  # the folder was deleted
         here = str(Path.cwd())
         if here not in sys.path and "" not in sys.path:
             sys.path.append(here)
-
-
-def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command line (None: that of the process) and exit with its code."""
-    find_user_modules()
     for stream in (sys.stdout, sys.stderr):
         # Terminals without Unicode show a question mark for a character they lack.
         if hasattr(stream, "reconfigure"):
@@ -164,17 +158,14 @@ def exit_code(failure: BaseException) -> int:
     traceback.print_exception(failure)
     if (frame := _user_frame(failure)) is not None:
         what = traceback.format_exception_only(failure)[-1]
-        warn(f"iterant: error: {frame.filename}, line {frame.lineno}, in {frame.name}: {what}; "
-             "this is your own code, see the traceback above")  # fmt: skip
+        where = f"{frame.filename}, line {frame.lineno}, in {frame.name}"
+        warn(f"iterant: error: {where}: {what}; this is your own code, see the traceback above")
         return 2
-    warn("iterant: this is a bug in iterant; please report the lines above, your command and the "
-         "output of 'iterant info' on the project's issue tracker")  # fmt: skip
+    warn("iterant: this is a bug; please report your command, the lines above and 'iterant info'")
     return 1
 
 
 def _out_of_memory(failure: BaseException) -> bool:
-    if "torch" not in sys.modules:
-        return isinstance(failure, MemoryError)
     from iterant.evaluation.evaluator import out_of_memory
 
     return out_of_memory(failure)

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -28,7 +27,6 @@ from iterant.training.logging import Progress, Reporter
 
 _PIPE_COLUMNS = 200
 _LINE_SECONDS = 5.0
-_BARS = "▁▂▃▄▅▆▇█"
 
 
 def console() -> Console:
@@ -85,8 +83,6 @@ class RunReporter(Reporter):
     prefix: str
     report: Progress | None = None
     reported_at: float = 0.0
-    losses: list[float] = field(default_factory=list)
-    accuracies: list[float] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     """Figures of the last line; they are printed again when they change"""
     ended: str = ""
@@ -99,12 +95,8 @@ class RunReporter(Reporter):
     def show(self, report: Progress) -> None:
         """There is new progress."""
         self.report, self.reported_at = report, self.display.clock()
-        if "validation" in report.fresh:
-            self.accuracies.append(report.figures["validation"])
-        if not report.fresh:
-            self.losses.append(report.loss)
         if self.display.due():
-            self._print_line()
+            self._print_line(report)
 
     def note(self, text: str) -> None:
         """A remark for the user, one line."""
@@ -113,37 +105,32 @@ class RunReporter(Reporter):
     def end(self, text: str) -> None:
         """The run has ended."""
         self.ended = text
-        if not self.display.live:
-            self._print_line()
+        if self.report is not None and not self.display.live:
+            self._print_line(self.report)
 
-    def _print_line(self) -> None:
-        if self.report is not None:
-            position, figures, speed = self.status()
-            shown = figures if figures != self.printed or self.ended else []
-            self.printed = figures
-            self.display.print(f"{self.prefix}{', '.join([*position, *shown, *speed])}")
+    def _print_line(self, report: Progress) -> None:
+        position, figures, speed = self.status(report)
+        shown = figures if figures != self.printed or self.ended else []
+        self.printed = figures
+        self.note(", ".join([*position, *shown, *speed]))
 
-    def status(self, curves: bool = False) -> tuple[list[str], list[str], list[str]]:
-        """Position and loss, measured figures, speed and time left; ``curves``: sparklines too."""
-        report = self.report
-        if report is None:
-            return [], [], []
-        loss, accuracy = sparkline(self.losses, log=True), sparkline(self.accuracies)
-        position = [f"epoch {report.epoch} of {report.epochs}",
-                    f"update {report.update:,} of {report.updates:,}"]  # fmt: skip
+    def status(self, report: Progress) -> tuple[list[str], list[str], list[str]]:
+        """Position and loss, measured figures, speed and time left."""
+        position = [
+            f"epoch {report.epoch} of {report.epochs}",
+            f"update {report.update:,} of {report.updates:,}",
+            *([f"loss {report.loss:.4g}"] if math.isfinite(report.loss) else []),
+        ]
         if self.ended.startswith("failed"):
             position = ["failed"]
-        if self.losses:
-            position.append(f"loss {report.loss:.4g}{f'  {loss}' if curves else ''}")
-        figures = []
-        if (value := report.figures.get("validation")) is not None:
-            figures = [f"accuracy {percent(value)} at m{f'  {accuracy}' if curves else ''}"]
-        sizes: dict[str, list[str]] = {}
+        figures, sizes = [], dict[str, list[str]]()
         for name, value in report.figures.items():
+            size, _, what = name.partition(" ")
+            text = f"change {value:.0e}" if what == "change" else f"{percent(value)} {what}"
             if name in report.monitoring:
-                size, _, what = name.partition(" ")
-                text = f"change {value:.0e}" if what == "change" else f"{percent(value)} {what}"
                 sizes.setdefault(size, []).append(text)
+            elif name == "validation":
+                figures = [f"accuracy {percent(value)} at m"]
         if sizes:
             texts = (f"{size}: {', '.join(parts)}" for size, parts in sizes.items())
             figures.append(f"monitoring {'; '.join(texts)}")
@@ -190,31 +177,15 @@ class Display:
         for run in self.runs.values():
             if run.report is None:
                 continue
-            curves = not self.many and not options.ascii_only
-            position, figures, speed = run.status(curves)
+            position, figures, speed = run.status(run.report)
+            lines = [", ".join([*position, *speed]), *figures]
             if self.many:
-                lines = [", ".join([*position, *speed, *figures])]
+                lines = [", ".join(lines)]
             else:
                 yield ProgressBar(run.report.updates, run.report.update, width=60)
                 yield Segment.line()
-                lines = [", ".join([*position[:2], *speed]), *position[2:], *figures]
             for line in lines:
                 yield Text(f"{run.prefix}{line}", no_wrap=True, overflow="ellipsis")
-
-
-def sparkline(values: Sequence[float], width: int = 24, *, log: bool = False) -> str:
-    """A curve of at most ``width`` characters, each the mean of its part of the values.
-
-    >>> sparkline([1, 2, 3, 4])
-    '▁▃▆█'
-    """
-    finite = [value for value in values if math.isfinite(value)]
-    finite = [math.log(max(value, 1e-8)) for value in finite] if log else finite
-    parts = min(width, len(finite))
-    edges = [len(finite) * part // parts for part in range(parts + 1)] if parts > 1 else []
-    means = [math.fsum(finite[a:b]) / (b - a) for a, b in pairwise(edges)]
-    low, span = min(means, default=0.0), max(means, default=0.0) - min(means, default=0.0)
-    return "".join(_BARS[round((mean - low) / (span or 1.0) * 7)] for mean in means)
 
 
 @contextlib.contextmanager

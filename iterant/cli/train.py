@@ -181,11 +181,9 @@ def _train_several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
 
 
 def _reporter(reporter: Reporter, tensorboard: bool) -> Reporter:
-    if not tensorboard:
-        return reporter
     from iterant.training.logging import TensorBoardReporter
 
-    return TensorBoardReporter(reporter)
+    return TensorBoardReporter(reporter) if tensorboard else reporter
 
 
 def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:
