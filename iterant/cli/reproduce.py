@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant.cli.options import DataPath, DeviceName
-from iterant.cli.reproduce_report import show_experiment, show_list
 from iterant.cli.screen import console
 from iterant.errors import RunError, UsageError
 from iterant.formatting import duration
@@ -24,15 +23,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from iterant.experiments.catalogue import Experiment
-    from iterant.experiments.models import RunSpec
     from iterant.experiments.records import Records
 
 REDUCED = "reduced"
 """The folder of runs that were made smaller"""
 MOST_SEEDS = 1000
-_FEW = 12
+_NAMES = 12
 """Names that are listed."""
 _SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
+_WIDE = 182
+"""Columns that a whole table needs; narrower terminals get these columns only:"""
+_FEW = ("model", "α", "measured", "all seeds", "seeds", "the paper", "all seeds beside it",
+        "trained for", "solved", "at the end", "the paper (its recipe, its puzzles)")  # fmt: skip
 
 
 def reproduce(
@@ -76,10 +78,8 @@ def reproduce(
         raise UsageError("--write goes with --all; a single table is printed")
     if write is not None:
         check_writable_file(write)
-    if seeds is not None and seeds < 1:
-        raise UsageError(f"at least one seed is needed, got {seeds}")
-    if seeds is not None and seeds > MOST_SEEDS:
-        raise UsageError(f"at most {MOST_SEEDS:,} seeds, got {seeds:,}; give fewer")
+    if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+        raise UsageError(f"give 1 to {MOST_SEEDS:,} seeds, got {seeds:,}")
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")
     if training and name is None:
@@ -90,7 +90,7 @@ def reproduce(
     if name is None:
         records = _read(results, screen)
         if list_:
-            show_list(records, screen)
+            _show_list(records, screen)
         else:
             _make_all(records, results, write, screen)
         return
@@ -100,9 +100,17 @@ def reproduce(
         small = _train_missing(chosen, results, seeds, budget, device, own, screen)
     every = _read(results, screen, small)
     whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
-    show_experiment(chosen, whole, timed, screen, _SMALL if small else "")
-    if small and (text := _cut_off(chosen, every)):
-        screen.print(text, soft_wrap=True)
+    _show_experiment(chosen, whole, timed, screen, _SMALL if small else "")
+    keys = {model.key for model in chosen.models}
+    cut_off = [
+        f"{one.name} ({one.figures['training'].get('updates', 0):,} of "
+        f"{one.figures['training'].get('of', 0):,} updates)"
+        for one in every.unfinished
+        if small and one.model in keys
+    ]
+    if cut_off:
+        screen.print(f"cut off by their time, and tested as they were: {_few(cut_off)}; the same "
+                     "command gives them more", soft_wrap=True)  # fmt: skip
     figures = (results / REDUCED if small else results) / "figures"
     for path in save_figure(chosen, whole, figures) + save_timed(chosen, timed, figures):
         screen.print(f"drawn in {path}", soft_wrap=True)
@@ -114,31 +122,20 @@ def _read(results: Path, screen: Console, small: bool = False) -> Records:
     from iterant.experiments.records import FOLDERS, read_records
 
     folders = [results / name for name in ([REDUCED] if small else FOLDERS)]
-
-    def problems() -> Iterator[str]:
-        if not any(folder.is_dir() for folder in folders):
-            yield (
-                f"there is no {folders[-1]} yet: give --results the folder of a clone, or train "
-                "with --budget 10m"
-            )
-        for file in records.torn:
-            yield f"{file} ends in the middle of a record, which is left out; copy the file again"
-        for one in records.all:
-            if one.model not in MODELS:
-                yield (
-                    f"{one.file} is of the model {one.model!r}, which there is not; it counts "
-                    "nowhere"
-                )
-        reduced = [one for one in records.all if one.is_run and one.reduced]
-        smaller = [one.name for one in reduced if one.reduced.keys() != {"seconds"}]
-        if smaller and not small:
-            yield (
-                f"smaller runs in {results} count nowhere: {', '.join(smaller)}; they belong into "
-                f"{results / REDUCED}"
-            )
-
     records = read_records(*folders)
-    for line in problems():
+    lines = [f"{file} ends in the middle of a record, which is left out; copy the file again"
+             for file in records.torn]  # fmt: skip
+    if not any(folder.is_dir() for folder in folders):
+        lines.append(f"there is no {folders[-1]} yet: give --results the folder of a clone, or "
+                     "train with --budget 10m")  # fmt: skip
+    lines += [f"{one.file} is of the model {one.model!r}, which there is not; it counts nowhere"
+              for one in records.all if one.model not in MODELS]  # fmt: skip
+    reduced = [one for one in records.all if one.is_run and one.reduced]
+    smaller = [one.name for one in reduced if one.reduced.keys() != {"seconds"}]
+    if smaller and not small:
+        lines.append(f"smaller runs in {results} count nowhere: {', '.join(smaller)}; they belong "
+                     f"into {results / REDUCED}")  # fmt: skip
+    for line in lines:
         screen.print(line, soft_wrap=True)
     return records
 
@@ -156,7 +153,7 @@ def _make_all(records: Records, results: Path, write: Path | None, screen: Conso
         screen.print(f"written to {write}", soft_wrap=True)
     else:
         for one in EXPERIMENTS.values():
-            show_experiment(one, whole, records, screen)
+            _show_experiment(one, whole, records, screen)
     pictures = []
     for one in EXPERIMENTS.values():
         pictures += save_figure(one, whole, figures) + save_timed(one, records, figures)
@@ -175,124 +172,141 @@ def _train_missing(
     screen: Console,
 ) -> bool:
     """Train and test what is missing; whether it was made smaller, for lack of a GPU."""
-    from iterant.experiments import reproduce as missing_runs
+    from iterant import registry
+    from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records, read_results
     from iterant.training.interrupts import seconds
-    from iterant.training.run import use_device
 
     def say(text: str) -> None:
         screen.print(text, soft_wrap=True)
 
     if budget is not None:
         seconds(budget)  # checked before anything is printed
-    small = use_device(device).type != "cuda"
-    if not one.models:
-        _count_missing(one, results, seeds, budget, device, screen)
-        return False
-    out = results / (REDUCED if small else "runs")
-    records = read_records(out) if small else read_results(results)
-    runs = missing_runs.missing(
-        one, missing_runs.tested_enough(one, records) if small else records, seeds
-    )
-    if not runs:
+    counts, small = not one.models, registry.device(device).type != "cuda"
+    out = results / (REDUCED if small and not counts else "runs")
+    records = read_records(out) if small and not counts else read_results(results)
+    tests = todo.missing_counts(one, records.whole, seeds) if counts else []
+    tested = todo.tested_enough(one, records) if small else records
+    runs = [] if counts else todo.missing(one, tested, seeds)
+    if not (runs or tests):
         say("every run is there already; give more --seeds for another")
-        return small
-    missing_runs.check_before_training(one, out, small, data)
-    unfinished = {record.name for record in records.unfinished}
-    begun = sum(run.name in unfinished for run in runs)
-    runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
-    say(
-        f"{'1 run is' if len(runs) == 1 else f'{len(runs)} runs are'} missing"
-        + (f" ({begun} cut off before)" if begun else "")
-        + f", about {duration(missing_runs.estimate(runs))} on one H200"
-        + (f"; here they get {budget}" if budget else "")
-    )
-    if small:
-        say(
-            "there is no GPU here, so everything is made smaller: "
-            f"{missing_runs.smaller_text(one)}; "
-            f"{100 * missing_runs.SMALLER_TESTS:g} % of every test set"
-            + (", each run as long as its share of the time" if budget else "")
-            + f"; such runs are kept in {out} and are no part of RESULTS.md"
-        )
-    try:
-        left = missing_runs.produce(one, runs, out=out, device=device, budget=budget,
-                                    small=small, data=data, say=say)  # fmt: skip
-    except KeyboardInterrupt:
-        say("what was trained is kept; the same command goes on from there")
-        raise
-    if left:
-        say(f"not done: {_few([run.name for run in left])}; give the same command again")
-    if small and len(left) == len(runs):
-        raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
-    return small
-
-
-def _count_missing(
-    one: Experiment,
-    results: Path,
-    seeds: int | None,
-    budget: str | None,
-    device: str,
-    screen: Console,
-) -> None:
-    """Test networks on problems without curves; train those whose runs are missing."""
-    from iterant.experiments import reproduce as missing_runs
-    from iterant.experiments.records import read_results
-    from iterant.experiments.train_and_test import FOLDER
-    from iterant.training.interrupts import seconds
-    from iterant.training.run import use_device
-
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True)
-
-    def train(runs: Sequence[RunSpec], out: Path) -> None:
-        missing_runs.produce(one, runs, out=out, device=device, budget=budget, small=False,
-                             say=say)  # fmt: skip
-
-    records = read_results(results).whole
-    tests = missing_runs.missing_counts(one, records, seeds)
-    if not tests:
-        say("every network is tested already; give more --seeds for another")
-        return
-    time = duration(missing_runs.estimate_counts(tests))
-    if use_device(device).type != "cuda":
+        return small and not counts
+    time = duration(todo.estimate_counts(tests) if counts else todo.estimate(runs))
+    if counts and small:
         raise UsageError(
             f"{one.name} takes about {time} of a GPU, and there is none here; test a run of your "
             "own by scripts/measure-network, with --model"
         )
-    missing_runs.check_before_training(one, results / "runs", False, None)
-    say(f"{len(tests)} tests are missing, about {time} on one H200, training included"
-        + (f"; here they get {budget}" if budget else ""))  # fmt: skip
+    unfinished = {record.name for record in records.unfinished}
+    begun = sum(run.name in unfinished for run in runs)
+    runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
+    what = f"{len(tests)} tests" if counts else f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    before = f" ({begun} cut off before)" if begun else ""
+    here = f"; here they get {budget}" if budget else ""
+    say(f"missing: {what}{before}, about {time} on one H200{here}")
+    if small:
+        say(f"there is no GPU here, so everything is made smaller: {todo.smaller_text(one)}; "
+            f"{100 * todo.SMALLER_TESTS:g} % of every test set; such runs are kept in {out} and "
+            "are no part of RESULTS.md")  # fmt: skip
     try:
-        left = missing_runs.fill_counts(
-            tests, records, out=results / "runs", folder=FOLDER, device=device,
-            train=train, limit=None if budget is None else seconds(budget), say=say,
-        )  # fmt: skip
+        if counts:
+            left = todo.fill_counts(tests, records.whole, out=out, device=device, budget=budget,
+                                    say=say)  # fmt: skip
+            names = [f"{test.run.name} at {test.row.size}" for test in left]
+        else:
+            names = [run.name for run in todo.train_missing(
+                runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
+                budget=budget, experiment=one if small else None, data=data, say=say,
+            )]  # fmt: skip
     except KeyboardInterrupt:
-        say("what was trained and tested is kept; the same command goes on from there")
+        say("what was trained is kept; the same command goes on from there")
         raise
-    if left:
-        names = _few([f"{test.run.name} at {test.row.size}" for test in left])
-        say(f"not done: {names}; give the same command again")
-
-
-def _cut_off(one: Experiment, records: Records) -> str:
-    """Which runs were tested though their time ended before they finished; "": none."""
-    keys, names = {model.key for model in one.models}, []
-    for record in records.unfinished:
-        if record.model in keys:
-            training = record.figures["training"]
-            done = f"{training.get('updates', 0):,} of {training.get('of', 0):,} updates"
-            names.append(f"{record.name} ({done})")
-    if not names:
-        return ""
-    return (
-        f"cut off by their time, and tested as they were: {_few(names)}; the same command "
-        "gives them more"
-    )
+    if names:
+        say(f"not done: {_few(names)}; give the same command again")
+    if small and len(names) == len(runs):
+        raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
+    return small and not counts
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
+
+
+def _show_experiment(
+    one: Experiment, records: Records, timed: Records, screen: Console, note: str = ""
+) -> None:
+    """Print the table of one experiment, and its networks that were trained for a time."""
+    from iterant.experiments.tables import rows_of, timed_remarks, timed_rows
+
+    by_time = timed_rows(one, timed)
+    _show_table(f"{one.title} ({one.place}){note}", rows_of(one, records), screen)
+    if by_time:
+        title = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
+        _show_table(title, by_time, screen)
+    remarks = timed_remarks(one, timed)[1:] if by_time else []
+    for text in [*remarks, *([one.note] if one.note else [])]:
+        screen.print(text.replace("**", ""))
+
+
+def _show_list(records: Records, screen: Console) -> None:
+    """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
+    from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.paper_numbers import SEEDS
+    from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
+    from iterant.experiments.tables import state_of
+
+    for one in EXPERIMENTS.values():
+        whole = records.whole
+        done, planned = state_of(one, whole)
+        left = estimate(missing(one, whole)) + estimate_counts(missing_counts(one, whole))
+        rest = f", the rest about {duration(left)} of an H200" if left else ""
+        screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
+        screen.print(f"{done} of {planned} runs{rest}")
+        for task in one.tasks:
+            screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
+        rows = list(_list_rows(one, records))
+        if rows:
+            head = ["network", "measured", "seeds", "ours", "the paper's"]
+            _show_table("", [head, *rows], screen)
+        else:
+            screen.print("no number yet, and none in the paper")
+        screen.print()
+
+
+def _show_table(title: str, rows: Sequence[Sequence[str]], screen: Console) -> None:
+    """Without empty columns; rich breaks what does not fit."""
+    from rich.table import Table
+
+    head, *rest = rows
+    narrow = screen.width < _WIDE and len(head) > len(_FEW) // 2
+    columns = [
+        i for i, name in enumerate(head)
+        if any(row[i] for row in rest) and (name in _FEW or not narrow)
+    ]  # fmt: skip
+    table = Table(*(head[i] for i in columns), title=title or None, title_justify="left", box=None)
+    for row in rest:
+        table.add_row(*(row[i] for i in columns))
+    screen.print(table)
+
+
+def _list_rows(one: Experiment, records: Records) -> Iterator[list[str]]:
+    """A network, what is measured, its seeds, our number and the paper's."""
+    from iterant.experiments.tables import HEAD, TIMED_HEAD, rows_of, timed_rows
+
+    rows = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records.whole)[1:]]
+    by_time, no_runs = timed_rows(one, records)[1:], not any(row["all seeds"] for row in rows)
+    for row in rows:
+        ours, theirs = row["all seeds"], row["the paper"]
+        # Rows without any number are left out where nothing was run, or where others were timed.
+        if ours or theirs != "–" or not (no_runs or by_time):
+            seeds = row["seeds"] if ours else "0"
+            yield [_network(row), row["measured"], seeds, ours or "not run", theirs]
+    for cells in by_time:
+        row = dict(zip(TIMED_HEAD, cells, strict=True))
+        measured = f"{row['measured']}, trained for {row['trained for']}"
+        yield [_network(row), measured, row["seeds"], row["solved"], cells[-1]]
+
+
+def _network(row: dict[str, str]) -> str:
+    return row["model"] + (f" α = {row['α']}" if row["α"] else "")

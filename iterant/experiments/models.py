@@ -11,13 +11,11 @@ paper gives the grids of width and depth only as pictures; their values are our 
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from iterant import registry
-from iterant.errors import RecipeError
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
@@ -36,10 +34,6 @@ class TestSpec:
     def name(self) -> str:
         """In records: ``512``, or ``600000:700000``."""
         return size_text(self.size)
-
-    def reduced(self, share: float) -> TestSpec:
-        """A share of the problems, at least one."""
-        return replace(self, count=max(1, round(share * self.count)))
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
 _PUZZLES = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
 _PATIENT = (*_IMAGES[:-1], TestSpec(59, 100, 1500))
 """The local rule needs an iteration for every cell of the longest path. Larger mazes are tested
-without curves, by ``scripts/every-seed``."""
+without curves."""
 
 
 OURS = "best"
@@ -227,11 +221,6 @@ MODELS: dict[str, Model] = {
 """All of them, by key."""
 
 
-def runs_of(models: Sequence[str], seeds: range) -> list[RunSpec]:
-    """A seed of every model, then the next: in the order in which they are worth most."""
-    return [RunSpec(key, seed) for seed in seeds for key in models]
-
-
 def usual_seconds(model: Model) -> float:
     """About how long a seed takes on an H200, tests included.
 
@@ -243,17 +232,3 @@ def usual_seconds(model: Model) -> float:
     early = spec.dims == 1 and model.early
     epochs = min(recipe.epochs, _PERFECT) if early else recipe.epochs
     return per_epoch * epochs * model.pace / 1000 + (10 if spec.dims == 1 else 40)
-
-
-def parse_fields(words: Iterable[str]) -> dict[str, Any]:
-    """Recipe fields from words: ``["rate=0.001", "net=dt", "clip=None"]``."""
-    fields: dict[str, Any] = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not sign:
-            raise RecipeError(f"a field is given as FIELD=VALUE, got {word!r}")
-        try:
-            fields[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            fields[name] = text
-    return fields

@@ -2,42 +2,44 @@
 
     >>> runs = missing(EXPERIMENTS["table-prefix-peaks"], records, seeds=1)
     >>> estimate(runs)                                   # seconds on an H200
+    >>> train_missing(runs, out="results/runs", budget="10m")
 
-Rows without curves are filled by `fill_counts`: networks without a run folder are trained, then all
-are tested; the paper's networks in half precision on a GPU, local rules on the CPU.
+The runs are a plan of `iterant.runner`, whose folder is ``runs/campaign``: a process for each, as
+many side by side as fit, resumed where they were stopped. Rows without curves are filled by
+`fill_counts`: networks without a run folder are trained, then all are tested; the paper's networks
+in half precision on a GPU, local rules on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from iterant import registry
-from iterant.evaluation import evaluate_long
 from iterant.experiments.catalogue import Counted, Experiment
 from iterant.experiments.models import MODELS, Model, RunSpec, usual_seconds
-from iterant.experiments.records import Records, keep_record, read_records
-from iterant.experiments.train_and_test import (
-    EXACT,
-    FOLDER,
-    SEED,
-    Say,
-    is_over,
-    train_and_test,
-    train_side_by_side,
-)
+from iterant.experiments.records import Records, keep_record
+from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import parameter_count
 from iterant.nets.factory import paper_net
 from iterant.nets.fast import has_sparse_form
+from iterant.runner.folder import Failures, SweepFolder
+from iterant.runner.plan import Plan, PlannedRun
+from iterant.runner.worker import Launch, capacity, run_local
 from iterant.training.interrupts import Clock, seconds
-from iterant.training.run import use_device
 from iterant.zoo.loading import load
+
+FOLDER = "runs/campaign"
+"""Where runs are trained."""
+
+SMALL_FOLDER = "runs/reduced"
+"""The same for runs that were made smaller."""
 
 SMALLER: dict[str, dict[str, Any]] = {
     "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 2,
@@ -51,20 +53,20 @@ SMALLER: dict[str, dict[str, Any]] = {
 SMALLER_TESTS = 0.05
 """The share of every test set that is used then."""
 
-SMALL_FOLDER = "runs/reduced"
-"""Run folders of such runs."""
-
 PROCESSES = 2
 """Runs that share a GPU."""
 
 _NARROW = 4
 """A network this many times narrower than the paper's is small already."""
 
-_TEST_SHARE = 0.2
-"""The share of the time that is kept for tests on a small machine."""
+_TEST_SHARE, _TEST_SECONDS = 0.2, 30.0
+"""What is kept for tests: a share of the time on a small machine, seconds on a GPU."""
 
-_WORTH = 0.25
-"""The share of the budget that must be left for a second round, more than tests need."""
+_GRACE = 60.0
+"""Seconds after the budget when processes that are still there are stopped."""
+
+_ENOUGH = 0.6
+"""The share of its usual time that must be left before a run starts."""
 
 
 def smaller(model: Model) -> dict[str, Any]:
@@ -90,72 +92,52 @@ def smaller_text(experiment: Experiment) -> str:
     parts = []
     for task in dict.fromkeys(model.task for model in experiment.models):
         models = [model for model in experiment.models if model.task == task]
-        parts.append(f"{task}: {', '.join(_changes(task, models))}")
-        if any(smaller(model).keys() < SMALLER[task].keys() for model in models):
+        changed = [model for model in models if smaller(model).keys() >= SMALLER[task].keys()]
+        spec = registry.task(task).spec
+        usual = {"width": paper_net(task).width, "size": spec.train_size,
+                 "count": spec.train_count}  # fmt: skip
+        texts = []
+        for name in SMALLER[task] if changed else ():
+            now = _each(smaller(model)[name] for model in changed)
+            before = _each(getattr(one.recipe(), name) or usual.get(name, 0) for one in changed)
+            texts.append(f"{name} {now} instead of {before}")
+        parts.append(f"{task}: {', '.join(texts)}")
+        if len(changed) < len(models):
             parts[-1] += ", but for our own recipe, which is small already"
     return "; ".join(parts)
 
 
-def _changes(task: str, models: Sequence[Model]) -> Iterator[str]:
-    """Every field with the value that the recipes of these models have."""
-    spec = registry.task(task).spec
-    default = {"width": paper_net(task).width, "size": spec.train_size, "count": spec.train_count}
-    changed = [model for model in models if smaller(model).keys() >= SMALLER[task].keys()]
-    for name in SMALLER[task] if changed else ():
-        now = [smaller(model)[name] for model in changed]
-        before = [getattr(model.recipe(), name) or default.get(name, 0) for model in changed]
-        yield f"{name} {_each(now)} instead of {_each(before)}"
-
-
-def _each(values: Sequence[Any]) -> str:
+def _each(values: Iterator[Any]) -> str:
     """All values once, in their order."""
-    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    texts = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)
     *most, last = dict.fromkeys(texts)
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def needed_tests(experiment: Experiment) -> dict[str, Model]:
-    """Its models with only those tests and studies that it shows."""
+def needed_tests(experiment: Experiment) -> dict[str, set[str]]:
+    """The names of the tests and studies that it shows, by model."""
     needs: dict[str, set[str]] = {}
     for row in experiment.rows:
         needs.setdefault(row.model, set()).add(row.measure.needs)
     for panel in experiment.panels:
         for key in panel.models:
             needs.setdefault(key, set()).add(panel.measure.needs)
-    return {
-        model.key: replace(
-            model,
-            tests=tuple(test for test in model.tests if test.name in needs[model.key]),
-            studies=tuple(one for one in model.studies if one.name in needs[model.key]),
-        )
-        for model in experiment.models
-    }
+    return needs
 
 
 def tested_enough(experiment: Experiment, records: Records) -> Records:
     """The records that have every test and study which the experiment shows."""
-    models = needed_tests(experiment)
-    return Records(
-        tuple(
-            one
-            for one in records.all
-            if (model := models.get(one.model))
-            and all(test.name in one.tests for test in model.tests)
-            and all(s.name in one.studies or not s.covers(one.seed) for s in model.studies)
-        )
-    )
+    needs = needed_tests(experiment)
 
+    def enough(one: Any) -> bool:
+        model = MODELS.get(one.model)
+        if model is None or one.model not in needs:
+            return False
+        names = {test.name for test in model.tests}
+        names |= {one_study.name for one_study in model.studies if one_study.covers(one.seed)}
+        return needs[one.model] & names <= {*one.tests, *one.studies}
 
-def check_before_training(
-    experiment: Experiment, out: PathLike, small: bool, data: str | None
-) -> None:
-    """Raise now, not after hours of training, where nothing could be written or tested."""
-    for folder in (out, SMALL_FOLDER if small else FOLDER):
-        check_writable_folder(folder)
-    for model in needed_tests(experiment).values():
-        task = registry.task(model.task, **({"data": data} if data else {}))
-        for test in model.tests:
-            task.check_size(test.size)
+    return Records(tuple(one for one in records.all if enough(one)))
 
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[RunSpec]:
@@ -175,54 +157,99 @@ def estimate(runs: Sequence[RunSpec]) -> float:
     return sum(usual_seconds(MODELS[run.model]) for run in runs)
 
 
-def produce(
-    experiment: Experiment,
+def planned_run(run: RunSpec, changes: Mapping[str, Any]) -> PlannedRun:
+    """A run of the paper's tables as a run of a plan."""
+    model = MODELS[run.model]
+    own = {"net": model.net or None, "alpha": model.alpha}
+    fields = {name: value for name, value in own.items() if value is not None}
+    return PlannedRun(run.name, model.task, model.word, run.seed,
+                      {**fields, **model.changes, **changes})  # fmt: skip
+
+
+def train_missing(
     runs: Sequence[RunSpec],
     *,
     out: PathLike,
-    device: str,
-    budget: str | float | None,
-    small: bool,
-    say: Say,
+    folder: PathLike = FOLDER,
+    device: str = "auto",
+    budget: str | float | None = None,
+    precision: str | None = None,
+    processes: int | None = None,
+    experiment: Experiment | None = None,
     data: str | None = None,
+    recorded: Collection[str] = (),
+    say: Say = print,
 ) -> list[RunSpec]:
-    """Train and test these runs, records into ``out``; returns those there was no time for.
+    """Train and measure these runs, a record of each into ``out``; returns those without one.
 
-    ``small``: without a GPU, everything is smaller and only what the experiment shows is tested.
-    Every run gets its share of the budget; one that is cut off is tested as it is, and goes on in
-    what others leave of the budget.
+    ``experiment``: everything is smaller, for want of a GPU, and only what it shows is tested.
+    Every run gets its share of the budget then; one that is cut off is measured as it is, and
+    goes on when it is asked for again. ``precision``: of the paper's models, "fp16" on a GPU.
+    ``recorded``: names of runs whose record exists; they are trained, and not recorded again.
     """
-    if not small:
-        return train_side_by_side(
-            runs, processes=PROCESSES, out=out, device=device, time_limit=budget,
-            precision="fp16", say=say, data=data,
-            enough_time=lambda run, left: left > 0.6 * usual_seconds(MODELS[run.model]),
+    keys = dict.fromkeys(run.model for run in runs)
+    options: dict[str, Any] = {}
+    reduced: dict[str, dict[str, Any]] = {}
+    if experiment is not None:
+        reduced = {key: smaller(MODELS[key]) for key in keys}
+        needs = {key: sorted(names) for key, names in needed_tests(experiment).items()}
+        options = {"reduced": reduced, "needs": needs, "share": SMALLER_TESTS, "unfinished": True}
+    elif precision is None and registry.device(device).type == "cuda":
+        precision = "fp16"
+    for key, model in ((key, MODELS[key]) for key in keys):
+        task = registry.task(model.task, **({"data": data} if data else {}))
+        for test in model.tests:  # raise now rather than after hours of training
+            if not options or test.name in options["needs"][key]:
+                task.check_size(test.size)
+    for place in (out, folder):
+        check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
+    half = {"precision": precision} if precision else {}
+    planned = [
+        planned_run(run, {**(half if MODELS[run.model].half else {}), **reduced.get(run.model, {})})
+        for run in runs
+    ]
+    job = "iterant.experiments.train_and_test:train_and_measure"
+    plan = Plan(Path(folder).name, tuple(planned), data=data, job=job, options=options)
+    launch, limit = Launch(device=device), None if budget is None else seconds(budget)
+    at_once = processes or (capacity(launch) if experiment else PROCESSES)
+    by_name = {run.name: run for run in runs}
+    done: set[str] = set()
+    clock, waiting = Clock(None), len(runs)
+
+    def time_for(name: str) -> float | None:
+        nonlocal waiting
+        share, waiting = min(1.0, at_once / waiting), waiting - 1
+        if limit is None:
+            return None
+        if experiment is not None:
+            return share * ((1 - _TEST_SHARE) * limit - clock.elapsed)
+        left = limit - _TEST_SECONDS - clock.elapsed
+        return left if left > _ENOUGH * usual_seconds(MODELS[by_name[name].model]) else 0.0
+
+    def ended(name: str, how: str) -> None:
+        error = sweep.failures(name).error if how == "failed" else None
+        outcome = sweep.outcome(name, partial=True)
+        if how == "done" and outcome is not None:
+            done.add(name)
+            if name not in recorded:
+                keep_record(out, name, outcome["record"], by_name[name].seed)
+            how = "recorded" if outcome.get("finished", True) else "recorded as it was cut off"
+        say(f"{name}: {how}{f': {error}' if error else ''} after {clock.elapsed:.0f} s")
+
+    sweep = SweepFolder(Path(folder), plan)
+    check_writable_folder(folder).mkdir(parents=True, exist_ok=True)
+    with sweep.lock():
+        sweep = SweepFolder.prepare(folder, plan)
+        for name in by_name:
+            sweep.write_failures(name, Failures())
+        say(f"logs are in {sweep.work_path('NAME') / 'log'}")
+        reason = run_local(
+            sweep, list(by_name), launch, at_once=at_once, time_for=time_for, ended=ended,
+            limit=None if limit is None else limit + _GRACE,
         )  # fmt: skip
-
-    def train(some: Sequence[RunSpec], limit: str | float | None) -> list[RunSpec]:
-        return train_and_test(
-            some, out=out, folder=SMALL_FOLDER, device=device, time_limit=limit,
-            reserve=0.0 if limit is None else _TEST_SHARE * seconds(limit),
-            reduced=smaller, share=SMALLER_TESTS, fair=True, unfinished=True, say=say, data=data,
-            models=needed_tests(experiment),
-        )  # fmt: skip
-
-    clock, left = Clock(None), train(runs, budget)
-    if budget is None or left:
-        return left
-    spare, done = seconds(budget) - clock.elapsed, read_records(out).names
-    cut_off = [run for run in runs if run.name not in done]
-    if cut_off and spare > _WORTH * seconds(budget):
-        say(f"{spare:.0f} s of the budget are left: what was cut off goes on")
-        train(cut_off, spare)
-    return left
-
-
-AGAIN = "recorded-already.jsonl"
-"""Records of networks that are trained again because their weights are gone."""
-
-Train = Callable[[Sequence[RunSpec], Path], object]
-"""Trains runs, records into that place."""
+    if reason not in (None, "the time limit"):
+        raise KeyboardInterrupt
+    return [run for run in runs if run.name not in done]
 
 
 @dataclass(frozen=True)
@@ -254,13 +281,12 @@ def estimate_counts(tests: Sequence[CountTest], folder: PathLike = FOLDER) -> fl
     return estimate(list(untrained)) + sum(one.row.takes for one in tests)
 
 
-def trained_run(run: RunSpec, folder: PathLike) -> RunFolder | None:
+def trained_run(run: RunSpec, folder: PathLike = FOLDER) -> RunFolder | None:
     """Its run folder, if more training could not change what is tested."""
     for name in (f"{run.name}-{EXACT}", run.name):
-        if (Path(folder) / name / "config.json").exists():
-            found = RunFolder.open(Path(folder) / name)
-            if is_over(found):
-                return found
+        path = Path(folder) / "runs" / name
+        if (path / "config.json").exists() and is_over(opened := RunFolder.open(path)):
+            return opened
     return None
 
 
@@ -269,19 +295,17 @@ def fill_counts(
     records: Records,
     *,
     out: PathLike,
-    folder: PathLike,
-    device: str,
-    train: Train,
-    limit: float | None = None,
+    folder: PathLike = FOLDER,
+    device: str = "auto",
+    budget: str | float | None = None,
     say: Say = print,
 ) -> list[CountTest]:
     """Train what has no run, test, write a record each; returns the tests that are left."""
-    clock = Clock(limit)
+    clock = Clock(None if budget is None else seconds(budget))
     untrained = dict.fromkeys(one.run for one in tests if trained_run(one.run, folder) is None)
-    for recorded, place in ((False, Path(out)), (True, Path(folder) / AGAIN)):
-        runs = [run for run in untrained if (run.name in records.names) == recorded]
-        if runs:
-            train(runs, place)
+    if untrained:
+        train_missing(list(untrained), out=out, folder=folder, device=device, budget=budget,
+                      recorded=records.names, say=say)  # fmt: skip
     left = []
     for one in tests:
         run, row = trained_run(one.run, folder), one.row
@@ -290,35 +314,33 @@ def fill_counts(
             continue
         say(f"{one.run.name}: {row.problems} problems of size {row.size}, after "
             f"{row.iterations:,} iterations and twice as many")  # fmt: skip
-        name = f"measure-{MODELS[row.model].task}-{one.run.name}-{row.size}"
-        keep_record(out, name, _count(one, run, device), one.run.seed)
+        net: Any = load(run.path)
+        where = registry.device(device)
+        # Local rules are fastest on the CPU, where only cells that change are computed.
+        precision = "fp16" if where.type == "cuda" and not has_sparse_form(net) else EXACT
+        if not has_sparse_form(net):
+            net.to(where, torch.float16 if precision == "fp16" else torch.float32)
+        task = MODELS[row.model].task
+        label, test, _ = measure_counts(
+            net, registry.task(task), int(row.size), row.problems, row.iterations, seed=SEED
+        )
+        record = {
+            **count_record(row.model, one.run.seed, run.config["recipe"]),
+            "parameters": parameter_count(net), "test precision": precision, "tests": {label: test},
+        }  # fmt: skip
+        name = f"measure-{task}-{one.run.name}-{row.size}"
+        keep_record(out, name, record, one.run.seed)
         say(f"{one.run.name}: written to {Path(out) / name}.json")
     return left
 
 
-def _count(one: CountTest, run: RunFolder, device: str) -> dict[str, Any]:
-    """The record of one network's test."""
-    row, precision = one.row, EXACT
-    net: Any = load(run.path)
-    task = registry.task(MODELS[row.model].task)
-    # Local rules are fastest on the CPU, where only cells that change are computed.
-    if not has_sparse_form(net):
-        where = use_device(device)
-        precision = "fp16" if where.type == "cuda" else EXACT
-        net.to(where, torch.float16 if precision == "fp16" else torch.float32)
-    batch = task.sample(row.problems, size=int(row.size), seed=SEED)
-    name, test = count_figures(row.size, evaluate_long(net, task, batch, row.iterations).figures())
-    return {
-        "model": row.model, "seed": one.run.seed, "finished": True, "reduced": {},
-        "precision": run.config["recipe"]["precision"], "recipe": run.config["recipe"],
-        "parameters": parameter_count(net), "test precision": precision,
-        "tests": {name: {**test, "test seed": SEED}}, "studies": {},
-    }  # fmt: skip
-
-
-def count_figures(size: str, figures: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A long run's figures as records have them: the name of the test, and the test."""
-    rest = dict(figures)
-    steps, problems = rest.pop("iterations"), rest["problems"]
-    solved = {str(steps): rest.pop("solved"), str(2 * steps): rest.pop("solved at twice")}
-    return f"{size}:{problems}:{steps}", {**rest, "solved": solved}
+def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record of a trained network says besides its tests."""
+    about: dict[str, Any] = {
+        "model": model,
+        "seed": seed,
+        "finished": True,
+        "reduced": {},
+        "studies": {},
+    }
+    return about | ({"precision": recipe["precision"], "recipe": dict(recipe)} if recipe else {})

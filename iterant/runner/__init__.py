@@ -6,15 +6,14 @@
 
     plan.py       the runs and tests of a sweep, from a TOML file or from Python
     folder.py     a sweep on disk, and where it stands: done, running, failed, left
-    worker.py     the process of one run: train, test; how it is started and supervised
-    local.py      the pool of processes on this machine, also that of ``iterant reproduce``
+    worker.py     the process of one run, and the pool of such processes on this machine
     slurm.py      job arrays through submitit
     sweeps.py     sweep(), stop(), and the result file with its pictures
 
-There is no scheduler: here a run starts when another ends, on a cluster Slurm decides.
+``iterant reproduce`` builds a plan too, and runs it in the same pool.
 """
 
-from iterant.runner.folder import RunState, SweepFolder, SweepStatus, status
+from iterant.runner.folder import SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, TestSpec, planned, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.sweeps import collect, stop, sweep
@@ -25,7 +24,6 @@ __all__ = [
     "Launch",
     "Plan",
     "PlannedRun",
-    "RunState",
     "SweepFolder",
     "SweepStatus",
     "TestSpec",

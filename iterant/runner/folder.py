@@ -1,7 +1,6 @@
 """The folder of a sweep: its plan, the run folders, what became of each run, and where it stands.
 
-    >>> folder = SweepFolder.prepare("runs/widths", plan)      # made, or extended by new runs
-    >>> folder.run_path("mazes-quick-width32-s0")              # a run folder like any other
+    >>> folder = SweepFolder.prepare("runs/widths", plan)      # new, or extended by new runs
     >>> status(folder).counts
     {'done': 1, 'running': 1, 'waiting': 0, 'failed': 0, 'left': 8}
 
@@ -10,64 +9,58 @@
     work/NAME/lock          held by the process of the run
     work/NAME/log           its output, all attempts one after the other
     work/NAME/record.json   how often it failed and why
-    work/NAME/outcome.json  the test scores of the finished run; with it, the run is done
+    work/NAME/outcome.json  the figures of the trained run; with it, the run is done
     slurm/                  files of submitit: see `iterant.runner.slurm`
     lock                    held by the one process that starts runs
 
-Every file is written atomically, as in run folders. A damaged file costs no more than its own run,
-which is looked at again.
+Every file is written atomically. A corrupt file costs no more than its own run, which is looked at
+again.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
 from iterant.io import RunFolder, read_json, write_json
 from iterant.io.checkpoint import CONFIG
-from iterant.io.files import PathLike, make_folder, quoted
+from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.lock import lock_folder, lock_holder
 from iterant.runner.plan import Plan, PlannedRun
 
-PLAN, RUNS, WORK, SLURM = "sweep.json", "runs", "work", "slurm"
-LOG, RECORD, OUTCOME = "log", "record.json", "outcome.json"
-
-FORMAT = 1
+PLAN, SLURM, LOG = "sweep.json", "slurm", "log"
+_FORMAT = 1
 
 ATTEMPTS = 2
 """How often a run may fail before it is left alone and reported."""
 
+STATES = ("done", "running", "waiting", "failed", "left")
+
 
 @dataclass(frozen=True)
 class Failures:
-    """How often a run failed so far, and why."""
+    """How often a run failed so far, and the last line of the last failure."""
 
     failures: int = 0
     error: str | None = None
-    """The last line of the last failure"""
-
-    @property
-    def given_up(self) -> bool:
-        """Whether it failed as often as it may."""
-        return self.failures >= ATTEMPTS
 
 
 class SweepFolder:
-    """A sweep on disk, made by `prepare` and found again by `open`."""
+    """A sweep on disk, written by `prepare` and read by `open`."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
         """For `prepare` and `open`."""
-        self.path = path
-        self.plan = plan
+        self.path, self.plan = path, plan
         self.planned = {run.name: run for run in plan.runs}
 
     @classmethod
     def open(cls, path: PathLike) -> SweepFolder:
-        """The sweep in a folder, or one line that says what is missing or damaged."""
+        """The sweep in a folder."""
         folder = Path(path)
         if not (folder / PLAN).exists():
             raise RunError(
@@ -75,15 +68,12 @@ class SweepFolder:
                 "give the folder that iterant sweep named"
             )
         plan = read_json(folder / PLAN, checksummed=True)
-        if plan.get("format") != FORMAT:
-            raise RunError(
-                f"{quoted(folder / PLAN)} has format {plan.get('format')!r}, and this version of "
-                f"iterant reads {FORMAT}; use the version that wrote it"
-            )
         try:
-            return cls(folder, Plan.of(plan))
+            if plan["format"] == _FORMAT:
+                return cls(folder, Plan.of(plan))
         except (KeyError, TypeError):
-            raise RunError(f"{quoted(folder / PLAN)} is of another version of iterant") from None
+            pass
+        raise RunError(f"{quoted(folder / PLAN)} is of another version of iterant; use that one")
 
     @classmethod
     def prepare(cls, path: PathLike, plan: Plan) -> SweepFolder:
@@ -94,12 +84,16 @@ class SweepFolder:
         """
         folder = make_folder(path)
         if (folder / PLAN).exists():
-            plan = _extended(cls.open(folder).plan, plan)
+            before = {run.name: run for run in cls.open(folder).plan.runs}
+            for run in plan.runs:
+                _check_settings(before.get(run.name, run), run)
+            runs = {**before, **{run.name: run for run in plan.runs}}
+            plan = replace(plan, runs=tuple(runs.values()))
         else:
             refuse_foreign(folder)
-        make_folder(folder / RUNS)
-        make_folder(folder / WORK)
-        write_json(folder / PLAN, {"format": FORMAT, **plan.described()}, checksummed=True)
+        for part in ("runs", "work"):
+            make_folder(folder / part)
+        write_json(folder / PLAN, {"format": _FORMAT, **plan.described()}, checksummed=True)
         return cls.open(folder)
 
     def lock(self) -> AbstractContextManager[None]:
@@ -114,11 +108,11 @@ class SweepFolder:
 
     def run_path(self, name: str) -> Path:
         """Where training writes."""
-        return self.path / RUNS / name
+        return self.path / "runs" / name
 
     def work_path(self, name: str) -> Path:
         """Files of the process of a run."""
-        return self.path / WORK / name
+        return self.path / "work" / name
 
     def work_lock(self, name: str) -> AbstractContextManager[None]:
         """The right to work on a run."""
@@ -129,77 +123,64 @@ class SweepFolder:
         return lock_holder(self.work_path(name))
 
     def is_started(self, name: str) -> bool:
-        """Whether training has made its folder."""
+        """Whether training has created its folder."""
         return (self.run_path(name) / CONFIG).exists()
 
     def failures(self, name: str) -> Failures:
-        """How often the run failed; a damaged file counts as none."""
-        try:
-            return Failures(**read_json(self.work_path(name) / RECORD, checksummed=True))
-        except (RunError, TypeError):
-            return Failures()
+        """How often the run failed; a corrupt file counts as none."""
+        with contextlib.suppress(RunError, TypeError):
+            return Failures(**read_json(self.work_path(name) / "record.json", checksummed=True))
+        return Failures()
 
     def write_failures(self, name: str, failures: Failures) -> None:
-        """Remember them."""
-        write_json(make_folder(self.work_path(name)) / RECORD, asdict(failures), checksummed=True)
+        """Write them."""
+        path = make_folder(self.work_path(name)) / "record.json"
+        write_json(path, asdict(failures), checksummed=True)
 
-    def outcome(self, name: str) -> dict[str, Any] | None:
-        """The scores of the run; None where it is not finished or a test is missing."""
-        outcome = self.partial_outcome(name)
-        tests = {test.key for test in self.plan.tests_of(self.run(name))}
-        return outcome if outcome is not None and tests <= outcome["tests"].keys() else None
+    def outcome(self, name: str, *, partial: bool = False) -> dict[str, Any] | None:
+        """The figures of a run; None where it is not finished or a test is missing.
 
-    def partial_outcome(self, name: str) -> dict[str, Any] | None:
-        """The scores that were written, perhaps with fewer tests than are planned now."""
+        ``partial``: also of a run that was cut off, or with fewer tests than are planned now.
+        """
         try:
-            outcome = read_json(self.work_path(name) / OUTCOME, checksummed=True)
+            outcome = read_json(self.work_path(name) / "outcome.json", checksummed=True)
         except RunError:
             return None
-        return outcome if isinstance(outcome.get("tests"), dict) else None
+        if not isinstance(outcome.get("tests"), dict):
+            return None
+        tests = {test.key for test in self.plan.tests_of(self.run(name))}
+        complete = tests <= outcome["tests"].keys() and outcome.get("finished", True)
+        return outcome if complete or partial else None
 
     def write_outcome(self, name: str, outcome: Mapping[str, Any]) -> None:
-        """Write the scores: from now on the run is done."""
-        write_json(
-            self.work_path(name) / OUTCOME, dict(outcome), checksummed=True, nan_to_null=True
-        )
+        """Write the figures: from now on the run is done."""
+        path = self.work_path(name) / "outcome.json"
+        write_json(path, dict(outcome), checksummed=True, nan_to_null=True)
 
 
-def _extended(old: Plan, new: Plan) -> Plan:
-    """Both plans' runs, the tests of the new one."""
-    before = {run.name: run for run in old.runs}
-    for run in new.runs:
-        if run.name in before and _settings(before[run.name]) != _settings(run):
-            theirs, ours = _settings(before[run.name]), _settings(run)
-            which = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
+def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
+    """Refuse to go on with a run in other settings than it was started with."""
+    old, new = (
+        to_json({"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes})
+        for run in (before, now)
+    )
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
             raise RunError(
-                f"run {run.name} was begun with {which} = {theirs.get(which)!r}, and is now asked "
-                f"for with {ours.get(which)!r}; choose another --out, or put it into the grid"
+                f"run {now.name} was begun with {key} = {old.get(key)!r}, and is now asked for "
+                f"with {new.get(key)!r}; choose another --out, or put it into the grid"
             )
-    runs = {**before, **{run.name: run for run in new.runs}}
-    return Plan(new.name, tuple(runs.values()), new.tests, new.data)
-
-
-def _settings(run: PlannedRun) -> dict[str, Any]:
-    """All settings of a run, as JSON gives them back."""
-    settings = {"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes}
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()
-    }
 
 
 def refuse_foreign(folder: Path) -> None:
     """Refuse a folder that has something else than a sweep in it."""
-    ours = {PLAN, RUNS, WORK, SLURM, "lock"}
-    names = sorted(entry.name for entry in folder.iterdir())
-    foreign = [name for name in names if name not in ours and not name.startswith(".")]
-    if foreign:
-        raise RunError(
-            f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no sweep; "
-            "choose another --out"
-        )
-
-
-STATES = ("done", "running", "waiting", "failed", "left")
+    ours = {PLAN, "runs", "work", SLURM, "lock"}
+    for name in sorted(entry.name for entry in folder.iterdir()):
+        if name not in ours and not name.startswith("."):
+            raise RunError(
+                f"{quoted(folder)} is not empty (it has {name!r}) and is no sweep; "
+                "choose another --out"
+            )
 
 
 @dataclass(frozen=True)
@@ -233,14 +214,9 @@ class SweepStatus:
         """How many runs are in each state."""
         return {state: len(self.of(state)) for state in STATES}
 
-    def of(self, state: str) -> tuple[RunState, ...]:
-        """The runs in a state."""
-        return tuple(run for run in self.runs if run.state == state)
-
-    @property
-    def ended(self) -> bool:
-        """Whether every run is done or has failed for good."""
-        return all(run.state in ("done", "failed") for run in self.runs)
+    def of(self, *states: str) -> tuple[RunState, ...]:
+        """The runs in these states."""
+        return tuple(run for run in self.runs if run.state in states)
 
     def described(self) -> dict[str, Any]:
         """Everything, for JSON."""
@@ -253,7 +229,16 @@ def status(
 ) -> SweepStatus:
     """The state of every run; ``queued``: states of jobs in a cluster's queue."""
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
-    return SweepStatus(folder.plan.name, runs, _time_left(runs, at_once))
+    left = [run for run in runs if run.state not in ("done", "failed")]
+    took = [run.seconds for run in runs if run.seconds is not None]
+    took = took or [run.seconds_left * run.steps / max(run.steps - run.step, 1)
+                    for run in left if run.seconds_left is not None and run.steps]  # fmt: skip
+    if not left or not took:
+        return SweepStatus(folder.plan.name, runs, None if left else 0.0)
+    mean = sum(took) / len(took)
+    needs = [mean if run.seconds_left is None else run.seconds_left for run in left]
+    side_by_side = at_once or max(1, sum(run.state == "running" for run in runs))
+    return SweepStatus(folder.plan.name, runs, max(max(needs), sum(needs) / side_by_side))
 
 
 def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
@@ -262,46 +247,20 @@ def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
     if outcome is not None:
         steps = outcome.get("steps") or 0
         return RunState(name, "done", failures.error, steps, steps, outcome.get("seconds"))
-    step, steps, left, unreadable = _progress(folder, name)
     if folder.worker(name) is not None or queued == "RUNNING":
         state = "running"
     elif queued is not None:
         state = "waiting"
     else:
-        state = "failed" if failures.given_up else "left"
-    return RunState(name, state, failures.error or unreadable, step, steps, None, left)
-
-
-def _progress(folder: SweepFolder, name: str) -> tuple[int, int | None, float | None, str | None]:
-    """Steps done, steps in all, seconds left at the last pace, and why it cannot be read."""
+        state = "failed" if failures.failures >= ATTEMPTS else "left"
     if not folder.is_started(name):
-        return 0, None, None, None
+        return RunState(name, state, failures.error)
     try:
         run = RunFolder.open(folder.run_path(name))
-        status = run.status
-        paces = [
-            line["updates_per_second"] for line in run.metrics() if line.get("kind") == "train"
-        ]
-        reached = max([status.step, *(line["step"] for line in run.metrics()[-1:])])
+        steps, metrics = run.status.steps, run.metrics()
+        step = max([run.status.step, *(line["step"] for line in metrics[-1:])])
+        paces = [line["updates_per_second"] for line in metrics if line.get("kind") == "train"]
     except (RunError, KeyError, TypeError) as error:
-        return 0, None, None, str(error)
-    pace = paces[-1] if paces else None
-    left = (status.steps - reached) / pace if status.steps and pace else None
-    return reached, status.steps, left, None
-
-
-def _time_left(runs: tuple[RunState, ...], at_once: int | None) -> float | None:
-    """The seconds of work that is left, divided by the runs side by side."""
-    open_runs = [run for run in runs if run.state in ("running", "waiting", "left")]
-    if not open_runs:
-        return 0.0
-    known = [run.seconds for run in runs if run.seconds is not None]
-    if not known:
-        known = [run.seconds_left * run.steps / max(run.steps - run.step, 1)
-                 for run in open_runs if run.seconds_left is not None and run.steps]  # fmt: skip
-    if not known:
-        return None
-    typical = sum(known) / len(known)
-    needs = [typical if run.seconds_left is None else run.seconds_left for run in open_runs]
-    running = sum(run.state == "running" for run in runs)
-    return max(max(needs), sum(needs) / (at_once or max(1, running)))
+        return RunState(name, state, failures.error or str(error))
+    left = (steps - step) / paces[-1] if steps and paces and paces[-1] else None
+    return RunState(name, state, failures.error, step, steps, seconds_left=left)

@@ -1,11 +1,11 @@
-"""The runs and tests of a sweep: settings multiplied out, from a TOML file or from Python.
+"""The runs of a sweep: settings multiplied out, from a TOML file or from Python.
 
     >>> plan = planned("widths", task="mazes", grid={"width": [32, 64]})
     >>> [run.name for run in plan.runs]
     ['mazes-quick-width32-s0', 'mazes-quick-width64-s0']
 
-`read_plan` shows all settings of a file. Everything is checked before anything is written, networks
-included: a wrong setting is an error here, not in run 900.
+Everything is checked before anything is written, networks included: a wrong setting is an error
+here, not in run 900.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,156 +32,8 @@ from iterant.training.trainer import build_network
 
 Fields = dict[str, Any]
 
-MOST_RUNS = 100_000
-"""More runs in one sweep are taken for a mistake."""
-
-WORDS = ("task", "recipe")
-"""Settings of a point that are no fields of a recipe."""
-
+_MOST_RUNS = 100_000
 _LONGEST_NAME = 80
-
-
-def multiplied(
-    task: Any, recipe: Any, fields: Any, grid: Any, entries: Any
-) -> tuple[list[Fields], list[str]]:
-    """Every combination of the grid with every entry of the list, and the settings that vary.
-
-    An entry overrides the grid, and the grid overrides the fields.
-    """
-    for word, value in (("fields", fields), ("grid", grid)):
-        if not isinstance(value, Mapping):
-            raise UsageError(f"{word} must be a table of fields, got {value!r}")
-    if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise UsageError(f"list must be tables, each written [[list]], got {entries!r}")
-    for entry in entries:
-        if not isinstance(entry, Mapping):
-            raise UsageError(f"an entry of the list must be a table of fields, got {entry!r}")
-    several = {
-        word: value if isinstance(value, list | tuple) else [value]
-        for word, value in (("task", task), ("recipe", recipe))
-        if value is not None
-    }
-    # What the fields or all entries set is not multiplied by the general setting.
-    given = {
-        word for word in WORDS if word in fields or (entries and all(word in e for e in entries))
-    }
-    axes = {**{word: value for word, value in several.items() if word not in given}, **grid}
-    count = max(1, len(entries))
-    for word, values in axes.items():
-        count *= len(listed(word, values))
-    if count > MOST_RUNS:
-        raise UsageError(f"{count:,} points are more than {MOST_RUNS:,}; sweep over less")
-    points = [
-        {**fields, **dict(zip(axes, values, strict=True)), **entry}
-        for values in itertools.product(*axes.values())
-        for entry in entries or [{}]
-    ]
-    for point in points:
-        for word in WORDS:
-            _check_word(word, point.get(word))
-    varied = {*grid, *(key for entry in entries for key in entry)}
-    return points, sorted(varied - set(WORDS))
-
-
-def listed(word: str, values: Any) -> list[Any]:
-    """The values of a setting that varies."""
-    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-        raise UsageError(f"{word} must be a list of one or more values, got {values!r}")
-    return list(values)
-
-
-def _check_word(kind: str, value: Any) -> None:
-    if value is None:
-        raise UsageError(f"which {kind}? give one of: {', '.join(registry.known(kind))}")
-    if not isinstance(value, str):
-        raise UsageError(f"{kind} must be a word, got {value!r}")
-
-
-def checked(point: Fields, task: Task) -> Fields:
-    """The point with its values as a recipe takes them; checks that it does."""
-    # TOML has no None.
-    one: Fields = {key: None if value == "none" else value for key, value in point.items()}
-    if isinstance(one.get("size"), str):
-        one["size"] = task.parse_size(one["size"])
-    made = recipe_of(one["recipe"], one, task)
-    task.check_size(made.size)
-    return one
-
-
-def recipe_of(word: str, settings: Fields, task: Task) -> Recipe:
-    """The recipe of a point: of that name, for its network, with its fields changed."""
-    changes = {key: value for key, value in settings.items() if key not in WORDS}
-    net = changes.pop("net", None)
-    if not isinstance(net, str | None):
-        raise UsageError(f"net must be a word, got {net!r}")
-    return recipe_for(task, word, net, changes)
-
-
-def label(point: Fields, axes: Sequence[str]) -> str:
-    """A name for a point: readable, valid for a folder, unchanged when values are added later."""
-    words = [
-        point["task"],
-        point["recipe"],
-        *(f"{key}{point[key]}" for key in axes if key in point),
-    ]
-    text = "-".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", word).strip("_") for word in words)
-    plain = all(re.fullmatch(r"[A-Za-z0-9.+-]+", word.replace("_", "")) for word in words)
-    if plain and len(text) <= _LONGEST_NAME and text[0].isalnum():
-        return text
-    content = json.dumps(point, sort_keys=True, default=str)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:10]
-    return f"{text[: _LONGEST_NAME - 11].strip('.-_+')}-{digest}".lstrip("-")
-
-
-def check_networks(runs: Sequence[tuple[str, str, Fields]], tasks: Mapping[str, Task]) -> None:
-    """Build a network of each kind once: one that cannot be built is an error now."""
-    kinds = {(task, str(changes.get("net"))): (recipe, changes) for task, recipe, changes in runs}
-    for (word, _), (recipe, changes) in kinds.items():
-        task = tasks[word]
-        build_network(recipe_of(recipe, changes, task), task.spec, 0)
-
-
-def _test_settings(tests: Any, tasks: Mapping[str, Task]) -> Iterator[Fields]:
-    """The settings of each test, lists in them multiplied out."""
-    if not isinstance(tests, Sequence) or isinstance(tests, str):
-        raise UsageError(f"tests must be tables, each written [[tests]], got {tests!r}")
-    known = ("task", "size", "count", "seed", "max_steps")
-    for test in tests:
-        if not isinstance(test, Mapping):
-            raise UsageError(f"a test must be a table with size, count and so on, got {test!r}")
-        for word in test:
-            if word not in known:
-                raise UsageError(registry.unknown_name("setting of a test", word, known))
-        each = {
-            word: listed(word, value) if isinstance(value, list) else [value]
-            for word, value in test.items()
-        }
-        for values in itertools.product(*each.values()):
-            yield _test(dict(zip(each, values, strict=True)), tasks)
-
-
-def _test(settings: Fields, tasks: Mapping[str, Task]) -> Fields:
-    """One test, checked by the tasks that it is for."""
-    wanted = settings.get("task")
-    if wanted is not None and wanted not in list(tasks):
-        raise UsageError(f"a test is for task {wanted!r}, and no run is; leave it out")
-    for word, least in (("count", 1), ("max_steps", 1)):
-        value = settings.get(word, least)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise UsageError(
-                f"{word} of a test must be a whole number from {least} on, got {value!r}"
-            )
-    check_seed(settings.get("seed", 0))
-    size = settings.get("size")
-    if size is None:
-        return settings
-    for word, task in tasks.items():
-        if wanted in (None, word):
-            settings = {**settings, "size": task.parse_size(size) if isinstance(size, str)
-                        else task.check_size(size)}  # fmt: skip
-    return settings
-
-
 _LARGEST_FILE = 1 << 20
 
 
@@ -232,12 +84,17 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of a sweep, and what they are tested on."""
+    """All runs of a sweep, and what happens to each."""
 
     name: str
     runs: tuple[PlannedRun, ...]
     tests: tuple[TestSpec, ...] = ()
     data: str | None = None
+    job: str | None = None
+    """``module:function`` that trains and measures a run (see `iterant.runner.worker.Job`); None:
+    train it and take its tests"""
+    options: Fields = field(default_factory=dict)
+    """For that function"""
 
     def tests_of(self, run: PlannedRun) -> tuple[TestSpec, ...]:
         """The tests that a run takes."""
@@ -245,7 +102,8 @@ class Plan:
 
     def described(self) -> dict[str, Any]:
         """Everything, as JSON holds it."""
-        return asdict(self)
+        optional = {"job", "options"}
+        return {key: value for key, value in asdict(self).items() if value or key not in optional}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Plan:
@@ -255,6 +113,8 @@ class Plan:
             tuple(PlannedRun(**run) for run in described["runs"]),
             tuple(TestSpec(**test) for test in described["tests"]),
             described["data"],
+            described.get("job"),
+            described.get("options", {}),
         )
 
 
@@ -297,12 +157,9 @@ def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
     if seeds is not None:
         settings["seeds"] = seeds
     known = ("name", "task", "recipe", "seeds", "fields", "grid", "list", "tests", "data")
-    for word in settings:
-        if word not in known:
-            raise UsageError(f"{quoted(path)}: {registry.unknown_name('setting', word, known)}")
     try:
-        name = settings.pop("name")
-        return planned(name, entries=settings.pop("list", ()), **settings)
+        _check_known("setting", settings, known)
+        return planned(settings.pop("name"), entries=settings.pop("list", ()), **settings)
     except IterantError as error:
         raise UsageError(f"{quoted(path)}: {error}") from error
 
@@ -324,30 +181,144 @@ def planned(
         raise UsageError(f"{name!r} cannot name a sweep; use letters, digits, -, _ and .")
     if data is not None and not isinstance(data, str):
         raise UsageError(f"data must be the path of a folder or file, got {data!r}")
-    chosen = parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(listed("seeds", seeds))
-    points, axes = multiplied(task, recipe, fields or {}, grid or {}, entries)
-    if len(points) * len(chosen) > MOST_RUNS:
-        raise UsageError(
-            f"{len(points):,} points with {len(chosen)} seeds are more than {MOST_RUNS:,} runs; "
-            "sweep over less"
-        )
-    words = dict.fromkeys(point["task"] for point in points)
-    made = {word: registry.task(word, **({"data": data} if data else {})) for word in words}
-    seen: set[str] = set()
-    runs: list[PlannedRun] = []
+    chosen = parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(_values("seeds", seeds))
+    points, axes = _points(task, recipe, fields or {}, grid or {}, entries, len(chosen))
+    tasks = {
+        word: registry.task(word, **({"data": data} if data else {}))
+        for word in dict.fromkeys(point["task"] for point in points)
+    }
+    runs: dict[str, list[PlannedRun]] = {}
+    nets: set[tuple[str, Any]] = set()
     for point in points:
-        one = checked(point, made[point["task"]])
-        title = label(one, axes)
-        if title in seen:
-            raise UsageError(f"the point {title} stands there twice; leave one of them out")
-        seen.add(title)
-        changes = {key: value for key, value in one.items() if key not in WORDS}
-        varied = {key: one[key] for key in axes if key in one}
-        runs += [
-            PlannedRun(f"{title}-s{seed}", one["task"], one["recipe"], seed, changes, varied)
+        one_task = tasks[point["task"]]
+        settings = _recipe_settings(point, one_task)
+        point_name = _point_name(settings, axes)
+        if point_name in runs:
+            raise UsageError(f"the point {point_name} stands there twice; leave one of them out")
+        changes = {key: settings[key] for key in settings if key not in ("task", "recipe")}
+        if (kind := (point["task"], changes.get("net"))) not in nets:
+            # One network of each kind is built: one that cannot be built is an error now.
+            build_network(recipe_of(point["recipe"], changes, one_task), one_task.spec, 0)
+            nets.add(kind)
+        varied = {key: settings[key] for key in axes if key in settings}
+        runs[point_name] = [
+            PlannedRun(f"{point_name}-s{seed}", point["task"], point["recipe"], seed, changes,
+                       varied)
             for seed in chosen
-        ]
-    check_networks([(run.task, run.recipe, run.changes) for run in runs], made)
-    return Plan(
-        name, tuple(runs), tuple(TestSpec(**test) for test in _test_settings(tests, made)), data
-    )
+        ]  # fmt: skip
+    return Plan(name, tuple(itertools.chain(*runs.values())), _tests(tests, tasks), data)
+
+
+def recipe_of(word: str, changes: Mapping[str, Any], task: Task) -> Recipe:
+    """The recipe of a run: of that name, for its network, with its fields changed."""
+    net = changes.get("net")
+    if not isinstance(net, str | None):
+        raise UsageError(f"net must be a word, got {net!r}")
+    return recipe_for(task, word, net, {key: changes[key] for key in changes if key != "net"})
+
+
+def _points(
+    task: Any, recipe: Any, fields: Any, grid: Any, entries: Any, seeds: int
+) -> tuple[list[Fields], list[str]]:
+    """Every combination of the grid with every entry, and the settings that vary.
+
+    An entry overrides the grid, and the grid overrides the fields.
+    """
+    for word, value in (("fields", fields), ("grid", grid)):
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{word} must be a table of fields, got {value!r}")
+    if not _all_tables(entries):
+        raise UsageError(f"list must be tables of fields, each written [[list]], got {entries!r}")
+    axes: dict[str, Any] = {}
+    for word, value in (("task", task), ("recipe", recipe)):
+        # What the fields or all entries set is not multiplied by the general setting.
+        set_there = word in fields or (entries and all(word in entry for entry in entries))
+        if value is not None and not set_there:
+            axes[word] = value if isinstance(value, list | tuple) else [value]
+    axes |= grid
+    count = max(1, len(entries)) * seeds
+    for word, values in axes.items():
+        count *= len(_values(word, values))
+    if count > _MOST_RUNS:
+        raise UsageError(f"{count:,} runs are more than {_MOST_RUNS:,}; sweep over less")
+    points = [
+        {**fields, **dict(zip(axes, values, strict=True)), **entry}
+        for values in itertools.product(*axes.values())
+        for entry in entries or [{}]
+    ]
+    for point, word in itertools.product(points, ("task", "recipe")):
+        if point.get(word) is None:
+            raise UsageError(f"which {word}? give one of: {', '.join(registry.known(word))}")
+        if not isinstance(point[word], str):
+            raise UsageError(f"{word} must be a word, got {point[word]!r}")
+    varied = {*grid, *(key for entry in entries for key in entry)}
+    return points, sorted(varied - {"task", "recipe"})
+
+
+def _recipe_settings(point: Fields, task: Task) -> Fields:
+    """The point with its values as a recipe takes them; checks that it does."""
+    # TOML has no None.
+    settings: Fields = {key: None if value == "none" else value for key, value in point.items()}
+    if isinstance(settings.get("size"), str):
+        settings["size"] = task.parse_size(settings["size"])
+    changes = {key: settings[key] for key in settings if key not in ("task", "recipe")}
+    task.check_size(recipe_of(point["recipe"], changes, task).size)
+    return settings
+
+
+def _point_name(point: Fields, axes: Sequence[str]) -> str:
+    """Readable, valid for a folder, and unchanged when values are added later."""
+    words = [point["task"], point["recipe"]]
+    words += [f"{key}{point[key]}" for key in axes if key in point]
+    text = "-".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", word).strip("_") for word in words)
+    plain = all(re.fullmatch(r"[A-Za-z0-9.+_-]+", word) and word.strip("_") for word in words)
+    if plain and len(text) <= _LONGEST_NAME and text[0].isalnum():
+        return text
+    content = json.dumps(point, sort_keys=True, default=str)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:10]
+    return f"{text[: _LONGEST_NAME - 11].strip('.-_+')}-{digest}".lstrip("-")
+
+
+def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
+    """All tests, lists in their settings multiplied out, checked by the tasks they are for."""
+    if not _all_tables(tests):
+        raise UsageError(f"tests must be tables, each written [[tests]], got {tests!r}")
+    specs = []
+    for test in tests:
+        _check_known("setting of a test", test, ("task", "size", "count", "seed", "max_steps"))
+        each = [_values(word, value) if isinstance(value, list) else [value]
+                for word, value in test.items()]  # fmt: skip
+        for values in itertools.product(*each):
+            settings: Fields = dict(zip(test, values, strict=True))
+            wanted, size = settings.get("task"), settings.get("size")
+            if wanted is not None and wanted not in list(tasks):
+                raise UsageError(f"a test is for task {wanted!r}, and no run is; leave it out")
+            for word in ("count", "max_steps"):
+                value = settings.get(word, 1)
+                if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                    raise UsageError(
+                        f"{word} of a test must be a whole number above 0, got {value!r}"
+                    )
+            check_seed(settings.get("seed", 0))
+            for word, task in tasks.items():
+                if size is not None and wanted in (None, word):
+                    parse = task.parse_size if isinstance(size, str) else task.check_size
+                    settings["size"] = parse(size)
+            specs.append(TestSpec(**settings))
+    return tuple(specs)
+
+
+def _values(word: str, values: Any) -> list[Any]:
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        raise UsageError(f"{word} must be a list of one or more values, got {values!r}")
+    return list(values)
+
+
+def _all_tables(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(one, Mapping) for one in values)
+
+
+def _check_known(kind: str, words: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for word in words:
+        if word not in known:
+            raise UsageError(registry.unknown_name(kind, word, known))

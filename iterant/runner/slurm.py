@@ -6,7 +6,7 @@
 
 submitit stores a job as a pickle in the sweep's folder. It has the name of the class `SlurmJob` and
 its fields (a folder, a run, numbers), no code and no data; anyone who may write to that folder
-could change the runs anyway. The job starts the command ``iterant sweep one FOLDER RUN``.
+could change the runs anyway.
 
 Slurm sends SIGUSR1 before a time limit and SIGTERM when it preempts, requeues or cancels, to every
 process of a job: training saves and exits. At a time limit the job requeues itself; Slurm requeues
@@ -21,7 +21,6 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from types import FrameType
 from typing import Any
 
 from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
@@ -35,8 +34,6 @@ JOBS = "jobs.json"
 
 LARGEST_ARRAY = 1000
 """Slurm's default for the jobs of one array, less one."""
-
-_PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,6 @@ class Cluster:
     """How long before its time limit a job gets the signal to save"""
     at_once: int | None = None
     """Jobs of an array side by side; None: as many as Slurm lets"""
-    more: Mapping[str, Any] | None = None
-    """Other options of sbatch by name: ``{"account": "vision"}``"""
 
     def __post_init__(self) -> None:
         """Check what Slurm would refuse, before anything is submitted."""
@@ -67,8 +62,7 @@ class Cluster:
     @property
     def minutes(self) -> int:
         """The limit as Slurm counts it, rounded up; without one, a day."""
-        limit = seconds(self.time if self.time is not None else "1d")
-        return max(1, -(-int(limit) // 60))
+        return max(1, -(-int(seconds(self.time or "1d")) // 60))
 
 
 @dataclass(frozen=True)
@@ -82,46 +76,33 @@ class SlurmJob:
     def __call__(self) -> str:
         """Supervise the run from within its job."""
         received: list[str] = []
-
-        def note(number: int, frame: FrameType | None) -> None:
-            received.append(signal.Signals(number).name)
-
         for number in (signal.SIGUSR1, signal.SIGTERM):
-            signal.signal(number, note)  # submitit's own would requeue before the run has saved
+            # submitit's own handlers would requeue before the run has saved.
+            signal.signal(number, lambda code, _: received.append(signal.Signals(code).name))
         launch, head = Launch(**self.launch), os.environ.get("SLURM_NODEID", "0") == "0"
+        folder, job = SweepFolder.open(self.folder), os.environ["SLURM_JOB_ID"]
+        rendezvous: list[str] = []
+        if launch.nodes > 1:  # they meet on the first node, at a port of the job
+            nodes = _slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"])
+            port, again = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
+            rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{again}",
+                          "--rdzv-endpoint", f"{nodes.split()[0]}:{port}"]  # fmt: skip
         how = supervise(
-            SweepFolder.open(self.folder), self.name, launch, head=head,
-            rendezvous=_rendezvous(launch),
+            folder, self.name, launch, head=head, rendezvous=rendezvous,
             stop=lambda: received[0] if received else None,
         )  # fmt: skip
         if how == "stopped" and head and "SIGUSR1" in received and "SIGTERM" not in received:
-            _slurm(["scontrol", "requeue", _own_job()])
+            array, task = (os.environ.get(f"SLURM_ARRAY_{word}_ID") for word in ("JOB", "TASK"))
+            _slurm("scontrol", "requeue", job if array is None else f"{array}_{task}")
         if how == "failed":
-            error = SweepFolder.open(self.folder).failures(self.name).error
-            raise TrainingStopped(f"run {self.name} failed: {error}")
+            raise TrainingStopped(f"run {self.name} failed: {folder.failures(self.name).error}")
         return how
-
-
-def _own_job() -> str:
-    array, task = (os.environ.get(f"SLURM_ARRAY_{word}_ID") for word in ("JOB", "TASK"))
-    return os.environ["SLURM_JOB_ID"] if array is None else f"{array}_{task}"
-
-
-def _rendezvous(launch: Launch) -> list[str]:
-    """Options of torchrun for several nodes: they meet on the first, at a port of the job."""
-    if launch.nodes == 1:
-        return []
-    first = _slurm(["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]).split()[0]
-    number = int(os.environ["SLURM_JOB_ID"])
-    again = os.environ.get("SLURM_RESTART_COUNT", "0")
-    return ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{20_000 + number % 20_000}",
-            "--rdzv-id", f"{number}-{again}"]  # fmt: skip
 
 
 def submit(
     folder: SweepFolder, names: Sequence[str], launch: Launch, cluster: Cluster
 ) -> dict[str, str]:
-    """Submit a job a run, in arrays; gives the jobs' numbers by the runs' names."""
+    """Submit a job a run, in arrays; returns the jobs' numbers by the runs' names."""
     try:
         from submitit import AutoExecutor
         from submitit.core.utils import FailedJobError, FailedSubmissionError
@@ -131,22 +112,32 @@ def submit(
         executor = AutoExecutor(folder=make_folder(folder.path / SLURM), cluster="slurm")
     except RuntimeError as error:
         raise UsageError(f"there is no Slurm here ({error}); use --on local") from error
+    parameters = {
+        "slurm_partition": cluster.partition,
+        "gpus_per_node": cluster.gpus_per_node,
+        "cpus_per_task": cluster.cpus_per_task or launch.threads * launch.processes,
+        "mem_gb": cluster.memory_gb,
+        "slurm_array_parallelism": cluster.at_once or LARGEST_ARRAY,
+        "slurm_additional_parameters": {
+            "signal": f"USR1@{cluster.warning_seconds}", "requeue": True,
+        },
+    }  # fmt: skip
     executor.update_parameters(
         name=folder.plan.name, nodes=launch.nodes, tasks_per_node=1, timeout_min=cluster.minutes,
-        **_parameters(launch, cluster),
+        **{word: value for word, value in parameters.items() if value is not None},
     )  # fmt: skip
     jobs = dict(submitted(folder))
     for first in range(0, len(names), LARGEST_ARRAY):
         some = names[first : first + LARGEST_ARRAY]
         jobs_of = [SlurmJob(str(folder.path.resolve()), name, asdict(launch)) for name in some]
         try:
-            made = executor.map_array(_run, jobs_of)
+            new = executor.map_array(_run, jobs_of)
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             cause = " ".join(str(error).split())
             raise UsageError(
                 f"Slurm refused the jobs: {cause}; check --partition and so on"
             ) from error
-        jobs |= {name: job.job_id for name, job in zip(some, made, strict=True)}
+        jobs |= {name: job.job_id for name, job in zip(some, new, strict=True)}
         # After every array, so that these jobs are known whatever happens next.
         write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, checksummed=True)
     return jobs
@@ -154,21 +145,6 @@ def submit(
 
 def _run(job: SlurmJob) -> str:
     return job()
-
-
-def _parameters(launch: Launch, cluster: Cluster) -> dict[str, Any]:
-    cores = cluster.cpus_per_task or launch.threads * launch.processes
-    given = {
-        "slurm_partition": cluster.partition,
-        "gpus_per_node": cluster.gpus_per_node,
-        "cpus_per_task": cores,
-        "mem_gb": cluster.memory_gb,
-        "slurm_array_parallelism": cluster.at_once or LARGEST_ARRAY,
-        "slurm_additional_parameters": {
-            "signal": f"USR1@{cluster.warning_seconds}", "requeue": True, **(cluster.more or {}),
-        },
-    }  # fmt: skip
-    return {word: value for word, value in given.items() if value is not None}
 
 
 def submitted(folder: SweepFolder) -> dict[str, str]:
@@ -183,7 +159,7 @@ def queued(folder: SweepFolder) -> dict[str, str]:
     jobs = submitted(folder)
     if not jobs:
         return {}
-    lines = _slurm(["squeue", "--noheader", "--array", "--me", "--format", "%i|%T"]).splitlines()
+    lines = _slurm("squeue", "--noheader", "--array", "--me", "--format", "%i|%T").splitlines()
     states = dict(line.strip().partition("|")[::2] for line in lines)
     return {name: states[job] for name, job in jobs.items() if job in states}
 
@@ -193,21 +169,20 @@ def cancel(folder: SweepFolder) -> int:
     there = queued(folder)
     jobs = [job for name, job in submitted(folder).items() if name in there]
     for first in range(0, len(jobs), 100):
-        _slurm(["scancel", *jobs[first : first + 100]])
+        _slurm("scancel", *jobs[first : first + 100])
     return len(jobs)
 
 
-def _slurm(words: Sequence[str]) -> str:
+def _slurm(*words: str) -> str:
     """The output of one of Slurm's commands."""
     try:
-        done = subprocess.run(
-            list(words), capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True
-        )
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=60, check=True
+        ).stdout  # fmt: skip
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no Slurm here ({words[0]} is not found); use --on local"
         ) from error
     except subprocess.SubprocessError as error:
-        said = getattr(error, "stderr", "") or str(error)
-        raise RunError(f"{words[0]} failed: {' '.join(str(said).split())}") from error
-    return done.stdout
+        cause = getattr(error, "stderr", "") or str(error)
+        raise RunError(f"{words[0]} failed: {' '.join(str(cause).split())}") from error

@@ -1,112 +1,141 @@
-"""One run of a sweep: what its process does, and how that process is started and supervised.
+"""The process of one run, how it is supervised, and the pool of such processes on this machine.
 
     $ iterant sweep one runs/widths prefix-sums-quick-width32-s0
-    $ torchrun --nproc-per-node 2 -m iterant sweep one runs/widths prefix-sums-quick-width32-s0
+    $ torchrun --nproc-per-node 2 -m iterant.runner.worker runs/widths prefix-sums-quick-width32-s0
 
-The same command runs locally and on a cluster. Every run has a process of its own, so that a crash
-ends no other run, and the last line of its log says why.
+    >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
+
+The same command runs here and on a cluster, for sweeps and for ``iterant reproduce``; it needs no
+more than torch and numpy. Every run has a process of its own, so that a crash ends no other run,
+and the last line of its log says why.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import importlib
 import os
+import queue
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import torch
+
 from iterant import registry
-from iterant.errors import RunError, TrainingStopped, UsageError
+from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
 from iterant.io.files import explain_os_error, make_folder
-from iterant.runner.folder import LOG, Failures, SweepFolder
+from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun, recipe_of
-from iterant.training.logging import Reporter
+from iterant.tasks.protocol import Task
+from iterant.training.interrupts import Clock, Signals
+from iterant.training.logging import Progress, Reporter
 from iterant.training.run import train
 from iterant.zoo.loading import load
 
 STOPPED = 75
 """Exit code of a process that was asked to stop and saved: neither done nor failed."""
 
+KILL = "at once"
+
+MEMORY_PER_PROCESS = 1 << 30
+"""Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
+
 Stop = Callable[[], str | None]
 """Why to stop: None, the name of a signal, or `KILL`."""
 
-KILL = "at once"
+Say = Callable[[str], None]
 
 
-def run_one(
-    path: str | Path,
-    name: str,
-    *,
-    resume: bool | None = None,
-    device: str = "auto",
-    time_limit: str | None = None,
-    reporter: Reporter | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> bool:
-    """Train a run of a sweep and test it; False: it was stopped before the end.
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep within its process: what the function that a plan names is called with.
 
-    ``resume``: whether the run was started before. Under torchrun the processes must be told,
-    because the first of them makes the folder.
+    That function returns the outcome: figures with at least ``tests`` and, of a run that was cut
+    off, ``finished`` False. It returns None where the run was stopped and has none.
+    """
+
+    folder: SweepFolder
+    planned: PlannedRun
+    device: str = "auto"
+    time_limit: str | float | None = None
+    resume: bool | None = None
+    """Whether the run was started before; None: look for its folder"""
+    reporter: Reporter = field(default_factory=Reporter)
+    say: Say = lambda _: None
+
+    @property
+    def task(self) -> Task:
+        """The task of the run."""
+        data = self.folder.plan.data
+        return registry.task(self.planned.task, **({"data": data} if data else {}))
+
+    def train(self, suffix: str = "", *, until_perfect: bool = False, **changes: Any) -> RunFolder:
+        """Train the run, or go on; ``suffix``: of the folder of a variant with ``changes``."""
+        name, data = self.planned.name + suffix, self.folder.plan.data
+        resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
+        options: dict[str, Any] = {
+            "device": self.device, "time_limit": self.time_limit, "data": data,
+            "reporter": self.reporter, "until_perfect": until_perfect,
+        }  # fmt: skip
+        path = self.folder.run_path(name)
+        if resume:
+            return train(resume=path, **options)
+        recipe = recipe_of(self.planned.recipe, {**self.planned.changes, **changes}, self.task)
+        return train(self.planned.task, recipe=recipe, seed=self.planned.seed, out=path, **options)
+
+
+def train_and_evaluate(job: Job) -> dict[str, Any] | None:
+    """The job of a plan that names none: train the run, then take the tests that are missing."""
+    start = time.monotonic()
+    run = job.train()
+    if run.state != "finished":
+        return None
+    if (status := run.status).step != status.steps:
+        raise TrainingStopped(f"{run.path} says finished at {status.step} of {status.steps}")
+    if int(os.environ.get("RANK", "0")):
+        return {}
+    before = job.folder.outcome(job.planned.name, partial=True)
+    before = before or {"seconds": time.monotonic() - start, "tests": {}}
+    tests = dict(before["tests"])
+    for test in job.folder.plan.tests_of(job.planned):
+        if test.key not in tests:
+            job.say(f"test: {test.key}")
+            curve = evaluate(
+                load(run.path, registry.device(job.device)), job.task, size=test.size,
+                count=test.count, seed=test.seed, max_steps=test.max_steps,
+            )  # fmt: skip
+            figures = curve.described()
+            figures.pop("operations a problem", None)
+            tests[test.key] = {"size": test.size, **figures}
+    return {"seconds": before["seconds"], "steps": status.steps, "best": dict(status.best),
+            "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
+
+
+def run_one(path: str | Path, name: str, **options: Any) -> bool:
+    """Carry out a run of a sweep; False: it was stopped before the end.
+
+    ``options``: fields of `Job`. Under torchrun the processes must be told whether to resume,
+    because the first of them creates the folder.
     """
     folder = SweepFolder.open(path)
-    planned = folder.run(name)
-    first = int(os.environ.get("RANK", "0")) == 0
-    data = folder.plan.data
-    options: dict[str, Any] = {"device": device, "time_limit": time_limit, "reporter": reporter,
-                               "data": data}  # fmt: skip
-    resume = folder.is_started(name) if resume is None else resume
+    job = Job(folder, folder.run(name), **options)
+    module, _, function = (folder.plan.job or f"{__name__}:train_and_evaluate").partition(":")
+    first = os.environ.get("RANK", "0") == "0"
     with folder.work_lock(name) if first else contextlib.nullcontext():
-        start = time.monotonic()
-        if resume:
-            run = train(resume=folder.run_path(name), **options)
-        else:
-            task = registry.task(planned.task, **({"data": data} if data else {}))
-            recipe = recipe_of(planned.recipe, planned.changes, task)
-            run = train(planned.task, recipe=recipe, seed=planned.seed, out=folder.run_path(name),
-                        **options)  # fmt: skip
-        if run.state != "finished":
-            return False
-        if first:
-            _test(folder, planned, run, device, time.monotonic() - start, say)
-    return True
-
-
-def _test(
-    folder: SweepFolder,
-    planned: PlannedRun,
-    run: RunFolder,
-    device: str,
-    seconds: float,
-    say: Callable[[str], None],
-) -> None:
-    """Take the tests that are missing, and write the outcome: the run is done."""
-    before = folder.partial_outcome(planned.name) or {"seconds": seconds, "tests": {}}
-    tests, data = dict(before["tests"]), folder.plan.data
-    for test in folder.plan.tests_of(planned):
-        if test.key in tests:
-            continue
-        say(f"test: {test.key}")
-        task = registry.task(planned.task, **({"data": data} if data else {}))
-        curve = evaluate(
-            load(run.path, registry.device(device)), task, size=test.size, count=test.count,
-            seed=test.seed, max_steps=test.max_steps,
-        )  # fmt: skip
-        figures = curve.described()
-        figures.pop("operations a problem", None)
-        tests[test.key] = {"size": test.size, **figures}
-    status = run.status
-    if status.step != status.steps:
-        raise TrainingStopped(f"{run.path} says finished at {status.step} of {status.steps}")
-    outcome = {"seconds": before["seconds"], "steps": status.steps, "best": dict(status.best),
-               "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
-    folder.write_outcome(planned.name, outcome)
+        outcome = getattr(importlib.import_module(module), function)(job)
+        if outcome is not None and first:
+            folder.write_outcome(name, outcome)
+    return outcome is not None
 
 
 @dataclass(frozen=True)
@@ -129,16 +158,22 @@ class Launch:
 
 
 def command_for(
-    folder: SweepFolder, name: str, launch: Launch, *, resume: bool, rendezvous: Sequence[str] = ()
+    folder: SweepFolder,
+    name: str,
+    launch: Launch,
+    *,
+    rendezvous: Sequence[str] = (),
+    time_limit: float | None = None,
 ) -> list[str]:
     """The command line of a run; ``rendezvous``: torchrun's options where it has many nodes."""
-    one = ["-m", "iterant", "sweep", "one", str(folder.path), name,
-           "--resume" if resume else "--begin", "--device", launch.device]  # fmt: skip
+    worker = ["-m", "iterant.runner.worker", str(folder.path), name, "--device", launch.device,
+              "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
+    worker += [] if time_limit is None else ["--time", str(time_limit)]
     if launch.processes * launch.nodes == 1:
-        return [sys.executable, *one]
+        return [sys.executable, *worker]
     return [sys.executable, "-m", "torch.distributed.run", "--max-restarts", "0",
             "--nnodes", str(launch.nodes), "--nproc-per-node", str(launch.processes),
-            *(rendezvous or ["--standalone"]), *one]  # fmt: skip
+            *(rendezvous or ["--standalone"]), *worker]  # fmt: skip
 
 
 def supervise(
@@ -150,6 +185,7 @@ def supervise(
     environment: Mapping[str, str] | None = None,
     rendezvous: Sequence[str] = (),
     head: bool = True,
+    time_limit: float | None = None,
 ) -> str:
     """Start the process of a run, again if it fails: done, stopped, failed or elsewhere.
 
@@ -160,20 +196,17 @@ def supervise(
         "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
         **(environment or {}),
     }  # fmt: skip
-    failures = 0
+    failures = folder.failures(name).failures
     while stop() is None:
-        before = folder.failures(name)
-        if replace(before, failures=max(before.failures, failures)).given_up:
+        if failures >= ATTEMPTS:
             return "failed"
         if head and folder.worker(name) is not None:
             return "elsewhere"
-        command = command_for(
-            folder, name, launch, resume=folder.is_started(name), rendezvous=rendezvous
-        )
+        command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
         log = make_folder(folder.work_path(name)) / LOG
         try:
             with log.open("ab") as file:
-                code = run_process(command, variables, stop, file)
+                code = _run_process(command, variables, stop, file)
         except OSError as error:
             raise explain_os_error(error, "write", log) from error
         if code == 0:
@@ -184,16 +217,12 @@ def supervise(
         if head:
             # A full disk may be why it failed; then only this process counts.
             with contextlib.suppress(RunError):
-                reason = failure_reason(log, code)
-                folder.write_failures(name, Failures(before.failures + 1, reason))
+                folder.write_failures(name, Failures(failures, failure_reason(log, code)))
     return "stopped"
 
 
-def run_process(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    stop: Stop,
-    output: IO[bytes] | None = None,
+def _run_process(
+    command: Sequence[str], environment: Mapping[str, str], stop: Stop, output: IO[bytes]
 ) -> int:
     """Run a process to its end and return its exit code (negative: a signal).
 
@@ -201,8 +230,8 @@ def run_process(
     """
     # A session of its own: an interrupt from the keyboard comes to us, and we pass it on.
     process = subprocess.Popen(
-        list(command), stdout=output, stderr=subprocess.STDOUT if output else None,
-        stdin=subprocess.DEVNULL, env={**os.environ, **environment}, start_new_session=True,
+        list(command), stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        env={**os.environ, **environment}, start_new_session=True,
     )  # fmt: skip
     asked = False
     while True:
@@ -220,19 +249,138 @@ def run_process(
 def failure_reason(log: Path, code: int) -> str:
     """Why a process failed: the last line of its log that says so."""
     if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"killed by {signal.Signals(-code).name}"
-        return f"killed by signal {-code}"
+        return f"killed by {signal.Signals(-code).name}"
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 16)))
+        text = file.read().decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("iterant: error: ")]
+        if lines:
+            return (errors or lines)[-1].removeprefix("iterant: error: ")[:500]
+    return f"it ended with code {code} and said nothing"
+
+
+def capacity(launch: Launch) -> int:
+    """How many runs fit on this machine side by side: by GPUs, or by cores and memory."""
+    if registry.device(launch.device).type == "cuda":
+        return max(1, torch.cuda.device_count() // launch.processes)
+    cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
+    # Linux only; elsewhere memory is not looked at.
+    with contextlib.suppress(OSError):
+        memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        free = int(memory["MemAvailable"].split()[0]) << 10
+        cores = min(cores, free // (MEMORY_PER_PROCESS * launch.processes))
+    return max(1, cores)
+
+
+def run_local(
+    folder: SweepFolder,
+    names: Sequence[str],
+    launch: Launch,
+    *,
+    at_once: int | None = None,
+    limit: float | None = None,
+    time_for: Callable[[str], float | None] = lambda name: None,
+    ended: Callable[[str, str], None] = lambda name, how: None,
+) -> str | None:
+    """Carry out runs of a sweep side by side; returns why it stopped before the end, or None.
+
+    An interrupt lets the runs save; a second one kills them, and they lose what they did since
+    their last checkpoint. ``limit``: seconds for all. ``time_for``: asked before a run starts,
+    the seconds that it may train, 0 to leave it out. GPUs are assigned in turn.
+    """
+    count = max(1, min(len(names), at_once or capacity(launch)))
+    slots: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for slot in range(count):
+        slots.put(slot)
+    clock, kill = Clock(limit), False
+    on_gpu = registry.device(launch.device).type == "cuda"
+    with Signals() as signals:
+
+        def stop() -> str | None:
+            if kill:
+                return KILL
+            return signals.raised or ("the time limit" if clock.over else None)
+
+        def one(name: str) -> str:
+            slot = slots.get()
+            try:
+                seconds = time_for(name)
+                if seconds is not None and seconds <= 0:
+                    return "no time left"
+                return supervise(
+                    folder, name, launch, stop=stop, time_limit=seconds,
+                    environment=_visible_gpus(slot, launch) if on_gpu else {},
+                )  # fmt: skip
+            except IterantError as error:
+                return f"failed: {error}"
+            finally:
+                slots.put(slot)
+
+        with ThreadPoolExecutor(max_workers=count) as pool:
+            waiting = {pool.submit(one, name): name for name in names}
+            while waiting:
+                try:
+                    for future in wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                        ended(waiting.pop(future), future.result())
+                except KeyboardInterrupt:
+                    kill = True
+        return stop()
+
+
+def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
+    """The GPUs of one slot."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
+    first = slot * launch.processes
+    mine = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+
+
+class _Log(Reporter):
+    """Prints how a run starts, its validations, remarks and its end."""
+
+    def begin(self, title: str, folder: Path, report: Progress) -> None:
+        """Print the title."""
+        _print(title)
+
+    def show(self, report: Progress) -> None:
+        """Print a validation."""
+        if "validation" in report.fresh:
+            _print(f"epoch {report.epoch}, validation {100 * report.figures['validation']:.2f} %, "
+                   f"{report.updates_per_second:.0f} updates/s")  # fmt: skip
+
+    def note(self, text: str) -> None:
+        """Print it."""
+        _print(text)
+
+    end = note
+
+
+def _print(text: str) -> None:
+    if os.environ.get("RANK", "0") == "0":
+        sys.stdout.write(f"{text}\n")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The process of one run; its output is the log."""
+    parser = argparse.ArgumentParser(prog="python -m iterant.runner.worker")
+    parser.add_argument("folder")
+    parser.add_argument("name")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--time", type=float)
+    parser.add_argument("--resume", action="store_true", default=None)
+    parser.add_argument("--begin", dest="resume", action="store_false")
+    args = parser.parse_args(words)
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 16)))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        text = ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("iterant: error: ")]
-    if errors:
-        return errors[-1].removeprefix("iterant: error: ")
-    # Of a bug the last line asks for a report; the one above it names the exception.
-    lines = [line for line in lines if not line.startswith("iterant: this is a bug")]
-    return lines[-1][:500] if lines else f"it ended with code {code} and said nothing"
+        done = run_one(args.folder, args.name, device=args.device, time_limit=args.time,
+                       resume=args.resume, reporter=_Log(), say=_print)  # fmt: skip
+    except IterantError as error:
+        sys.stderr.write(f"iterant: error: {error}\n")
+        return 1
+    _print("done" if done else "stopped; go on with the same command")
+    return 0 if done else STOPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

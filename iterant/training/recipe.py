@@ -298,8 +298,9 @@ _VALIDATION = (
 )
 
 _AN_HOUR = (
-    "an hour of one H200; scripts/train-chess trains it for minutes at a time and lets the rate "
-    "fall on a branch. On a CPU try --width 32 --batch 64 --pool-slots 256 --precision fp32"
+    "an hour of one H200; --time-limit trains it for minutes at a time, and --start lets the rate "
+    "fall on a branch (docs/chess.md). On a CPU try --width 32 --batch 64 --pool-slots 256 "
+    "--precision fp32"
 )
 
 _PAPER: dict[str, Fields] = {

@@ -113,9 +113,9 @@ def test_without_a_gpu_runs_are_made_smaller(
             Model(key, old.task, old.net, old.label, old.alpha, old.changes,
                   tests=(TestSpec(512, 20, 4),)),
         )  # fmt: skip
-    words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu")
+    words = ("compare-n-zero", "--seeds", 1, "--budget", "3m", "--device", "cpu")
     text = said(capsys, *words)
-    assert "3 runs are missing" in text
+    assert "missing: 3 runs, about" in text
     assert "there is no GPU here, so everything is made smaller: prefix-sums: width 4 " in text
     for told in ("width 4 instead of 400", "size 8 instead of 32", "count 40 instead of 10000"):
         assert told in text
@@ -142,18 +142,18 @@ def test_runs_cut_off_by_their_time(
         keep(tmp_path / "reduced", "sums-ours", 0, [0, 3], reduced={"watch_every": 0})
         return list(wanted[:1])
 
-    monkeypatch.setattr(reproducing, "train_and_test", little)
+    monkeypatch.setattr(reproducing, "train_missing", little)
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu",
              "--results", tmp_path)  # fmt: skip
     text = said(capsys, *words)
-    assert "3 runs are missing (1 cut off before), about" in text
+    assert "missing: 3 runs (1 cut off before), about" in text
     assert units == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], "what had no time first"
     assert "tested as they were: sums-n0-s0 (5 of 9 updates); the same command gives" in text
-    monkeypatch.setattr(reproducing, "train_and_test", lambda wanted, **_: list(wanted[:-1]))
+    monkeypatch.setattr(reproducing, "train_missing", lambda wanted, **_: list(wanted[:-1]))
     many = said(capsys, *words[:2], 7, *words[3:])
     assert "not done: sums-recall-a1-s0, sums-n0-s1, " in many
     assert "sums-recall-a1-s4 and 7 more; give the same command again" in many, "19 of 20 were left"
-    monkeypatch.setattr(reproducing, "train_and_test", lambda wanted, **_: list(wanted))
+    monkeypatch.setattr(reproducing, "train_missing", lambda wanted, **_: list(wanted))
     assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
 
@@ -162,7 +162,7 @@ def test_tests_are_checked_before_training(
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproducing, "train_and_test", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
     words = ("fig-chess", "--budget", "1m", "--device", "cpu", "--data", SAMPLE)
     text = said(capsys, *words, code=2)
     assert "the range 600000:700000" in text
@@ -173,7 +173,7 @@ def test_folders_are_checked_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproducing, "train_and_test", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
     words = ("compare-n-zero", "--budget", "1m", "--device", "cpu", "--results", "here")
     Path("runs").touch()
     text = said(capsys, *words, code=2)
@@ -200,7 +200,7 @@ def test_interrupted(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproducing, "train_and_test", interrupted)
+    monkeypatch.setattr(reproducing, "train_missing", interrupted)
     with pytest.raises(SystemExit) as caught:
         run(["reproduce", "fig-width", "--budget", "1m", "--device", "cpu",
              "--results", str(tmp_path)])  # fmt: skip

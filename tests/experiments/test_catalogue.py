@@ -178,8 +178,5 @@ def test_what_is_made_smaller_is_told_of_every_model() -> None:
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
-    peaks = needed_tests(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"]
-    assert [test.name for test in peaks.tests] == ["48", "512"]
-    assert peaks.studies == ()
-    noise = needed_tests(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"]
-    assert (noise.tests, [study.name for study in noise.studies]) == ((), ["noise"])
+    assert needed_tests(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"] == {"48", "512"}
+    assert needed_tests(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"] == {"noise"}

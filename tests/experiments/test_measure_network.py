@@ -47,13 +47,13 @@ def test_a_run_of_the_papers_network_fills_its_row(
              "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     monkeypatch.setattr(type(iterant.registry.task("mazes")), "sample", small_mazes())
-    seen, judge = [], script.evaluate_long
+    seen, measure = [], script.measure_counts
 
     def watched(net: Any, *rest: Any, **how: Any) -> Any:
         seen.append(net)
-        return judge(net, *rest, **how)
+        return measure(net, *rest, **how)
 
-    monkeypatch.setattr(script, "evaluate_long", watched)
+    monkeypatch.setattr(script, "measure_counts", watched)
     script.main()
     assert {weight.dtype for net in seen for weight in net.parameters()} == {
         iterant.registry.find("precision", precision)

@@ -86,7 +86,7 @@ REFUSED: list[tuple[str, str]] = [
     ('task = "mazes"\nfields = {size = 8}', "odd"),
     ('task = "mazes"\nfields = {rate = 1979-05-27}', "rate must be above 0"),
     ('task = "mazes"\nlist = 3', "list must be tables"),
-    ('task = "mazes"\nlist = [3]', "an entry of the list must be a table"),
+    ('task = "mazes"\nlist = [3]', "list must be tables"),
     ('task = "mazes"\ntests = [{size = 12}]', "odd"),
     ('task = "mazes"\ntests = [{sice = 13}]', "did you mean 'size'"),
     ('task = "mazes"\ntests = [{count = 0}]', "count of a test"),

@@ -16,9 +16,17 @@ from small_sweeps import SLOW, assert_same_runs, small_plan
 from iterant.io import read_result
 from iterant.runner import Launch, SweepFolder, status, sweep
 from iterant.runner import worker as worker_module
-from iterant.runner.local import capacity, run_local
 from iterant.runner.sweeps import stop
-from iterant.runner.worker import STOPPED, command_for, failure_reason, run_one, supervise
+from iterant.runner.worker import (
+    STOPPED,
+    capacity,
+    command_for,
+    failure_reason,
+    main,
+    run_local,
+    run_one,
+    supervise,
+)
 
 
 def acting(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -72,7 +80,6 @@ class TestMinding:
         [("iterant: error: full\nlater words\n", 1, "full"),
          ("a\nKeyError: 3\n\n", 1, "KeyError: 3"),
          ("", 7, "it ended with code 7 and said nothing"), ("x", -9, "killed by SIGKILL"),
-         ("ValueError: x\niterant: this is a bug in iterant, not\n", 1, "ValueError: x"),
          ("\udcff\n", 1, "�")],
     )  # fmt: skip
     def test_the_last_line_that_says_why(
@@ -83,11 +90,23 @@ class TestMinding:
 
     def test_several_processes_are_joined_by_torchrun(self, tmp_path: Path) -> None:
         folder = SweepFolder.prepare(tmp_path, small_plan())
-        alone = command_for(folder, "r", Launch(), resume=False)
-        assert alone[1:4] == ["-m", "iterant", "sweep"]
-        joined = command_for(folder, "r", Launch(processes=2), resume=True)
+        alone = command_for(folder, "r", Launch(), time_limit=9.0)
+        assert alone[1:4] == ["-m", "iterant.runner.worker", str(tmp_path)]
+        assert alone[-2:] == ["--time", "9.0"]
+        joined = command_for(folder, "r", Launch(processes=2))
         assert joined[1:3] == ["-m", "torch.distributed.run"]
-        assert joined[-9:] == [*alone[1:7], "--resume", *alone[-2:]]
+        assert joined[-len(alone) + 3 :] == alone[1:-2]
+
+    def test_the_process_says_how_it_ended(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
+        (name,) = folder.planned
+        assert main([str(tmp_path), "nothing"]) == 1
+        assert capsys.readouterr().err.startswith("iterant: error: ")
+        assert main([str(tmp_path), name, "--device", "cpu", "--time", "0.001"]) == STOPPED
+        assert main([str(tmp_path), name, "--device", "cpu", "--resume"]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == "done"
 
 
 class TestHere:
@@ -104,6 +123,10 @@ class TestHere:
         assert run_local(folder, list(folder.planned), Launch(), at_once=2,
                         ended=ends.__setitem__) is None  # fmt: skip
         assert ends == dict.fromkeys(folder.planned, "done")
+        ends.clear()
+        run_local(folder, list(folder.planned), Launch(), ended=ends.__setitem__,
+                  time_for=lambda name: 0.0)  # fmt: skip
+        assert set(ends.values()) == {"no time left"}
         assert capacity(Launch()) >= 1
         assert capacity(Launch(processes=10_000)) == 1
 

@@ -303,7 +303,7 @@ def test_the_best_recipe_for_chess_trains_the_papers_network_at_half_its_width()
     assert (made.name, made.net, made.objective) == ("best", "dt-recall", "pool")
     net, _ = build_network(made, iterant.task("chess").spec, 0)
     assert parameter_count(net) == 3_080_592
-    assert "scripts/train-chess" in made.notes[0]
+    assert "--start" in made.notes[0]
 
 
 def test_best_of_other_tasks_is_quick() -> None:
