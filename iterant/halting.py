@@ -1,7 +1,6 @@
 """When to stop, per sample.
 
-    >>> for thought in until(StableAnswer(patience=5), think(net, x, steps=1000)):
-    ...     pass
+    >>> iterant.solve(net, x, rule=StableAnswer(patience=5)).steps
 
 A rule is a small frozen object; `Rule.watch` starts it on a batch. The watch sees every iteration,
 returns which samples are done, and the answer of each: usually that of the iteration at which it
@@ -16,9 +15,8 @@ Shapes: B batch, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -28,25 +26,24 @@ from iterant.errors import UsageError
 from iterant.nets.protocol import depth_of, moved_of, readout_of
 
 
-class Watch(Protocol):
-    """A rule at work on one batch."""
+class Watch:
+    """A rule at work on one batch; the answer is that of the latest iteration."""
 
     def see(self, thought: Thought) -> Tensor:
         """(B,) bool: samples that may stop now."""
+        raise NotImplementedError
+
+    def none_done(self, step: int) -> bool:
+        """Whether the step alone says that no sample can be done: saves waiting for a GPU."""
+        return False
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         """Prediction (B, *S) and the step (B,) it is from, if all stopped now."""
+        steps = torch.full((len(thought.features),), thought.step, device=thought.features.device)
+        return thought.prediction, steps
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these samples only: the others have left the batch."""
-
-
-@runtime_checkable
-class Predictable(Protocol):
-    """A watch that knows from the step alone that no sample can be done."""
-
-    def none_done(self, step: int) -> bool:
-        """Whether no sample can be done after this iteration: saves waiting for a GPU."""
 
 
 class Rule(Protocol):
@@ -62,26 +59,6 @@ class Rule(Protocol):
 
 SETTLED = "settled"
 """The reason of a rule that is met only where more iterations give the same answer."""
-
-
-def reason_of(rule: Rule) -> str:
-    """Why a sample stopped for which the rule is met.
-
-    >>> reason_of(StableAnswer())
-    'stable answer'
-    """
-    return str(getattr(rule, "reason", type(rule).__name__))
-
-
-class _Watch:
-    """A watch whose answer is that of the latest iteration."""
-
-    def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
-        steps = torch.full((len(thought.features),), thought.step, device=thought.features.device)
-        return thought.prediction, steps
-
-    def keep(self, rows: Tensor) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -101,7 +78,7 @@ class Fixed:
         return _FixedWatch(self.steps)
 
 
-class _FixedWatch(_Watch):
+class _FixedWatch(Watch):
     def __init__(self, steps: int | None) -> None:
         self.steps = steps
 
@@ -133,7 +110,7 @@ class StableAnswer:
         return _StableWatch(self.patience)
 
 
-class _StableWatch(_Watch):
+class _StableWatch(Watch):
     def __init__(self, patience: int) -> None:
         self.patience = patience
         self.previous: Tensor | None = None
@@ -193,7 +170,7 @@ class Resting:
         return _RestingWatch(self.tolerance)
 
 
-class _RestingWatch(_Watch):
+class _RestingWatch(Watch):
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
         self.previous: Tensor | None = None
@@ -330,7 +307,7 @@ class MostConfident:
         return _ConfidentWatch()
 
 
-class _ConfidentWatch(_Watch):
+class _ConfidentWatch(Watch):
     def __init__(self) -> None:
         self.best: tuple[Tensor, Tensor, Tensor] | None = None
         """Confidence (B,), prediction (B, *S) and step (B,) of the best iteration so far"""
@@ -365,14 +342,3 @@ def confidence(thought: Thought) -> Tensor:
     probability = thought.logits.softmax(dim=1).amax(dim=1)
     counted = readout_of(thought.net).counted(thought.inputs)
     return (probability if counted is None else probability * counted).flatten(1).sum(dim=1)
-
-
-def until(rule: Rule, thoughts: Iterable[Thought]) -> Iterator[Thought]:
-    """The thoughts up to the first at which every sample has been done once."""
-    watch, done = rule.watch(), None
-    for thought in thoughts:
-        now = watch.see(thought)
-        done = now if done is None else done | now
-        yield thought
-        if bool(done.all()):
-            return

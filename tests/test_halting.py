@@ -16,7 +16,6 @@ from iterant.halting import (
     Rule,
     StableAnswer,
     confidence,
-    until,
 )
 from iterant.nets import depth_of
 from iterant.solving import solve
@@ -226,11 +225,6 @@ def test_a_halted_sample_has_the_answer_of_that_step(
         step = int(answer.answered_at[sample])
         assert 1 <= step <= answer.steps[sample] <= budget
         assert torch.equal(answer.prediction[sample], thoughts[step - 1].prediction[sample])
-
-
-def test_until_ends_when_every_sample_has_been_done_once() -> None:
-    steps = [t.step for t in until(StableAnswer(2), think(Ticking(), ticks(1, 6), steps=50))]
-    assert steps == list(range(1, 9))
 
 
 def test_halted_samples_leave_the_batch() -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 from iterant.engine import Thought, begin, check_inputs, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
-from iterant.halting import SETTLED, Fixed, Predictable, Resting, Rule, Watch, reason_of
+from iterant.halting import SETTLED, Fixed, Resting, Rule, Watch
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Needs, Net, check_net, depth_of, keep_samples, needs_of
 from iterant.tasks.protocol import Task
@@ -90,7 +90,7 @@ class AnswerBuffer:
         """All answers, with the reason why each sample stopped."""
         if not len(self.prediction):
             raise NetError("nothing was answered: the network took no iteration")
-        depth, reason = depth_of(net), reason_of(rule)
+        depth, reason = depth_of(net), str(getattr(rule, "reason", type(rule).__name__))
         stopped_by = tuple(
             reason if met else LAST_LAYER if step == depth else BUDGET
             for met, step in zip(self.met.tolist(), self.steps.tolist(), strict=True)
@@ -177,7 +177,6 @@ def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Itera
     if not callable(getattr(rule, "watch", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     watch, state = rule.watch(), begin(net, inputs)
-    predictable = watch if isinstance(watch, Predictable) else None
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
         before = state.features
@@ -185,10 +184,7 @@ def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Itera
             done = watch.see(thought)
             over = thought.step >= budget
             leaving = torch.ones_like(done) if over else done
-            any_leaving = over or (
-                (predictable is None or not predictable.none_done(thought.step))
-                and bool(done.any())
-            )
+            any_leaving = over or (not watch.none_done(thought.step) and bool(done.any()))
             if any_leaving:  # a rule may decide on the CPU
                 done, leaving = done.to(rows.device), leaving.to(rows.device)
             yield Iteration(thought, before, rows, done, leaving, any_leaving, watch)
