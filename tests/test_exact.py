@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 import torch
 from exact import (
@@ -47,11 +45,6 @@ def recovery(net: Net, batch: Batch, state: State, steps: int = 3 * BITS) -> lis
     return [int(step) if step <= steps else 0 for step in since]
 
 
-def test_the_four_are_networks() -> None:
-    for net in (exact_prefix_sums(), two_cycle(), forgetting(), poisoned(3)):
-        assert isinstance(net, Net)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("make", [exact_prefix_sums, two_cycle, forgetting])
 def test_every_answer_is_known(make: type[ByHand], dtype: torch.dtype) -> None:
@@ -61,21 +54,6 @@ def test_every_answer_is_known(make: type[ByHand], dtype: torch.dtype) -> None:
     assert recovery(make(), BATCH, State(make().start(BATCH.inputs))) == (
         first_right(BATCH.targets).tolist()
     )
-
-
-@pytest.mark.parametrize("make", [exact_prefix_sums, forgetting])
-def test_features_change_until_the_last_position_and_never_after(make: type[ByHand]) -> None:
-    iterate = list(think(make(), BATCH.inputs, steps=REST))
-    for before, after in pairwise(iterate):
-        moved = (after.features != before.features).flatten(1).any(dim=1)
-        assert set(moved.tolist()) == {after.step <= BITS}
-
-
-def test_the_two_cycle_never_rests() -> None:
-    seen = [thought.features for thought in think(two_cycle(), BATCH.inputs, steps=REST + 4)]
-    assert not torch.equal(seen[-1], seen[-2])
-    assert torch.equal(seen[-1], seen[-3])
-    assert torch.equal(seen[-2], seen[-4])
 
 
 def noise(features: Tensor) -> Tensor:
@@ -96,17 +74,6 @@ def test_what_was_done_to_features_is_gone(make: type[ByHand]) -> None:
     swapped = State(state.features.roll(1, 0), state.step)
     expected = swap_recovery(BATCH.targets, BATCH.targets.roll(1, 0))
     assert recovery(net, BATCH, swapped) == expected.tolist()
-
-
-@pytest.mark.parametrize("index", range(BITS))
-def test_a_flipped_bit_takes_the_rest_of_the_string(index: int) -> None:
-    net = exact_prefix_sums()
-    flipped = BATCH.inputs.clone()
-    flipped[:, :, index] *= -1
-    targets = BATCH.targets.clone()
-    targets[:, index:] = 1 - targets[:, index:]
-    state = rested(net)
-    assert recovery(net, Batch(flipped, targets), state) == [BITS - index] * len(BATCH)
 
 
 def test_what_was_forgotten_never_comes_back() -> None:
