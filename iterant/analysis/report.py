@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.analysis.convergence import Convergence
+from iterant.analysis.convergence import Convergence, Independence
 from iterant.analysis.errors_by_kind import ByKind, NearMisses
 from iterant.analysis.interventions import Recovery, text
-from iterant.analysis.path_independence import Independence
 from iterant.draw.figure import figure_png, save_png
 from iterant.draw.html import Picture, Section, fragment, page
 from iterant.draw.plots import Line, Plot, panels_figure

@@ -16,18 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import SupportsIndex
 
 import torch
 
 from iterant import registry
-from iterant.analysis.convergence import LEAST, converge
+from iterant.analysis.convergence import LEAST, converge, independence
 from iterant.analysis.errors_by_kind import by_kind, near_misses
 from iterant.analysis.interventions import Tick, cases, gaussian, recover
-from iterant.analysis.path_independence import independence
 from iterant.analysis.report import Outcome, Report, Result, Skipped
-from iterant.errors import NetError, TaskError, UnknownName, UsageError
-from iterant.formatting import counted
+from iterant.errors import TaskError, UnknownName, UsageError
+from iterant.evaluation.evaluator import budget_of
 from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
@@ -255,7 +253,9 @@ def analyze(
         # The baseline and studies without an intervention have no time to move.
         at = after if after is not None and study.after else study.after or 0
         for subject in subjects:
-            steps = _steps(subject, max_steps)
+            steps = budget_of(
+                subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
+            )
             reason = ""
             if study.needs and not hasattr(shared, study.needs):
                 reason = f"{shared.spec.name} offers no {study.needs}()"
@@ -305,17 +305,3 @@ def _size(task: Task, size: Size | str | None) -> Size:
         with contextlib.suppress(TaskError):  # a small set may not have this size
             return task.check_size(task.spec.watch_sizes[0])
     return task.check_size(size)
-
-
-def _steps(subject: Subject, max_steps: int | None) -> int:
-    depth = depth_of(subject.net)
-    if max_steps is None:
-        return STEPS if depth is None else depth
-    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
-        raise UsageError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
-    if depth is not None and max_steps > depth:
-        raise NetError(
-            f"{subject.label} has {counted(depth, 'iteration')}, asked for {max_steps}; give "
-            f"at most {depth}, or leave it out"
-        )
-    return int(max_steps)
