@@ -38,39 +38,27 @@ Values = NDArray[np.float64]
 _MOST_PIXELS = 25_000_000
 """At three bytes each and working memory, a few hundred megabytes."""
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
-
-# Classifying pixels.
 _CONTRAST = 50
 """Smallest difference, of 255, between the means of dark and light pixels."""
 _ROWS = 256
 """Rows processed at a time, to bound memory."""
 _TILES = 6
 """Tiles per side, in each of which the lightest pixels are paper."""
-_PAPER = 90
-"""Percentile of a tile's lightness that is taken as its paper."""
 _UNEVEN = 0.12
 """Relative difference in the lightness of paper below which a picture is left as it is."""
-
-# Finding the grid.
 _PEAK = 0.5
 """Smallest strength of a frequency, where 1 is perfectly periodic."""
 _RESOLUTION = 8
 """Frequencies tried for each whole number of squares."""
 _TRIES = 60
-_THIN = 0.7
-"""Walls thinner than this share of a path's width lie between squares; others are squares."""
-_PEN = 0.35
-"""Walls thinner than this share of a path's width are drawn with a pen."""
+_THIN, _PEN = 0.7, 0.35
+"""Walls thinner than these shares of a path's width lie between squares, are drawn with a pen."""
 _BAND = 0.3
 """Smallest difference in mean darkness between the lines of walls and of paths."""
 _WIDTHS = 12
 """Distances between edges that are tried as widths of paths and walls."""
-
-# Accepting a grid.
 _MIXED, _PLAIN = 0.1, 0.9
 """Largest share of squares of two colours; smallest mean share of a square's main colour."""
-_EXPLAINED = 0.35
-"""Smallest share of the dark pixels that lie in walls."""
 _SHARP_COLOURS = 8
 _RIM = 0.2
 """Share of a square on each side that is not looked at, because edges are blurred."""
@@ -127,13 +115,7 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
 
 def _open(content: bytes) -> Pixels:
     """(H, W, 3) colours on white; the size is checked before anything is decompressed."""
-    from PIL import Image, UnidentifiedImageError
-
-    def too_large(size: str) -> TaskError:
-        return TaskError(
-            f"the picture has {size} and at most {_MOST_PIXELS:,} are read; "
-            "make it smaller: a few pixels a square are enough"
-        )
+    from PIL import Image
 
     try:
         with warnings.catch_warnings():
@@ -141,20 +123,17 @@ def _open(content: bytes) -> Pixels:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(content)) as image:
                 width, height = image.size
-                if width * height > _MOST_PIXELS:
-                    raise too_large(f"{width:,} by {height:,} pixels")
-                if "A" not in image.getbands() and "transparency" not in image.info:
-                    return np.asarray(image.convert("RGB"))
-                paper = Image.new("RGBA", image.size, "white")
-                return np.asarray(Image.alpha_composite(paper, image.convert("RGBA")))[..., :3]
-    except TaskError:  # a ValueError too
-        raise
+                if width * height <= _MOST_PIXELS:
+                    paper = Image.new("RGBA", image.size, "white")
+                    return np.asarray(Image.alpha_composite(paper, image.convert("RGBA")))[..., :3]
     except Image.DecompressionBombError:
-        raise too_large("hundreds of millions of pixels") from None
-    except UnidentifiedImageError:
-        raise DataError("the picture is of no kind that is known; save it as PNG") from None
+        width = height = 1 << 14  # at least
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"the picture is damaged ({error}); save it again as PNG") from error
+    raise TaskError(
+        f"the picture has {width:,} by {height:,} pixels and at most {_MOST_PIXELS:,} are read; "
+        "make it smaller: a few pixels a square are enough"
+    )
 
 
 def pixel_codes(colours: Pixels) -> Pixels:
@@ -206,15 +185,13 @@ def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> None:
     A plane is fitted through the lightness of paper, the lightest part of every tile.
     """
     height, width = light.shape
-    edges = [np.linspace(0, side, _TILES + 1).astype(np.int64) for side in light.shape]
     papers = []
-    for row in range(_TILES):
-        for column in range(_TILES):
-            part = (slice(*edges[0][row : row + 2]), slice(*edges[1][column : column + 2]))
-            values = light[part][plain[part]]
-            if values.size:
-                middle = ((row + 0.5) / _TILES, (column + 0.5) / _TILES)
-                papers.append((*middle, 1.0, float(np.percentile(values, _PAPER))))
+    for rows in np.array_split(np.arange(height), _TILES):
+        for columns in np.array_split(np.arange(width), _TILES):
+            part = np.ix_(rows, columns)
+            if (values := light[part][plain[part]]).size:
+                middle = (rows.mean() + 0.5) / height, (columns.mean() + 0.5) / width
+                papers.append((*middle, 1.0, float(np.percentile(values, 90))))
     if len(papers) < _TILES:
         return
     points, values = np.array(papers)[:, :3], np.array(papers)[:, 3]
@@ -268,18 +245,12 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
     With it come the shares (h, w) of every square that are dark, and green and red.
     """
     walls = codes == WALL
-    for grid in _grids(walls, sharp=sharp):
+    for grid in filter(None, _grids(walls, sharp=sharp)):
         dark = _shares(walls, grid)
         main = np.maximum(dark, 1 - dark)
         if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN:
             continue
         is_wall = dark > 0.5
-        # The dark must lie in walls: thin lines between open squares are walls that were missed.
-        rows, columns = (np.rint(edges[:-1]).astype(np.int64) for edges in grid[:2])
-        down = np.add.reduceat(walls, rows, axis=0, dtype=np.int32)
-        pixels = np.add.reduceat(down, columns, axis=1)
-        if pixels[is_wall].sum() < _EXPLAINED * pixels.sum():
-            continue
         # Rooms between thin walls are open; closed ones are thick walls with blurred edges.
         thin_rows, thin_columns = grid.thin
         rooms = is_wall[np.outer(~thin_rows, ~thin_columns)]
@@ -320,33 +291,20 @@ def _too_fine(share: Values) -> bool:
 
 
 def _spot(code: int, share: Values) -> tuple[int, int]:
-    """The one square of a colour; neighbours that have some of the colour belong to it."""
+    """The one square of a colour; squares near it that have some of the colour belong to it."""
     colour, end = _SPOTS[code]
-    left = {(int(row), int(column)) for row, column in np.argwhere(share > _SPOT)}
-    if not left:  # too small for any square to have much of it
-        return divmod(int(share.argmax()), int(share.shape[1]))
-    groups = []
-    while left:
-        queue, group = [left.pop()], []
-        while queue:
-            row, column = queue.pop()
-            group.append((row, column))
-            near = {(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)}
-            queue += near & left
-            left -= near
-        groups.append(max(group, key=lambda place: float(share[place])))
-    if len(groups) > 1:
-        (row, column), (other_row, other_column) = sorted(groups)[:2]
+    row, column = divmod(int(share.argmax()), share.shape[1])
+    away = np.abs(np.argwhere(share > _SPOT) - (row, column)).max(axis=1, initial=0)
+    if (away > 2).any():
         raise TaskError(
-            f"the picture has {len(groups)} {colour} spots, at row {row + 1}, column {column + 1} "
-            f"and row {other_row + 1}, column {other_column + 1} among them; "
-            f"a maze has one {end}, so keep one"
+            f"the picture has several {colour} spots, one of them at row {row + 1}, column "
+            f"{column + 1}; a maze has one {end}, so keep one"
         )
-    return groups[0]
+    return row, column
 
 
-def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
-    """The grids on which the edges of walls may lie, the coarsest first.
+def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid | None]:
+    """The grids on which the edges of walls may lie, the coarsest first; None is none.
 
     Edges between dark and light lie on the lines of the grid, so they are periodic. In a sharp
     picture, drawn pixel by pixel, a pixel may be a square.
@@ -356,14 +314,11 @@ def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
     for turned in (walls, walls.T):
         counts.append(np.zeros(len(turned) + 1, dtype=np.int64))
         counts[-1][1:-1] = (turned[1:] != turned[:-1]).sum(axis=1)
-    if (thin := _thin_walls(counts)) is not None:
-        yield thin
     darkness = [walls.mean(axis=1), walls.mean(axis=0)]
+    yield _thin_walls(counts)
     for pitch in _pitches(counts):
-        if (blurred := _blurred_walls(darkness, pitch)) is not None:
-            yield blurred
-        if (regular := _regular(counts, pitch)) is not None:
-            yield regular
+        yield _blurred_walls(darkness, pitch)
+        yield _regular(counts, pitch)
     if sharp:
         rows, columns = (np.arange(float(len(each))) for each in counts)
         yield _Grid(rows, columns, "1 pixel")
@@ -385,31 +340,24 @@ def _pitches(counts: list[NDArray[np.int64]]) -> Iterator[float]:
     if strength[-1] > _PEAK and strength[-1] > strength[-2]:
         peaks.append(len(strength) - 1)
     for peak in [peak for peak in peaks if points / peak <= min(lengths) + 1][:_TRIES]:
-        frequency = float(peak)
-        if peak + 1 < len(strength):  # the top of the parabola through the peak
-            left, middle, right = strength[peak - 1 : peak + 2]
-            bend = left - 2 * middle + right
-            frequency += 0.0 if bend == 0 else 0.5 * (left - right) / bend
-        yield points / frequency
+        yield points / peak
 
 
 def _regular(counts: list[NDArray[np.int64]], pitch: float) -> _Grid | None:
     """Squares of about that pitch along both axes, whose outermost edges are the picture's."""
-    grid = []
+    axes: list[Values] = []
     for each in counts:
         length = len(each) - 1
         wave = complex((each * np.exp(2j * np.pi * np.arange(length + 1) / pitch)).sum())
         offset = np.angle(wave) / (2 * np.pi) * pitch if wave else 0.0
-        count = round((length - offset) / pitch)
-        if count < 1:
-            return None
-        edges = offset + pitch * np.arange(count + 1)
+        count = max(1, round((length - offset) / pitch))
+        edges: Values = np.linspace(offset, offset + pitch * count, count + 1)
         # A pixel may have been lost to blurring.
         if max(abs(edges[0]), abs(edges[-1] - length)) > max(1.6, 0.25 * pitch):
             return None
         edges[0], edges[-1] = 0, length
-        grid.append(edges.astype(np.float64))
-    return _Grid(grid[0], grid[1], _pixels(pitch))
+        axes.append(edges)
+    return _Grid(axes[0], axes[1], _pixels(length / count))
 
 
 def _thin_walls(counts: list[NDArray[np.int64]]) -> _Grid | None:

@@ -58,11 +58,11 @@ def test_benchmark_image_and_one_pixel_per_square(size: int) -> None:
     assert np.array_equal(read_picture(saved(drawn(squares, 1)))[0], squares)
 
 
-@pytest.mark.parametrize("factor", [1.3, 1.7, 2.5])
+@pytest.mark.parametrize("factor", [1.3, 1.37, 1.7, 2.5])
 @pytest.mark.parametrize("how", [Image.Resampling.NEAREST, Image.Resampling.BICUBIC])
 def test_a_picture_that_was_scaled_and_blurred(factor: float, how: Image.Resampling) -> None:
     squares = maze(21, 4)
-    picture = Image.fromarray(drawn(squares, 5))
+    picture = Image.fromarray(np.pad(drawn(squares, 6), ((15, 15), (15, 15), (0, 0)), mode="edge"))
     side = int(picture.width * factor)
     found, _ = read_picture(saved(np.asarray(picture.resize((side, side), how))))
     assert np.array_equal(found, squares)
@@ -84,15 +84,26 @@ def test_walls_that_are_lines(path: int, wall: int, size: int) -> None:
     assert "thin walls" in notes[0]
 
 
-@pytest.mark.parametrize(("path", "wall", "factor"), [(14, 2, 1.03), (20, 4, 0.97), (13, 2, 0.93)])
-def test_blurred_lines(path: int, wall: int, factor: float) -> None:
-    squares = np.pad(maze(21, 2), 1)
+@pytest.mark.parametrize(
+    ("size", "path", "wall", "factor", "blur"),
+    [
+        (21, 14, 2, 1.03, 0),
+        (21, 20, 4, 0.97, 0),
+        (21, 13, 2, 0.93, 0),
+        (9, 18, 4, 0.7, 0.8),
+        (9, 24, 5, 0.7, 0.8),
+    ],
+)
+def test_blurred_lines(size: int, path: int, wall: int, factor: float, blur: float) -> None:
+    squares = np.pad(maze(size, 2), 1)
     widths = [path if place % 2 else wall for place in range(len(squares))]
     picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
     paper = np.pad(picture, ((9, 9), (9, 9), (0, 0)), constant_values=250)
     side = int(len(paper) * factor)
-    blurred = Image.fromarray(paper).resize((side, side), Image.Resampling.BICUBIC)
-    assert np.array_equal(read_picture(saved(np.asarray(blurred)))[0], squares[1:-1, 1:-1])
+    how = Image.Resampling.BILINEAR if blur else Image.Resampling.BICUBIC
+    scaled = Image.fromarray(paper).resize((side, side), how)
+    blurred = np.asarray(scaled.filter(ImageFilter.GaussianBlur(blur)))
+    assert np.array_equal(read_picture(saved(blurred))[0], squares[1:-1, 1:-1])
 
 
 def test_a_rectangle_with_loops_and_small_round_spots() -> None:
@@ -112,6 +123,14 @@ def test_a_rectangle_with_loops_and_small_round_spots() -> None:
 def test_no_wall_around() -> None:
     squares = maze(13, 3)
     assert np.array_equal(read_picture(saved(drawn(squares, 6, wall=0)))[0], squares)
+
+
+def test_no_wall_around_but_paper() -> None:
+    """Only walls that reach every side show where the maze ends."""
+    squares = np.array([[0, 2, 0], [1, 1, 1], [0, 3, 0]], dtype=np.uint8)
+    paper = np.pad(CLOSE[squares.repeat(9, axis=0).repeat(9, axis=1)],
+                   ((9, 20), (12, 12), (0, 0)), constant_values=250)  # fmt: skip
+    assert np.array_equal(read_picture(saved(paper))[0], squares)
 
 
 @pytest.mark.parametrize("size", [9, 33])
@@ -154,7 +173,7 @@ def without(code: int) -> NDArray[np.uint8]:
     ("picture", "said"),
     [
         (photo(), "no maze"),
-        (two_starts(), "2 green spots"),
+        (two_starts(), "several green spots"),
         (without(2), "no green spot for the start"),
         (without(3), "no red spot for the end"),
         (np.full((50, 50, 3), 255, dtype=np.uint8), "no dark walls"),
