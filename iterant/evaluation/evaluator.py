@@ -215,14 +215,12 @@ class Curve:
 
     def described(self) -> dict[str, Any]:
         """Everything, for `iterant.io.write_result`; steps only where they are not 1, 2, 3 …"""
-        step, height = self.peak
+        ends = {"peak": self.peak[0], "end": self.steps[-1]}
         figures: dict[str, Any] = {
             "problems": self.count,
-            "peak": {"step": step, "accuracy": height, "interval": self.interval_at(step)},
-            "end": {
-                "step": self.steps[-1],
-                "accuracy": self.end,
-                "interval": self.interval_at(self.steps[-1]),
+            **{
+                name: {"step": k, "accuracy": self.at(k), "interval": self.interval_at(k)}
+                for name, k in ends.items()
             },
             "lost": self.lost,
             "mean iterations": float(self.iterations[-1]),
@@ -236,9 +234,8 @@ class Curve:
             figures["stopped by the rule"] = int(self.stopped.sum())
         if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
             figures["iterations of each"] = self.taken.tolist()
-            figures["mean iterations by budget"] = [
-                round(mean, 4) for mean in self.iterations.tolist()
-            ]
+            means = [round(mean, 4) for mean in self.iterations.tolist()]
+            figures["mean iterations by budget"] = means
         if self.work is not None:
             figures["operations a problem"] = self.work.tolist()
         if self.shrunk is not None:
@@ -303,17 +300,20 @@ def evaluate_batch(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
         steps=budget, rule=rule, portion=portion, progress=progress,
     )  # fmt: skip
+    columns = list(zip(*parts, strict=True))
+    solved, seconds = (torch.stack(column).sum(dim=0) for column in columns[:2])
+    right, stopped, broken, taken, change = (torch.cat(column) for column in columns[2:])
     one = like(net, batch[:1].inputs)
     return Curve(
         steps=marks,
-        solved=torch.stack([part.solved for part in parts]).sum(dim=0),
+        solved=solved,
         count=len(batch),
-        change=float(torch.cat([part.change for part in parts]).mean()),
-        broken=sum(int(part.broken.sum()) for part in parts),
-        right=torch.cat([part.right for part in parts]),
-        taken=torch.cat([part.taken for part in parts]),
-        stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
-        seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
+        change=float(change.mean()),
+        broken=int(broken.sum()),
+        right=right,
+        taken=taken,
+        stopped=None if rule is None else stopped,
+        seconds=seconds,
         operations=operations(net, one) if cost else None,
         looks=rule is not None and cost and reads_every_answer(rule, net, one),
         shrunk=shrunk,
@@ -394,26 +394,14 @@ def out_of_memory(error: BaseException) -> bool:
     return known or any(word in str(error).lower() for word in words)
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """The figures of one batch, on the CPU: see `Curve`."""
-
-    solved: Tensor
-    seconds: Tensor
-    right: Tensor
-    stopped: Tensor
-    broken: Tensor
-    taken: Tensor
-    change: Tensor
-
-
 def _batch_outcome(
     task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
-) -> _Outcome:
-    """Count solved problems at the marks; problems that left keep the answer they left with.
+) -> tuple[Tensor, ...]:
+    """Solved problems and seconds at the marks; right, stopped, broken, taken, change of each.
 
-    The figures of an iteration stay on the device, so that a GPU is waited for only when problems
-    leave and at the end.
+    Problems that left keep the answer they left with.
+
+    The figures of an iteration stay on the device: a GPU is waited for only when problems leave.
     """
     device, timer = part.inputs.device, Timer(part.inputs.device)
     places = {step: place for place, step in enumerate(marks)}
@@ -449,15 +437,8 @@ def _batch_outcome(
     timer.mark()
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))
-    return _Outcome(
-        counts.cpu(),
-        torch.tensor(seconds, dtype=torch.float64),
-        right,
-        stopped,
-        broken.cpu(),
-        taken,
-        change,
-    )
+    times = torch.tensor(seconds, dtype=torch.float64)
+    return counts.cpu(), times, right, stopped, broken.cpu(), taken, change
 
 
 class Timer:
@@ -513,17 +494,12 @@ def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...
     """The iterations to decode, in order."""
     if at is None:
         if budget > LONGEST:
-            raise UsageError(
-                f"accuracy after each of {budget:,} iterations cannot be kept; ask for at "
-                f"most {LONGEST:,}"
-            )
+            raise UsageError(f"at most {LONGEST:,} accuracies can be kept, asked for {budget:,}")
         return tuple(range(1, budget + 1))
     marks = tuple(sorted({min(step, budget) if cut else step for step in at}))
     if not marks or marks[0] < 1 or marks[-1] > budget:
-        raise UsageError(
-            f"answers can be judged at iterations 1 to {budget}, asked for "
-            f"{', '.join(map(str, sorted(at))) or 'none'}"
-        )
+        asked = ", ".join(map(str, sorted(at))) or "none"
+        raise UsageError(f"answers can be judged at iterations 1 to {budget}, asked for {asked}")
     return marks
 
 
