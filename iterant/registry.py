@@ -43,28 +43,6 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "argmax-open": "iterant.nets.readout:ArgmaxOpen",
         "two-best": "iterant.nets.readout:TwoBest",
     },
-    "objective": {
-        "progressive": "iterant.training.objectives:progressive",
-        "progressive-n0": "iterant.training.objectives:progressive_n0",
-        "run-time-weighted": "iterant.training.objectives:run_time_weighted",
-        "pool": "iterant.training.replay_pool:ReplayPool",
-    },
-    "optimizer": {
-        "adam": "iterant.training.optim:adam",
-        "adamw": "iterant.training.optim:adamw",
-        "sgd": "iterant.training.optim:sgd",
-        "muon": "iterant.training.optim:muon",
-    },
-    "schedule": {
-        "steps": "iterant.training.optim:steps",
-        "cosine": "iterant.training.optim:cosine",
-        "constant": "iterant.training.optim:constant",
-        "hold": "iterant.training.optim:hold",
-    },
-    "choose": {
-        "validation": "iterant.training.loop:by_validation",
-        "watch": "iterant.training.loop:by_watching",
-    },
     "recipe": {"recipe": "iterant.training.recipe:recipe"},
     "picture": {
         "description": "iterant.draw.figure:png",

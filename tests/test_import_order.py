@@ -88,7 +88,7 @@ def test_imports_point_downwards(path: Path) -> None:
         ("iterant.engine", "if TYPE_CHECKING:\n    from iterant.training import train"),
         ("iterant.engine", "from iterant import solve"),
         ("iterant.engine", "import iterant"),
-        ("iterant.engine", "registry.find('optimizer', word)"),
+        ("iterant.engine", "registry.find('trained', word)"),
         ("iterant.nets.layers", "importlib.import_module('iterant.training.loop')"),
         ("iterant.registry", "from iterant.tasks.protocol import Task"),
     ],

@@ -32,8 +32,9 @@ from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.tasks.rng import check_count
-from iterant.training.objectives import Progressive, build_objective
+from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
+from iterant.training.trainer import build_objective
 
 STEPS = 300
 """The default number of iterations; networks of fixed depth have their own."""

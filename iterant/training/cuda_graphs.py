@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,17 +23,6 @@ from iterant.training.unroll import StepResult, Unroll
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
-
-
-@dataclass(frozen=True)
-class _Buffers:
-    """Tensors that every graph reads and writes."""
-
-    inputs: Tensor  # (B, C, *S)
-    targets: Tensor  # (B, *S)
-    features: Tensor  # (B, W, *S)
-    restart: Tensor  # (B,) bool
-    noise: Tensor  # (B, W, *S)
 
 
 class GraphUnroll(Unroll):
@@ -57,22 +45,23 @@ class GraphUnroll(Unroll):
             weight.grad = torch.zeros_like(weight)
         self._graphs: dict[object, tuple[Any, Any]] = {}
         self._pool: Any = None
-        self._shared: _Buffers | None = None
+        self._buffers: dict[str, Tensor] = {}
+        """Tensors that every graph reads and writes"""
         self._stream = _CUDA.Stream()
         self._warmed_up: set[object] = set()
 
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients."""
         buffers = self._fill(inputs, state)
-        start = None if state is None else State(buffers.features, self._first_index(state))
+        start = None if state is None else State(buffers["features"], self._first_index(state))
 
         def work() -> None:
-            end = Unroll.forward_no_grad(self, buffers.inputs, start, steps)
-            buffers.features.copy_(end.features)
+            end = Unroll.forward_no_grad(self, buffers["inputs"], start, steps)
+            buffers["features"].copy_(end.features)
 
         key = ("forward", steps, start and start.step)
         self._replay(key, ("forward", steps > 1), work)
-        return State(buffers.features, (0 if state is None else state.step) + steps)
+        return State(buffers["features"], (0 if state is None else state.step) + steps)
 
     def forward_backward(
         self,
@@ -86,46 +75,45 @@ class GraphUnroll(Unroll):
     ) -> StepResult:
         """Iterate with gradients and back-propagate the segment's loss."""
         buffers = self._fill(inputs, state)
-        buffers.targets.copy_(targets)
+        buffers["targets"].copy_(targets)
         # One graph serves every kind of start: a buffer marks the samples that restart.
         if state is None or restart is None:
-            buffers.restart.fill_(state is None)
+            buffers["restart"].fill_(state is None)
         else:
-            buffers.restart.copy_(restart)
+            buffers["restart"].copy_(restart)
         if noise is not None:
-            buffers.noise.copy_(noise)
-        first = self._first_index(state)
-        work_noise = None if noise is None else buffers.noise
+            buffers["noise"].copy_(noise)
+        first, noisy = self._first_index(state), noise is not None
 
         def work() -> StepResult:
             return Unroll.forward_backward(
-                self, buffers.inputs, buffers.targets, segment,
-                state=State(buffers.features, first), restart=buffers.restart, noise=work_noise,
+                self, buffers["inputs"], buffers["targets"], segment,
+                state=State(buffers["features"], first), restart=buffers["restart"],
+                noise=buffers["noise"] if noisy else None,
             )  # fmt: skip
 
-        key = (segment, noise is None, first)
+        key = (segment, noisy, first)
         result: StepResult = self._replay(key, ("backward", segment.steps > 1), work)
         offset = (0 if state is None else state.step) - first
         states = [State(each.features, each.step + offset) for each in result.states]
         return StepResult(result.loss, states)
 
-    def _fill(self, inputs: Tensor, state: State | None) -> _Buffers:
+    def _fill(self, inputs: Tensor, state: State | None) -> dict[str, Tensor]:
         """The buffers with this problem and state; allocated at the first call."""
-        if self._shared is None:
+        if not self._buffers:
             with torch.no_grad():
                 features = self.net.start(inputs)
-            positions = inputs[:, 0]
-            self._shared = _Buffers(
-                inputs.clone(),
-                torch.zeros_like(positions, dtype=torch.int64),
-                features.clone(),
-                torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device),
-                torch.zeros_like(features),
-            )
-        buffers = self._shared
-        buffers.inputs.copy_(inputs)
-        if state is not None and state.features is not buffers.features:
-            buffers.features.copy_(state.features)
+            self._buffers = {
+                "inputs": inputs.clone(),  # (B, C, *S)
+                "targets": torch.zeros_like(inputs[:, 0], dtype=torch.int64),  # (B, *S)
+                "features": features.clone(),  # (B, W, *S)
+                "restart": torch.zeros(len(inputs), dtype=torch.bool, device=inputs.device),
+                "noise": torch.zeros_like(features),  # (B, W, *S)
+            }
+        buffers = self._buffers
+        buffers["inputs"].copy_(inputs)
+        if state is not None and state.features is not buffers["features"]:
+            buffers["features"].copy_(state.features)
         return buffers
 
     def _first_index(self, state: State | None) -> int:
@@ -146,8 +134,8 @@ class GraphUnroll(Unroll):
         The first time for a kind of work it is run outside the capture, so that cuDNN can choose
         its kernels. A single iteration is a kind by itself, because it uses fewer kernels.
         """
-        features = self._shared.features if self._shared else torch.empty(0)
-        changed = [features, *[w.grad for w in self._weights if w.grad is not None]]
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        changed = [self._buffers["features"], *gradients]
         before = [tensor.clone() for tensor in changed]
         if kind not in self._warmed_up:
             self._warmed_up.add(kind)

@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-from iterant import registry
 from iterant.errors import RunError, TaskError, TrainingStopped, UsageError
 from iterant.evaluation import evaluate_batch
 from iterant.formatting import size_text
@@ -259,7 +258,7 @@ class Loop:
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
         """Keep the present weights if the recipe's criterion calls them the best so far."""
-        better = registry.find("choose", self.recipe.choose)(fresh, self.best)
+        better = better_than(self.best, fresh, self.recipe.choose)
         if better is None:
             return
         self.best = {**better, "epoch": epoch, "step": self.update}
@@ -393,21 +392,17 @@ class Validator:
         return curve.accuracy.tolist(), curve.change
 
 
-def by_validation(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
-    """Strictly better validation accuracy: the authors' rule, the first of equals is the best."""
-    accuracy = fresh.get("validation")
-    if accuracy is None or accuracy <= best.get("validation", -1.0):
-        return None
-    return {"validation": accuracy}
+def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:
+    """The figures that make the present weights the best so far, or None.
 
-
-def by_watching(fresh: Figures, best: Mapping[str, Any]) -> Figures | None:
-    """Mean accuracy on the larger problems, the later checkpoint on a tie.
-
-    Their size has then been validated on, and must be reported so.
+    ``validation``: strictly better accuracy, so the first of equals is the best, as in the
+    authors' code. ``watch``: mean accuracy on the larger problems, the later one on a tie; their
+    size has then been validated on, and must be reported so.
     """
+    validated = {"validation": fresh["validation"]} if "validation" in fresh else {}
+    if choose == "validation":
+        return validated if fresh.get("validation", -1.0) > best.get("validation", -1.0) else None
     late = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
     if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
         return None
-    validated = {"validation": fresh["validation"]} if "validation" in fresh else {}
     return {"watched": watched, **validated}

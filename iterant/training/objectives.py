@@ -20,11 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from iterant import registry
 from iterant.engine import State, Thought
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.distributed import ProcessGroup
-from iterant.training.recipe import Recipe
 from iterant.training.rng import StepRng
 
 if TYPE_CHECKING:
@@ -207,24 +205,3 @@ class RunTimeWeighted(Objective):
         weights = tuple((i + 1) / total for i in range(self.iterations))
         segment = Segment(self.iterations, each=weights)
         return unroll.forward_backward(inputs, targets, segment).loss
-
-
-def build_objective(recipe: Recipe) -> Objective:
-    """The objective that the recipe names."""
-    objective: Objective = registry.find("objective", recipe.objective)(recipe)
-    return objective
-
-
-def progressive(recipe: Recipe) -> Objective:
-    """The progressive loss of a recipe."""
-    return Progressive(recipe.iterations, recipe.alpha)
-
-
-def progressive_n0(recipe: Recipe) -> Objective:
-    """The progressive loss whose segment always begins at the start."""
-    return Progressive(recipe.iterations, recipe.alpha, prefix=False)
-
-
-def run_time_weighted(recipe: Recipe) -> Objective:
-    """The run-time-weighted loss of a recipe."""
-    return RunTimeWeighted(recipe.iterations)

@@ -19,10 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iterant import registry
 from iterant.training.recipe import Recipe
-
-Groups = Iterable[dict[str, Any]]
 
 _NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the odd polynomial that takes every singular value near 1."""
@@ -34,35 +31,6 @@ _GROWTH_INTERVAL = 2000
 """Steps without an overflow after which the loss scale is doubled."""
 _MIN_SCALE = 1.0
 """Gradients divided by a scale near zero would become infinite."""
-
-
-def adam(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
-    """Adam with L2 weight decay, added to the gradient."""
-    return torch.optim.Adam(groups, **_adam_options(recipe))
-
-
-def adamw(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
-    """Adam with decoupled weight decay."""
-    return torch.optim.AdamW(groups, **_adam_options(recipe))
-
-
-def _adam_options(recipe: Recipe) -> dict[str, Any]:
-    betas, decay = (0.9, recipe.beta2), recipe.weight_decay
-    return {"lr": recipe.rate, "betas": betas, "weight_decay": decay, "fused": True}
-
-
-def sgd(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
-    """Stochastic gradient descent with momentum."""
-    momentum, decay = recipe.momentum, recipe.weight_decay
-    return torch.optim.SGD(
-        groups, lr=recipe.rate, momentum=momentum, weight_decay=decay, fused=True
-    )
-
-
-def muon(groups: Groups, recipe: Recipe) -> torch.optim.Optimizer:
-    """Muon for the recurrent kernels, AdamW for the others."""
-    betas, decay = (0.9, recipe.beta2), recipe.weight_decay
-    return Muon(groups, recipe.rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
 
 
 def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
@@ -78,28 +46,15 @@ def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
         for params, share in ((others, 1.0), (throttled, 1 / recipe.iterations))
         if params
     ]
-    optimizer: torch.optim.Optimizer = registry.find("optimizer", recipe.optimizer)(groups, recipe)
-    return optimizer
-
-
-def steps(recipe: Recipe, epoch: int, progress: float) -> float:
-    """Multiply by the decay at each milestone."""
-    return recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
-
-
-def cosine(recipe: Recipe, epoch: int, progress: float) -> float:
-    """Half a cosine from 1 to 0 over the whole run."""
-    return 0.5 * (1 + math.cos(math.pi * progress))
-
-
-def constant(recipe: Recipe, epoch: int, progress: float) -> float:
-    """No decay."""
-    return 1.0
-
-
-def hold(recipe: Recipe, epoch: int, progress: float) -> float:
-    """Constant for a share of the run, then linear to 0 at its end."""
-    return min(1.0, (1 - progress) / (1 - recipe.hold))
+    rate, decay, betas = recipe.rate, recipe.weight_decay, (0.9, recipe.beta2)
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(
+            groups, lr=rate, momentum=recipe.momentum, weight_decay=decay, fused=True
+        )
+    if recipe.optimizer == "muon":
+        return Muon(groups, rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
+    adam = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+    return adam(groups, lr=rate, betas=betas, weight_decay=decay, fused=True)
 
 
 def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
@@ -107,12 +62,17 @@ def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
 
     The last epoch of the warm-up has the full rate already, as in the authors' code.
     """
-    epoch, total = update // per_epoch, per_epoch * recipe.epochs
+    epoch, progress = update // per_epoch, update / (per_epoch * recipe.epochs)
     warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch + 1 < recipe.warmup else 1.0
     if update < recipe.warmup_updates:
         warm *= (update + 1) / recipe.warmup_updates
-    factor: float = registry.find("schedule", recipe.schedule)(recipe, epoch, update / total)
-    return warm * factor
+    if recipe.schedule == "steps":
+        return warm * recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
+    if recipe.schedule == "cosine":  # half a cosine from 1 to 0 over the whole run
+        return warm * 0.5 * (1 + math.cos(math.pi * progress))
+    if recipe.schedule == "hold":  # constant for a share of the run, then linear to 0
+        return warm * min(1.0, (1 - progress) / (1 - recipe.hold))
+    return warm
 
 
 class Muon(torch.optim.Optimizer):
@@ -120,7 +80,7 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(
         self,
-        groups: Groups,
+        groups: Iterable[dict[str, Any]],
         rate: float = 1e-3,
         *,
         momentum: float = 0.95,
@@ -159,8 +119,8 @@ class Muon(torch.optim.Optimizer):
         for kernels in by_shape.values():
             momenta = []
             for weight in kernels:
-                first = self._state(weight, "first")
                 gradient = self._gradient(weight)
+                first = self.state[weight].setdefault("first", torch.zeros_like(weight))
                 first.mul_(group["momentum"]).add_(gradient)
                 momenta.append((gradient + group["momentum"] * first).flatten(1))
             directions = orthogonal(torch.stack(momenta))
@@ -173,13 +133,16 @@ class Muon(torch.optim.Optimizer):
         updates: list[tuple[Tensor, Tensor]] = []
         beta1, beta2 = group["betas"]
         for weight in weights:
-            first, second = self._state(weight, "first"), self._state(weight, "second")
-            step = self._state(weight, "step", torch.zeros((), device=weight.device))
-            step += 1
+            state = self.state[weight]
+            if not state:
+                state["first"], state["second"] = torch.zeros_like(weight), torch.zeros_like(weight)
+                state["step"] = torch.zeros((), device=weight.device)
+            state["step"] += 1
             gradient = self._gradient(weight)
-            first.lerp_(gradient, 1 - beta1)
-            second.lerp_(gradient * gradient, 1 - beta2)
-            mean, square = first / (1 - beta1**step), second / (1 - beta2**step)
+            first = state["first"].lerp_(gradient, 1 - beta1)
+            second = state["second"].lerp_(gradient * gradient, 1 - beta2)
+            mean = first / (1 - beta1 ** state["step"])
+            square = second / (1 - beta2 ** state["step"])
             updates.append((weight, mean / (square.sqrt() + _EPSILON)))
         return updates
 
@@ -188,12 +151,6 @@ class Muon(torch.optim.Optimizer):
         gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
         overflow: Tensor | None = vars(self).get("found_inf")
         return gradient if overflow is None else gradient.where(overflow == 0, 0.0)
-
-    def _state(self, weight: Tensor, name: str, first: Tensor | None = None) -> Tensor:
-        state: dict[str, Tensor] = self.state[weight]
-        if name not in state:
-            state[name] = torch.zeros_like(weight) if first is None else first
-        return state[name]
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

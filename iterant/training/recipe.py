@@ -212,7 +212,13 @@ _HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999
             "pool_shake": math.inf}  # fmt: skip
 """Limits of numbers that are not shares from 0 to 1."""
 _ABOVE_ZERO = ("rate", "clip", "average")
-_CHOICES = ("objective", "optimizer", "schedule", "choose", "precision")
+_CHOICES = {
+    "objective": ("progressive", "progressive-n0", "run-time-weighted", "pool"),
+    "optimizer": ("adam", "adamw", "sgd", "muon"),
+    "schedule": ("steps", "cosine", "constant", "hold"),
+    "choose": ("validation", "watch"),
+    "precision": registry.known("precision"),
+}
 
 
 def _check(name: str, kind: str, value: Any) -> None:
@@ -220,9 +226,8 @@ def _check(name: str, kind: str, value: Any) -> None:
     if value is None and kind.endswith("None"):
         return
     if name in _CHOICES:
-        known = registry.known(name)
-        if value not in known:
-            raise RecipeError(registry.unknown_name(name, str(value), known))
+        if value not in _CHOICES[name]:
+            raise RecipeError(registry.unknown_name(name, str(value), _CHOICES[name]))
     elif name == "size":
         pair = isinstance(value, tuple) and len(value) == 2 and all(_whole(end) for end in value)
         _require(name, value, pair or _whole(value, 1), "be a number, or two for a range")

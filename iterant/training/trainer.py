@@ -27,9 +27,10 @@ from iterant.nets.protocol import check_user_net, depth_of
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Criterion, Update, build_objective
+from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Update
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
+from iterant.training.replay_pool import ReplayPool
 from iterant.training.rng import StepRng
 from iterant.training.unroll import SparseUnroll, Unroll, can_unroll_cells
 
@@ -62,6 +63,16 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
         raise UnknownName(f"{registry.unknown_name('network', recipe.net, names)}; or module:Class")
     description = {"kind": config.kind, "config": config.described()}
     return build(**description, seed=seed), description
+
+
+def build_objective(recipe: Recipe) -> Objective:
+    """The objective that the recipe names."""
+    if recipe.objective == "pool":
+        return ReplayPool(recipe)
+    if recipe.objective == "run-time-weighted":
+        return RunTimeWeighted(recipe.iterations)
+    prefix = recipe.objective == "progressive"  # not progressive-n0
+    return Progressive(recipe.iterations, recipe.alpha, prefix)
 
 
 class Trainer:

@@ -14,7 +14,7 @@ import torch
 from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from torch import Tensor
 
-from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
+from iterant.errors import IterantError, RunError, TrainingStopped
 from iterant.io import RunFolder
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.training import train
@@ -214,29 +214,3 @@ class TestDisks:
         (little_disk / "filler").unlink()
         monkeypatch.undo()
         assert_equal(train(resume=run.path), unbroken()["progressive"])
-
-    def test_a_disk_too_small_from_the_start(self, little_disk: Path) -> None:
-        (little_disk / "filler").write_bytes(bytes(398 * 1024))
-        with pytest.raises(RunError, match="the disk is full"):
-            begin(little_disk / "run")
-        (little_disk / "filler").unlink()
-        assert begin(little_disk / "run").state == "finished"
-
-    def test_a_read_only_disk(self, little_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        stopping_at(monkeypatch, 3)
-        run = begin(little_disk / "run")
-        mount = shutil.which("mount")
-        assert mount is not None
-        subprocess.run([mount, "-o", "remount,ro", str(little_disk)], check=True)
-        with pytest.raises(RunError, match="the file system is read-only; choose"):
-            train(resume=run.path)
-        with pytest.raises(UsageError, match="cannot be written; choose another"):
-            begin(little_disk / "other")
-        subprocess.run([mount, "-o", "remount,rw", str(little_disk)], check=True)
-        stopping_at(monkeypatch, None)
-        assert train(resume=run.path).state == "finished"
-
-    def test_a_file_where_the_folder_should_be(self, tmp_path: Path) -> None:
-        (tmp_path / "run").write_text("a file", "utf-8")
-        with pytest.raises(UsageError, match="run' is no folder; choose another folder"):
-            begin(tmp_path / "run")

@@ -12,7 +12,7 @@ from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.interrupts import Clock, LossGuard, Signals, seconds
+from iterant.training.interrupts import Clock, LossGuard, seconds
 from iterant.training.loop import Loop
 
 LISTENED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -96,20 +96,6 @@ class TestStopping:
         run = RunFolder.open(tmp_path / "run")
         assert (run.state, run.status.reason) == ("stopped", "interrupted")
         assert listener.ends == ["stopped: interrupted"]
-
-    def test_other_threads_install_no_handlers(self) -> None:
-        import threading
-
-        seen: list[object] = []
-
-        def listen() -> None:
-            with Signals() as signals:
-                seen.append(signals.raised)
-
-        thread = threading.Thread(target=listen)
-        thread.start()
-        thread.join()
-        assert seen == [None]
 
 
 def _ticks(clock: Any) -> float:

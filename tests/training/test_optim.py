@@ -57,14 +57,6 @@ def test_muon_does_not_depend_on_the_scale_of_gradients() -> None:
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-4, atol=1e-6)
 
 
-def test_size_of_a_muon_step() -> None:
-    weight = nn.Parameter(torch.zeros(8, 16, 3, 3))
-    muon = Muon([{"params": [weight], "matrices": {id(weight)}}], 1.0)
-    weight.grad = drawn(8, 16, 3, 3)
-    muon.step()
-    assert 0.15 < float(weight.detach().square().mean().sqrt()) < 0.25
-
-
 def test_muon_is_adamw_for_other_parameters() -> None:
     ours, theirs = nn.Parameter(drawn(5, 3)), nn.Parameter(drawn(5, 3))
     muon = Muon([{"params": [ours]}], 0.01, betas=(0.9, 0.95), weight_decay=0.1)
@@ -111,46 +103,6 @@ def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
     for name, weight in trainer.module.named_parameters():
         ends = name.startswith(("projection", "head"))
         assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
-
-
-@pytest.mark.parametrize("throttle", [False, True])
-def test_muon_resumes_bit_for_bit(throttle: bool) -> None:
-    batch = iterant.task("mazes").sample(2, size=5)
-    first, second = trainer_of(throttle=throttle), trainer_of(throttle=throttle)
-    first.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
-    second.restore({name: held.clone() for name, held in first.tensors().items()}, 1)
-    for trainer in (first, second):
-        trainer.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
-    theirs = second.tensors()
-    for name, held in first.tensors().items():
-        assert torch.equal(held, theirs[name]), name
-
-
-def by_epoch(chosen: Recipe, per_epoch: int = 7) -> list[float]:
-    """The factor at the first and the last update of every epoch, which must be one."""
-    factors = []
-    for epoch in range(chosen.epochs):
-        first = lr_factor(chosen, epoch * per_epoch, per_epoch)
-        assert first == lr_factor(chosen, (epoch + 1) * per_epoch - 1, per_epoch)
-        factors.append(first)
-    return factors
-
-
-def test_exponential_warm_up() -> None:
-    factors = by_epoch(Recipe(epochs=8, warmup=5, schedule="constant"))
-    for epoch in range(4):
-        assert factors[epoch] == 1 - math.exp(-(epoch + 1) / 5)
-    assert factors[4:] == [1.0] * 4  # the last epoch of the warm-up has the full rate
-
-
-def test_milestones() -> None:
-    factors = by_epoch(Recipe(epochs=8, warmup=0, milestones=(3, 5), decay=0.1))
-    assert factors == pytest.approx([1, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.01])
-
-
-def test_warm_up_and_milestones_multiply() -> None:
-    factors = by_epoch(Recipe(epochs=4, warmup=4, milestones=(1,), decay=0.5))
-    assert factors[2] == pytest.approx(0.5 * (1 - math.exp(-3 / 4)))
 
 
 def test_hold_is_constant_then_linear_to_zero() -> None:

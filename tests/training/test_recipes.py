@@ -12,7 +12,7 @@ from small_runs import KINDS, begin
 
 import iterant
 from iterant import registry
-from iterant.errors import RecipeError, TaskError, UnknownName
+from iterant.errors import RecipeError, UnknownName
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.recipe import label_changes, recipe_from_file
@@ -42,13 +42,6 @@ class TestChanging:
     def test_every_field_is_covered(self) -> None:
         assert list(OTHER) == [field.name for field in fields(Recipe)]
 
-    @pytest.mark.parametrize("name", OTHER)
-    def test_change_one_field(self, name: str) -> None:
-        before = Recipe()
-        after = before.changed(**{name: OTHER[name]})
-        assert getattr(after, name) == OTHER[name] != getattr(before, name)
-        assert after.changed(**{name: getattr(before, name)}) == before
-
     def test_change_every_field_by_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / "mine.toml"
         lines = [
@@ -67,10 +60,6 @@ class TestChanging:
         assert repr(word) in str(caught.value)
         assert near in str(caught.value)
 
-    def test_a_wrong_recipe_gets_a_suggestion(self) -> None:
-        with pytest.raises(UnknownName, match="did you mean 'paper'"):
-            recipe("papper", "mazes")
-
     def test_a_wrong_network_gets_a_suggestion(self) -> None:
         with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
             build_network(Recipe(net="dt-recal"), iterant.task("mazes").spec, 0)
@@ -79,56 +68,23 @@ class TestChanging:
 
 
 BAD: dict[str, list[Any]] = {
-    "beta2": [-0.1, 1.0, "slow"],
-    "hold": [-0.1, 1.0, None],
-    "pool_settle": [-1, "a little", float("nan")],
-    "pool_shake": [-0.1, "much"],
-    "pool_shake_varied": [0.5, None],
-    "pool_longest": [0, 1.5],
-    "pool_hard": [1, None],
-    "again_below": [-0.1, 1.1, None],
-    "choose": ["test", None],
-    "warmup_updates": [-1, 0.5],
-    "alpha": [-0.1, 1.1, float("nan"), "half", None, True],
-    "iterations": [0, -1, 2.5, "30", True],
-    "rate": [0, -1e-3, float("inf"), float("nan"), "fast", None],
-    "batch": [0, 1.5, None],
-    "epochs": [0, -3],
-    "count": [0, -1, 2.5, "all"],
-    "width": [0, "wide"],
-    "head": [(0,), ("a",), 5],
-    "validation": [-0.1, 0.95, 1],
-    "smoothing": [1.0, -0.1],
-    "clip": [0, -1, "no"],
-    "average": [0, 1, 1.5, "yes"],
-    "weight_decay": [-1e-4, float("inf"), None],
-    "warmup": [-1],
-    "milestones": [5, ("a",), (-1,)],
-    "decay": [2.0],
-    "throttle": ["yes", 1, None],
-    "objective": ["progresive", "", None],
-    "optimizer": ["adm", 3],
-    "schedule": ["cosin"],
-    "precision": ["fp8", "bf-16"],
-    "size": ["9", (1, 2, 3), 0, 1.5],
-    "net": [None, 3],
-    "pool_fresh": [1.5],
-    "pool_stay": [-0.5],
-    "pool_swap": [7],
-    "places": [2],
-    "data_seed": [-1],
-}
+    "alpha": [-0.1, 1.1, float("nan"), "half", None, True], "iterations": [0, 2.5, "30", True],
+    "rate": [0, float("inf"), None], "average": [0, 1, "yes"], "clip": [0, "no"], "hold": [1.0],
+    "pool_longest": [0, 1.5], "pool_hard": [1, None], "pool_damage_kinds": [(), ("zero",), "zeros"],
+    "weight_decay": [-1e-4], "head": [(0,), ("a",), 5], "milestones": [5, ("a",), (-1,)],
+    "validation": [0.95], "objective": ["progresive", None], "precision": ["fp8"],
+    "size": ["9", (1, 2, 3), 0, 1.5], "net": [None], "data_seed": [-1], "notes": [(1,)],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
 def test_bad_values_are_refused_by_name(name: str, value: Any) -> None:
-    for make in (Recipe().changed, Recipe):
-        with pytest.raises(RecipeError) as caught:
-            make(**{name: value})
-        message = str(caught.value)
-        assert "\n" not in message
-        assert name in message
-        assert repr(value) in message
+    with pytest.raises(RecipeError) as caught:
+        Recipe(**{name: value})
+    message = str(caught.value)
+    assert "\n" not in message
+    assert name in message
+    assert repr(value) in message
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
@@ -137,35 +93,18 @@ def test_every_field_is_checked(name: str) -> None:
         Recipe().changed(**{name: object()})
 
 
-class TestFiles:
-    def test_a_folder(self) -> None:
-        with pytest.raises(RecipeError, match=r"cannot read the recipe file \.: "):
-            recipe_from_file(Path(), Recipe())
-
-    def test_a_missing_file(self, tmp_path: Path) -> None:
-        with pytest.raises(RecipeError, match=r"cannot read the recipe file none\.toml"):
-            recipe_from_file(tmp_path / "none.toml", Recipe())
-
-    @pytest.mark.parametrize(
-        "content", [b"rate = ", b"{'rate': 1}", b"\xff\xfe\x00", b"rate = 1\nrate = 2"]
-    )
-    def test_a_broken_file(self, tmp_path: Path, content: bytes) -> None:
-        path = tmp_path / "broken.toml"
+@pytest.mark.parametrize(
+    "content",
+    [None, b"rate = ", b"\xff\xfe", b"rate = 1\nrate = 2", b"speed = 3", b"alpha = 2"],
+)
+def test_a_bad_recipe_file(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "mine.toml"
+    if content is not None:
         path.write_bytes(content)
-        with pytest.raises(RecipeError, match=r"broken\.toml is not a TOML file") as caught:
-            recipe_from_file(path, Recipe())
+    for bad in (path, tmp_path, Path("/dev/zero")):
+        with pytest.raises(RecipeError) as caught:
+            recipe_from_file(bad, Recipe())
         assert "\n" not in str(caught.value)
-
-    def test_an_endless_file(self) -> None:
-        with pytest.raises(RecipeError, match="zero is larger than 1 MiB, too large for a recipe"):
-            recipe_from_file(Path("/dev/zero"), Recipe())
-
-    @pytest.mark.parametrize("content", ["speed = 3", "[optimizer]\nrate = 1", "alpha = 2"])
-    def test_a_file_with_wrong_fields(self, tmp_path: Path, content: str) -> None:
-        path = tmp_path / "mine.toml"
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(RecipeError):
-            recipe_from_file(path, Recipe())
 
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
@@ -256,12 +195,6 @@ def test_feed_forward_networks_have_no_progressive_loss_and_no_throttle(
     assert (made.alpha, made.throttle) == (0.0, False)
 
 
-def test_learning_rate_of_dt_on_prefix_sums() -> None:
-    made = recipe("paper", "prefix-sums", "dt")
-    assert (made.rate, made.alpha) == (1e-4, 1.0)
-    assert any("1e-4" in note and "--rate 1e-3" in note for note in made.notes)
-
-
 def test_paper_code_differs_only_where_the_code_does() -> None:
     sums, chess = recipe("paper-code", "prefix-sums"), recipe("paper-code", "chess")
     assert sums.decay == chess.decay == 0.1
@@ -306,18 +239,6 @@ def test_the_best_recipe_for_chess_trains_the_papers_network_at_half_its_width()
     assert "--start" in made.notes[0]
 
 
-def test_best_of_other_tasks_is_quick() -> None:
-    best, quick = recipe("best", "knots"), recipe("quick", "knots")
-    assert best.changed(name="quick", notes=()) == quick.changed(notes=())
-    assert "quick" in best.notes[0]
-
-
-def test_a_bad_seed_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="seed must be a whole number"):
-        iterant.training.train("prefix-sums", seed=-1, out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_changed_recipe_is_labelled() -> None:
     paper = recipe("paper", "mazes", "ff")
     assert label_changes(paper, "mazes") == paper
@@ -337,17 +258,3 @@ def test_the_plan_equals_the_run(tmp_path: Path) -> None:
         weight.numel() for name, weight in run.load("best")[0].items() if name.startswith("net.")
     )
     assert (made.problems, made.held_out, made.size) == (40, 10, 8)
-
-
-@pytest.mark.parametrize(
-    ("task", "parameters", "updates"),
-    [("prefix-sums", 3_123_600, 12_000), ("mazes", 783_504, 40_000)],
-)
-def test_plans_of_the_paper(task: str, parameters: int, updates: int) -> None:
-    made = plan(iterant.task(task), recipe("paper", task))
-    assert (made.parameters, made.updates) == (parameters, updates)
-
-
-def test_a_plan_refuses_what_a_run_refuses() -> None:
-    with pytest.raises(RecipeError, match="batch of 9000"):
-        plan(iterant.task("prefix-sums"), recipe("paper", "prefix-sums").changed(batch=9000))

@@ -51,8 +51,8 @@ class FakeGraphUnroll(GraphUnroll):
 
     def _capture(self, kind: object, work: Any) -> Any:
         self.captures += 1
-        assert self._shared is not None
-        changed = [self._shared.features, *[w.grad for w in self._weights if w.grad is not None]]
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        changed = [self._buffers["features"], *gradients]
         before = [tensor.clone() for tensor in changed]
         graph = FakeGraph(work)
         torch._foreach_copy_(changed, before)
