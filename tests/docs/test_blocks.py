@@ -1,18 +1,25 @@
-"""Every code block of the README and of docs/ runs, on small settings."""
+"""Every code block of the README and of docs/ runs, on small settings.
+
+    <!-- test: parse only (needs several GPUs) -->       the next block is parsed, not run
+    <!-- test: needs runs/m0 mazes -->                   a tiny run is trained there first
+
+A Python block is executed after those above it on its page. Of a console block every command of
+ours is run, with the settings of `SMALL`; of other programs only the names are checked.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 import shutil
 import sys
-import textwrap
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import markdown_blocks as md
 import pytest
 import torch
 
@@ -22,77 +29,118 @@ from iterant.cli.main import app, run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
-TRIED = {"python", "console"}
-WITH_CODE = [page for page in PAGES if {md.language_of(b) for b in md.blocks(page)} & TRIED]
+LANGUAGES = {"python", "console", "text", "toml", "json", "bibtex", "directive"}
 
-TINY: dict[str, Any] = {"epochs": 1, "count": 60, "width": 8, "batch": 10, "warmup": 0,
-                        "iterations": 6, "pool_slots": 20, "pool_shortest": 2,
-                        "watch_every": 0, "device": "cpu"}  # fmt: skip
+SMALL: dict[str, dict[str, int]] = {
+    "train": {"epochs": 1, "count": 60, "width": 8, "batch": 10, "warmup": 0, "iterations": 6,
+              "pool_slots": 20, "pool_shortest": 2, "watch_every": 0},
+    "evaluate": {"count": 4, "max_steps": 6},
+    "analyze": {"count": 2, "max_steps": 56},
+    "solve": {"max_steps": 6, "size": 9},
+    "sample": {},
+    "runs": {},
+    "info": {},
+}  # fmt: skip
+"""Commands that are run, and the settings that make them quick; others are only parsed."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page, with the marks directly above it."""
+
+    language: str
+    text: str
+    line: int
+    marks: tuple[str, ...] = ()
+
+    @property
+    def only_parsed(self) -> bool:
+        return any(mark.startswith("parse only (") for mark in self.marks)
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    marks: list[str] = []
+    lines = iter(enumerate(page.read_text(encoding="utf-8").splitlines(), start=1))
+    for number, line in lines:
+        if mark := re.match(r"^<!-- test: (.+) -->$", line):
+            marks.append(mark[1])
+        elif fence := re.match(r"^(`{3,}|:{3,})(.*)$", line):
+            body = []
+            for _, inner in lines:
+                if inner.rstrip() == fence[1]:
+                    break
+                body.append(inner)
+            language = fence[2].strip() or "text"
+            first = body[0] if body else ""
+            if first.startswith(("iterant ", "make ", "pip ", "python ", "scripts/", "torchrun ")):
+                language = "console" if language == "text" else language
+            language = "directive" if language.startswith("{") else language
+            yield Block(language, "\n".join(body) + "\n", number, tuple(marks))
+            marks = []
+        elif line.strip():
+            marks = []
+
+
+WITH_CODE = [p for p in PAGES if {b.language for b in blocks(p)} & {"python", "console"}]
 
 
 def name_of(page: Path) -> str:
-    """Its path in the repository."""
     return str(page.relative_to(REPOSITORY))
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder to work in, and public functions that take no time."""
-    train, evaluate, solve, analyze = (
-        iterant.train,
-        iterant.evaluate,
-        iterant.solve,
-        iterant.analyze,
-    )
 
-    def small_train(*given: Any, **how: Any) -> Any:
-        make_room(how.get("out"))
-        # A network of the reader's own has a width of its own.
-        tiny = {word: value for word, value in TINY.items() if word != "width" or "net" not in how}
-        return train(*given, **(how if "resume" in how else {**how, **tiny}))
+    def smaller(name: str) -> Any:
+        function = getattr(iterant, name)
 
-    def small_analyze(*given: Any, **how: Any) -> Any:
-        return analyze(*given, **{**how, "count": 2, "max_steps": 56})
+        def call(*args: Any, **options: Any) -> Any:
+            if options.get("out") is not None:  # a page may show the same run twice
+                shutil.rmtree(options["out"], ignore_errors=True)
+            changes = {key: value for key, value in SMALL[name].items() if key != "size"}
+            if "net" in options:  # a network of the reader's own has its own width
+                changes.pop("width", None)
+            return function(*args, **(options if "resume" in options else {**options, **changes}))
 
-    def small_evaluate(*given: Any, **how: Any) -> Any:
-        return evaluate(*given, **{**how, "count": 4, "max_steps": 6})
-
-    def small_solve(*given: Any, **how: Any) -> Any:
-        return solve(*given, **{**how, "max_steps": 6})
+        return call
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
-    monkeypatch.setattr(iterant, "train", small_train)
-    monkeypatch.setattr(iterant, "evaluate", small_evaluate)
-    monkeypatch.setattr(iterant, "solve", small_solve)
-    monkeypatch.setattr(iterant, "analyze", small_analyze)
+    for name in ("train", "evaluate", "solve", "analyze"):
+        monkeypatch.setattr(iterant, name, smaller(name))
 
 
-def make_room(out: Any) -> None:
-    """A page may show the same run twice, as a command and in Python."""
-    if out is not None:
-        shutil.rmtree(out, ignore_errors=True)
-
-
-def provide(path: str, task: str) -> None:
-    """A tiny run at a path that a page speaks of."""
-    if not Path(path).exists():
-        iterant.train(task, out=path)
-
-
-def provide_problems(words: list[str]) -> None:
-    """Mazes and positions in the files that a page speaks of, as a reader would have them."""
+def write_problems(words: list[str]) -> None:
+    """Mazes and positions in the files that a page names, as a reader would have them."""
     task = iterant.task("mazes")
     maze = task.sample(1, size=9, seed=1)
-    asked = replace(maze, targets=torch.full_like(maze.targets, -1))  # without the answer
+    problem = replace(maze, targets=torch.full_like(maze.targets, -1))  # without the answer
     for before, word in pairwise(words):
         if word.endswith(".png") and not before.startswith("--") and not Path(word).exists():
-            draw.save_png(task.describe(asked), word)
+            draw.save_png(task.describe(problem), word)
         if word.endswith(".epd"):
             Path(word).write_text("6k1/5ppp/8/8/8/8/8/K2R4 w - - bm Rd8#; id 1;\n", "utf-8")
 
 
-def try_python(block: md.Block, page: Path, space: dict[str, Any]) -> None:
+def smaller_command(words: list[str]) -> list[str]:
+    """A command of ours with small settings."""
+    if {"--resume", "--show", "--help"} & set(words):
+        return words
+    changes = {f"--{k.replace('_', '-')}": str(v) for k, v in SMALL[words[0]].items()}
+    if "--size" not in words:  # problems that are given have their own
+        changes.pop("--size", None)
+    if "--seeds" in words:
+        changes["--seeds"] = "0-1"
+    left: list[str] = []
+    dropping = False
+    for word in words:
+        dropping = word in changes if word.startswith("--") else dropping
+        left += [] if dropping else [word]
+    return left + [word for pair in changes.items() for word in pair]
+
+
+def run_python(block: Block, page: Path, space: dict[str, Any]) -> None:
     """Execute it, with line numbers of the page."""
     tree = ast.parse(block.text)
     ast.increment_lineno(tree, block.line)
@@ -102,27 +150,40 @@ def try_python(block: md.Block, page: Path, space: dict[str, Any]) -> None:
             exec(code, space)
 
 
-def try_command(words: list[str], *, only_parsed: bool) -> None:
-    """Run a command of ours; of others, look whether what they name is there."""
-    program, *rest = words
+def run_console(block: Block) -> None:
+    """Run every command; lines without ``$`` are output where others have one."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    if any(line.startswith("$ ") for line in lines):
+        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    for line in lines:
+        # A pipe or a redirection ends the part that is ours.
+        words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)
+        if words:
+            run_command(*words, only_parsed=block.only_parsed)
+
+
+def run_command(program: str, *words: str, only_parsed: bool) -> None:
+    """Run a command of ours; of other programs, check that what they name exists."""
     if program == "torchrun":
-        program, *rest = rest[rest.index("iterant") :]
+        program, *rest = words[words.index("iterant") :]
+        words = tuple(rest)
     if program == "make":
         targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-        assert set(rest) <= set(targets)
+        assert set(words) <= set(targets)
     elif program == "python" or program.startswith("scripts/"):
-        assert (REPOSITORY / (rest[0] if program == "python" else program)).is_file()
+        assert (REPOSITORY / (words[0] if program == "python" else program)).is_file()
     elif program == "iterant":
-        tiny = md.smaller(rest)
-        app.parse_args(rest, print_error=False, exit_on_error=False)
-        if tiny is not None and not only_parsed:
-            make_room(tiny[tiny.index("--out") + 1] if "--out" in tiny else None)
-            provide_problems(tiny)
-            with pytest.raises(SystemExit) as ended:
+        app.parse_args(list(words), print_error=False, exit_on_error=False)
+        if words[0] in SMALL and not only_parsed:
+            tiny = smaller_command(list(words))
+            if "--out" in tiny:
+                shutil.rmtree(tiny[tiny.index("--out") + 1], ignore_errors=True)
+            write_problems(tiny)
+            with pytest.raises(SystemExit) as end:
                 run(tiny)
-            assert ended.value.code == 0, " ".join(["iterant", *tiny])
+            assert end.value.code == 0, tiny
     else:
-        assert program in ("pip", "git", "cd"), f"who tries {program}?"
+        assert program in ("pip", "git", "cd"), f"{program} is not checked"
 
 
 @pytest.mark.usefixtures("small")
@@ -130,75 +191,36 @@ def try_command(words: list[str], *, only_parsed: bool) -> None:
 def test_every_block_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space: dict[str, Any] = {"__name__": "page"}
     modules = set(sys.modules)
-    for block in md.blocks(page):
-        for path, task in block.needs:
-            provide(path, task)
-        if md.language_of(block) == "python":
-            try_python(block, page, space)
-        elif md.language_of(block) == "console":
-            for words in md.commands(block):
-                try_command(words, only_parsed=block.only_parsed)
-    for name in set(sys.modules) - modules:  # what a page imported is its own
+    for block in blocks(page):
+        for mark in block.marks:
+            if mark.startswith("needs "):
+                _, path, task = mark.split()
+                if not Path(path).exists():
+                    iterant.train(task, out=path)
+        if block.language == "python":
+            run_python(block, page, space)
+        elif block.language == "console":
+            run_console(block)
+    for name in set(sys.modules) - modules:  # modules that only this page imports
         if not name.startswith("iterant"):
             monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_block_says_what_it_holds(page: Path) -> None:
-    """Nothing is left untried because of a misspelt language or mark."""
-    for block in md.blocks(page):
-        language = md.language_of(block)
-        assert language in md.KNOWN | {"directive"}, f"line {block.line}: {language}?"
-        for mark in block.marks:
-            fine = mark.startswith(("parse only (", "needs "))
-            assert fine, f"line {block.line}: what is {mark!r}?"
-
-
-def test_blocks_marks_and_commands_are_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        textwrap.dedent(
-            """\
-            <!-- test: needs runs/a mazes -->
-            ```console
-            $ iterant evaluate runs/a --size 9 \\
-                  --count 1000 | less     # long
-            9: 100 %
-            $ make test
-            ```
-            <!-- test: parse only (a reason) -->
-
-            words between
-            ```python
-            x = 1
-            ```
-            ```
-            iterant info
-            ```
-            """
-        )
-    )
-    first, second, third = md.blocks(page)
-    assert first.needs == [("runs/a", "mazes")]
-    assert list(md.commands(first)) == [
-        ["iterant", "evaluate", "runs/a", "--size", "9", "--count", "1000"],
-        ["make", "test"],
-    ]
-    assert not second.only_parsed
-    assert [md.language_of(block) for block in (second, third)] == ["python", "console"]
-    assert md.smaller(["evaluate", "runs/a", "--count", "1000", "--size", "9"]) == [
-        "evaluate", "runs/a", "--size", "9", "--count", "4", "--max-steps", "6",
-    ]  # fmt: skip
-    assert md.smaller(["demo"]) is None
+def test_languages_and_marks_are_known(page: Path) -> None:
+    """A misspelt one would leave a block untested."""
+    for block in blocks(page):
+        assert block.language in LANGUAGES, block.line
+        assert all(m.startswith(("parse only (", "needs ")) for m in block.marks), block.line
 
 
 @pytest.mark.usefixtures("small")
-def test_a_block_that_is_wrong_fails(tmp_path: Path) -> None:
+def test_a_wrong_block_fails(tmp_path: Path) -> None:
     with pytest.raises(NameError):
-        try_python(md.Block("python", "nobody", 1), tmp_path, {})
+        run_python(Block("python", "nobody", 1), tmp_path, {})
     with pytest.raises(SyntaxError):
-        try_python(md.Block("python", "1 +", 1, ("parse only (why)",)), tmp_path, {})
+        run_python(Block("python", "1 +", 1, ("parse only (why)",)), tmp_path, {})
     with pytest.raises(Exception, match="--sise"):
-        try_command(["iterant", "sample", "mazes", "--sise", "9"], only_parsed=True)
+        run_console(Block("console", "$ iterant sample mazes --sise 9\n", 1))
     with pytest.raises(AssertionError):
-        try_command(["make", "tea"], only_parsed=False)
+        run_console(Block("console", "make tea\n", 1))
