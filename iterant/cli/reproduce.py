@@ -237,7 +237,7 @@ def _show_experiment(
     one: Experiment, records: Records, timed: Records, screen: Console, note: str = ""
 ) -> None:
     """Print the table of one experiment, and its networks that were trained for a time."""
-    from iterant.experiments.tables import rows_of, timed_remarks, timed_rows
+    from iterant.experiments.report import rows_of, timed_remarks, timed_rows
 
     by_time = timed_rows(one, timed)
     _show_table(f"{one.title} ({one.place}){note}", rows_of(one, records), screen)
@@ -253,8 +253,8 @@ def _show_list(records: Records, screen: Console) -> None:
     """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.paper_numbers import SEEDS
+    from iterant.experiments.report import state_of
     from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
-    from iterant.experiments.tables import state_of
 
     for one in EXPERIMENTS.values():
         whole = records.whole
@@ -292,7 +292,7 @@ def _show_table(title: str, rows: Sequence[Sequence[str]], screen: Console) -> N
 
 def _list_rows(one: Experiment, records: Records) -> Iterator[list[str]]:
     """A network, what is measured, its seeds, our number and the paper's."""
-    from iterant.experiments.tables import HEAD, TIMED_HEAD, rows_of, timed_rows
+    from iterant.experiments.report import HEAD, TIMED_HEAD, rows_of, timed_rows
 
     rows = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records.whole)[1:]]
     by_time, no_runs = timed_rows(one, records)[1:], not any(row["all seeds"] for row in rows)

@@ -5,11 +5,9 @@ paper_numbers.py   the paper's own numbers
 catalogue.py       every table and figure: rows, panels, what the paper says
 train_and_test.py  train runs within a time, test and record each
 records.py         records of trained networks: one schema, one reader
-statistics.py      means over seeds, and when two numbers differ
-measures.py        numbers and curves, taken from records
-tables.py          the rows of tables
+measures.py        numbers and curves, taken from records, and when two numbers differ
 claims.py          the paper's claims, and verdicts on them
 figures.py         the figures and their captions
-report.py          RESULTS.md
+report.py          RESULTS.md and its tables
 reproduce.py       what is missing, how long it takes, and how to fill it
 """

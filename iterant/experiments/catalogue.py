@@ -14,10 +14,17 @@ from dataclasses import dataclass, replace
 
 from iterant import registry
 from iterant.errors import UnknownName
-from iterant.experiments.measures import Accuracy, Changes, Indices, Measure, Peaks, Recovered
+from iterant.experiments.measures import (
+    Accuracy,
+    Changes,
+    Indices,
+    Measure,
+    Peaks,
+    Recovered,
+    Value,
+)
 from iterant.experiments.models import MODELS, Model
 from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.statistics import Value
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Counted:
-    """A line of a table from results without curves (see counts.py), one a test."""
+    """A line of a table from results without curves, one a test."""
 
     model: str
     size: str

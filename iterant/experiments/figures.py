@@ -20,12 +20,11 @@ from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import Experiment, Panel
-from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered
+from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered, summary
 from iterant.experiments.measures import curves_with_failed as curves_of
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
-from iterant.experiments.statistics import summary
 from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets.factory import paper_net

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iterant.experiments.statistics import Value
+from iterant.experiments.measures import Value
 
 PEAKS: dict[str, dict[str, Value]] = {
     "48": {

@@ -30,7 +30,6 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.statistics import Summary, summary
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
@@ -63,18 +62,6 @@ class Count:
     def iterations(self) -> int:
         """The fewest."""
         return next(iter(self.solved))
-
-
-@dataclass(frozen=True)
-class CountGroup:
-    """Networks of one model that had the same test."""
-
-    counts: tuple[Count, ...]
-
-    def over_seeds(self, iterations: int) -> Summary:
-        """Per cent solved after these iterations."""
-        shares = [100 * one.solved[iterations] / one.problems for one in self.counts]
-        return summary(shares, self.counts[0].problems) or Summary(0.0, None, 0)
 
 
 @dataclass(frozen=True)
@@ -203,13 +190,6 @@ class Records:
         mine = (one for one in self.all if one.model == model)
         counts = [count for one in mine for count in one.counts if count.size == size]
         return sorted(counts, key=lambda one: one.file.stem)
-
-    def count_groups(self, model: str, size: str) -> list[CountGroup]:
-        """The same by test, the fewest iterations first."""
-        groups: dict[tuple[int, int], list[Count]] = {}
-        for one in self.counts(model, size):
-            groups.setdefault((one.iterations, one.problems), []).append(one)
-        return [CountGroup(tuple(groups[key])) for key in sorted(groups)]
 
     @property
     def timed(self) -> tuple[Timed, ...]:

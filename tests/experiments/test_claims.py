@@ -13,8 +13,7 @@ from made_up import keep, keep_count
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.claims import CLAIMS
 from iterant.experiments.records import read_records, read_results
-from iterant.experiments.report import results_page
-from iterant.experiments.tables import headline
+from iterant.experiments.report import headline, results_page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAT = [0, 100, 100]

@@ -19,7 +19,7 @@ from iterant.experiments.figures import (
     style_of,
 )
 from iterant.experiments.records import Records, read_records
-from iterant.experiments.tables import rows_of
+from iterant.experiments.report import rows_of
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:

@@ -13,7 +13,7 @@ import pytest
 import iterant
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.records import read_records
-from iterant.experiments.tables import rows_of
+from iterant.experiments.report import rows_of
 from iterant.io import read_result
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "measure-network"

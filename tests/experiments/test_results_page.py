@@ -21,8 +21,7 @@ from iterant.experiments.figures import (
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records, read_results
-from iterant.experiments.report import different_tests, older_recipes, results_page
-from iterant.experiments.tables import HEAD, rows_of
+from iterant.experiments.report import HEAD, different_tests, older_recipes, results_page, rows_of
 from iterant.io.files import to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
 
-from iterant.experiments.statistics import Summary, Value, averaged, peak, summary, verdict
+from iterant.experiments.measures import Summary, Value, averaged, peak, summary, verdict
 
 NUMBERS = some.lists(some.floats(0, 100), min_size=2, max_size=30)
 

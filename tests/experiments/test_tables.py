@@ -9,8 +9,15 @@ from made_up import keep, keep_count, keep_timed
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import BY_TIME, save_timed
 from iterant.experiments.records import read_records, read_results
-from iterant.experiments.report import results_page
-from iterant.experiments.tables import HEAD, MIXED, TIMED_HEAD, rows_of, state_of, timed_rows
+from iterant.experiments.report import (
+    HEAD,
+    MIXED,
+    TIMED_HEAD,
+    results_page,
+    rows_of,
+    state_of,
+    timed_rows,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECALL = "mazes-recall-a0.01"
