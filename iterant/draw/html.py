@@ -23,14 +23,9 @@ _PAGE = """<!doctype html>
 body {{ font: 16px/1.5 system-ui, sans-serif; }}
 body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-size: 0.9rem; }}
-th, td {{ text-align: right; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
-th:first-child, td:first-child, td.text {{ text-align: left; }}
-td:not(.text) {{ white-space: nowrap; }}
-td.text {{ min-width: 16rem; }}
-figure {{ margin: 1rem 0; }} img {{ max-width: 100%; height: auto; background: white; }}
-figcaption {{ font-size: 0.9rem; opacity: 0.8; }}
+table {{ display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }}
+th, td {{ text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
+figure {{ margin: 1rem 0; }} img {{ max-width: 100%; background: white; }}
 </style>
 </head>
 <body>
@@ -40,9 +35,6 @@ figcaption {{ font-size: 0.9rem; opacity: 0.8; }}
 </body>
 </html>
 """
-
-_SENTENCE = 40
-"""Cells with more characters are sentences, which may wrap; numbers do not."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +72,12 @@ def _section(section: Section) -> str:
     if section.text:
         parts.append(f"<p>{escape(section.text)}</p>")
     if section.table:
-        rows = []
-        for tag, cells in zip(["th", *["td"] * len(section.table)], section.table, strict=False):
-            row = ""
-            for cell in cells:
-                wraps = ' class="text"' if len(cell) > _SENTENCE else ""
-                row += f"<{tag}{wraps}>{escape(cell)}</{tag}>"
-            rows.append(f"<tr>{row}</tr>\n")
-        parts.append(f'<div class="wide"><table>\n{"".join(rows)}</table></div>')
+        parts.append("<table>")
+        for number, cells in enumerate(section.table):
+            tag = "td" if number else "th"
+            row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+            parts.append(f"<tr>{row}</tr>")
+        parts.append("</table>")
     for picture in section.pictures:
         data, text = base64.b64encode(picture.png).decode("ascii"), escape(picture.text)
         parts.append(

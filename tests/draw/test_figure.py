@@ -229,7 +229,7 @@ def test_notebooks_show_results(tmp_path: Path) -> None:
     assert "&lt;mine&gt;" in html
     assert "<html" not in html, "it is part of another page"
     run = RunFolder.create(tmp_path / "a&b", {"seed": 0})
-    run.set_status("stopped", reason="time <over>", step=1200, steps=5000, best={"validation": 0.5})
+    run.set_status("stopped", reason="time <over>", step=1200, steps=5000)
     assert "a&amp;b" in run._repr_html_()
     assert "time &lt;over&gt;, 1,200 of 5,000" in run._repr_html_()
 

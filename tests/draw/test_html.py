@@ -27,8 +27,7 @@ def test_text_is_escaped(text: str) -> None:
 
 
 def test_tables() -> None:
-    text = page("t", [Section("s", table=[["a", "b"], ["1 %", "because " * 9]])])
-    assert "<tr><th>a</th><th>b</th></tr>\n<tr><td>1 %</td>" in text
-    assert '<td class="text">because' in text, "long cells wrap"
+    text = page("t", [Section("s", table=[["a", "b"], ["1 %", "c"]])])
+    assert "<tr><th>a</th><th>b</th></tr>\n<tr><td>1 %</td><td>c</td></tr>" in text
     empty = page("t", [Section("s")])
     assert ("<table" in empty, "<img" in empty) == (False, False)
