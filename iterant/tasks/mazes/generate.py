@@ -1,9 +1,9 @@
 """Mazes generated depth first, the benchmark's images of them, and shortest paths.
 
-    >>> trees = generate(size=9, seed=1, numbers=np.arange(100))
-    >>> trees.lattice().shape                    # codes of the squares: wall, free, start, end
+    >>> lattice, path = generate(size=9, seed=1, numbers=np.arange(100))
+    >>> lattice.shape                            # codes of the squares: wall, free, start, end
     (100, 9, 9)
-    >>> trees.path().sum(axis=(1, 2)) - 1        # steps from start to end
+    >>> path.sum(axis=(1, 2)) - 1                # steps from start to end
 
 The depth-first search starts at the start cell, opens the wall to a random unvisited neighbour, and
 backtracks when there is none. Every cell has one random order of its four neighbours and takes the
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,47 +89,13 @@ def to_lattice(images: Tensor | NDArray[Any]) -> Squares:
     return squares
 
 
-@dataclass(frozen=True)
-class Trees:
-    """Generated mazes as trees of cells."""
-
-    entered: NDArray[np.int8]
-    """(N, n, n) the side a cell was entered from: 0 up, 1 right, 2 down, 3 left, -1 the start"""
-    start: NDArray[np.int64]
-    """(N,) the start cell, counted row by row"""
-    end: NDArray[np.int64]
-    on_path: NDArray[np.bool_]
-    """(N, n, n) whether a cell is on the path from start to end"""
-
-    def lattice(self) -> Squares:
-        """(N, s, s) codes of the squares."""
-        count, side, _ = self.entered.shape
-        squares = self._squares(np.ones_like(self.on_path)).astype(np.uint8)
-        for cell, code in ((self.start, START), (self.end, END)):
-            squares[np.arange(count), 2 * (cell // side), 2 * (cell % side)] = code
-        return squares
-
-    def path(self) -> NDArray[np.bool_]:
-        """(N, s, s) whether a square is on the path from start to end, both included."""
-        return self._squares(self.on_path)
-
-    def _squares(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The chosen cells, and the passages through which they were entered, as squares."""
-        count, side, _ = chosen.shape
-        squares = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
-        squares[:, ::2, ::2] = chosen
-        up, right, down, left = (chosen & (self.entered == code) for code in range(4))
-        squares[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
-        squares[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
-        return squares
-
-
 def generate(
     size: int, seed: int, numbers: NDArray[np.int64], together: bool | None = None
-) -> Trees:
-    """The mazes of these numbers: each depends on size, seed and its own number only.
+) -> tuple[Squares, NDArray[np.bool_]]:
+    """(N, s, s) codes of the squares, and whether they are on the path from start to end.
 
-    `together` chooses the implementation; None takes the faster.
+    A maze depends on size, seed and its own number only. `together` chooses the implementation;
+    None takes the faster.
     """
     chunk = max(1, _CELLS_AT_ONCE // ((size + 1) // 2) ** 2)
     if together is None:
@@ -139,13 +104,14 @@ def generate(
         _generate_chunk(size, seed, numbers[first : first + chunk], together)
         for first in range(0, len(numbers), chunk)
     ]
-    return Trees(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    lattice, path = zip(*parts, strict=True)
+    return np.concatenate(lattice), np.concatenate(path)
 
 
 def _generate_chunk(
     size: int, seed: int, numbers: NDArray[np.int64], together: bool
-) -> tuple[NDArray[Any], ...]:
-    """The fields of `Trees`: draw ends and orders, search, and follow the path back."""
+) -> tuple[Squares, NDArray[np.bool_]]:
+    """Draw ends and orders, search, and follow the path back."""
     count, side = len(numbers), (size + 1) // 2
     cells = side**2
     stream = Stream(seed, "mazes", size)
@@ -169,10 +135,22 @@ def _generate_chunk(
         on_path[place] = True
         step = back.ravel().take(place)
         place = (place + step)[step != 0]
-    entered = np.full(rimmed.shape, -1, dtype=np.int8)
-    for code, offset in enumerate(_offsets(width)):
-        entered[back.reshape(rimmed.shape) == offset] = code
-    return entered[:, 1:-1, 1:], start, end, on_path.reshape(rimmed.shape)[:, 1:-1, 1:]
+    steps, on_path = back.reshape(rimmed.shape)[:, 1:-1, 1:], on_path.reshape(rimmed.shape)
+    lattice = _squares(np.ones_like(steps, dtype=np.bool_), steps, width).astype(np.uint8)
+    for cell, code in ((start, START), (end, END)):
+        lattice[np.arange(count), 2 * (cell // side), 2 * (cell % side)] = code
+    return lattice, _squares(on_path[:, 1:-1, 1:], steps, width)
+
+
+def _squares(chosen: NDArray[np.bool_], steps: NDArray[np.int16], width: int) -> NDArray[np.bool_]:
+    """The chosen cells (N, n, n), and the passages through which they were entered, as squares."""
+    count, side, _ = chosen.shape
+    squares = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
+    squares[:, ::2, ::2] = chosen
+    up, right, down, left = (chosen & (steps == offset) for offset in _offsets(width))
+    squares[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
+    squares[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
+    return squares
 
 
 def _offsets(width: int) -> tuple[int, int, int, int]:

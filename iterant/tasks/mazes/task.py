@@ -38,7 +38,6 @@ from iterant.tasks.mazes.generate import (
     to_pixels,
 )
 from iterant.tasks.mazes.image import read_picture
-from iterant.tasks.mazes.text import describe_maze, read_maze
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -59,6 +58,15 @@ _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
 """Squares by which `Mazes.shorten` moves the end."""
+
+# A star, which descriptions draw on a path, is free.
+_CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
+_SIGNS = np.array(["#", ".", "S", "E"])
+_EXAMPLE = r"try 'S.#\n#.E'"
+
+_UNMARKED, _RIGHT, _WRONG, _MISSED = range(4)
+# Blue, orange and purple of Okabe and Ito's palette for colour-blind readers.
+_PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dtype=np.uint8)
 
 
 class Mazes(BenchmarkTask):
@@ -105,9 +113,9 @@ class Mazes(BenchmarkTask):
         chunk = max(1, _CHUNK // pixels**2)
         for begin in range(0, count, chunk):
             part = slice(begin, begin + chunk)
-            trees = generate(size, seed, numbers[part])
-            inputs[part] = torch.from_numpy(to_image(trees.lattice()))
-            targets[part] = torch.from_numpy(to_pixels(trees.path().astype(np.uint8)))
+            lattice, path = generate(size, seed, numbers[part])
+            inputs[part] = torch.from_numpy(to_image(lattice))
+            targets[part] = torch.from_numpy(to_pixels(path.astype(np.uint8)))
         return Batch(inputs, targets)
 
     def encode(self, problem: str) -> Batch:
@@ -215,11 +223,25 @@ class Mazes(BenchmarkTask):
         """The image in the paper's colours, the path over it, errors of a prediction marked."""
         if prediction is not None:
             check_prediction(prediction, batch)
-        return describe_maze(
-            batch.inputs[index].cpu().numpy(),
-            batch.targets[index].cpu().numpy(),
-            None if prediction is None else prediction[index].cpu().numpy(),
-        )
+        image, target = batch.inputs[index].cpu().numpy(), batch.targets[index].cpu().numpy()
+        answer = target if prediction is None else prediction[index].cpu().numpy()
+        squares = to_lattice(image[None])[0]
+        known = bool((target >= 0).all())
+        predicted = answer == 1
+        right = predicted & (target != 0)  # unknown targets are -1
+        marks = np.select([right, predicted, target == 1], [_RIGHT, _WRONG, _MISSED], _UNMARKED)
+        caption = f"{squares.shape[0]} by {squares.shape[1]} squares"
+        if known:
+            caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
+        if prediction is not None:
+            wrong = int((marks >= _WRONG).sum())
+            caption += f", {counted(wrong, 'pixel')} wrong" if known else ", true path not known"
+        cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
+        # The ends keep their colours where the prediction has them right.
+        ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
+        painted = (marks != _UNMARKED) & ~ends
+        cells[painted] = _PAINT[marks[painted]]
+        return Description(title="mazes", text=_text(squares, marks), cells=cells, caption=caption)
 
 
 def whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -257,3 +279,41 @@ def _solved_maze(squares: NDArray[np.uint8]) -> Batch:
     }
     inputs = torch.from_numpy(to_image(squares[None]).astype(np.float32))
     return Batch(inputs, torch.from_numpy(targets)[None], extras)
+
+
+def read_maze(text: str) -> NDArray[np.uint8]:
+    """(h, w) codes of the squares of a maze in text, without the wall around it."""
+    lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
+    for row, line in enumerate(lines, start=1):
+        if not line or len(line) != len(lines[0]):
+            raise TaskError(
+                f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
+                f"line {row} has {len(line)}; write free squares as dots to see them"
+            )
+        if strange := set(line) - set(_CODES):
+            raise TaskError(
+                f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
+                f"{_EXAMPLE}"
+            )
+    squares = np.array([[_CODES[sign] for sign in line] for line in lines], dtype=np.uint8)
+    for code, name in ((START, "start (S)"), (END, "end (E or G)")):
+        if (count := int((squares == code).sum())) != 1:
+            raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
+    rim = np.ones(squares.shape, dtype=np.bool_)
+    rim[1:-1, 1:-1] = False
+    return squares[1:-1, 1:-1] if (squares[rim] == WALL).all() else squares
+
+
+def _text(squares: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:
+    """One character per square, with the wall around the maze."""
+    walled = np.pad(squares, 1)
+    height, width = walled.shape
+    # Without its outermost pixels the image is two by two pixels a square, wall around included.
+    worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
+    signs = _SIGNS[walled]
+    inner = (walled == FREE) | (walled == WALL)
+    for mark, sign in ((_RIGHT, "*"), (_WRONG, "x"), (_MISSED, "o")):
+        signs[(worst == mark) & inner] = sign
+    missed_ends = ~inner & (worst >= _WRONG)
+    signs[missed_ends] = np.char.lower(signs[missed_ends])
+    return "\n".join("".join(line) for line in signs)

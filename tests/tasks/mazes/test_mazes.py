@@ -21,8 +21,7 @@ from iterant.tasks.mazes.generate import (
     to_lattice,
     to_pixels,
 )
-from iterant.tasks.mazes.task import Mazes
-from iterant.tasks.mazes.text import read_maze
+from iterant.tasks.mazes.task import Mazes, read_maze
 from iterant.tasks.protocol import Batch
 
 TASK = Mazes()
