@@ -56,20 +56,11 @@ def test_every_rule_gives_what_it_gives_alone(make: Callable[[], ByHand]) -> Non
         curve = evaluate_batch(net, TASK, BATCH, steps=STEPS, rule=result.rule, cost=True)
         assert curve.stopped is not None
         assert curve.work is not None
-        assert result.accuracy == curve.end
+        assert (result.accuracy, result.broken) == (curve.end, curve.broken)
         assert result.iterations == pytest.approx(float(curve.iterations[-1]))
         assert result.stopped == int(curve.stopped.sum())
         assert result.work == pytest.approx(float(curve.work[-1]))
-        shown = result.described()
-        assert shown["interval"] == pytest.approx(curve.interval_at(STEPS))
-        assert "patience" in shown["rule"] or "patience" not in str(result.rule)
-
-
-def test_features_that_are_not_finite_are_counted() -> None:
-    bad = int((BATCH.targets[:, 0] == 1).sum())
-    (result,) = tradeoff(poisoned(2), TASK, BATCH, steps=20, rules=[Fixed()])
-    assert result.broken == bad > 0
-    assert result.solved == COUNT - bad
+        assert result.described()["interval"] == pytest.approx(curve.interval_at(STEPS))
 
 
 def test_patience_raises_accuracy() -> None:

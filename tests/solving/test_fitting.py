@@ -75,10 +75,7 @@ def test_a_user_network_is_checked_by_its_build_arguments(
     "words",
     [
         ["evaluate", "mazes", "--task", "prefix-sums", "--count", "2", "--max-steps", "2"],
-        ["evaluate", "mazes", "--task", "prefix-sums", "--trade", "--count", "2"],
         ["solve", "prefix-sums", "0110", "--net", "mazes"],
-        ["analyze", "mazes", "--task", "prefix-sums", "--what", "zeros"],
-        ["bench", "evaluate", "--task", "prefix-sums", "--run", "mazes-paper"],
     ],
     ids=" ".join,
 )
