@@ -1,4 +1,4 @@
-"""Trying inputs on readers and command lines, and telling refusals from crashes."""
+"""Corrupt inputs for readers and command lines, telling refusals from crashes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import io
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
 from cyclopts import App, CycloptsError
-from mutations import command_lines, mutated
 from readers import Reader, readers
 from test_places import TINY
 
@@ -20,7 +20,6 @@ from iterant.errors import IterantError
 from iterant.training import train
 
 HANG_SECONDS = 60
-
 COUNTS = {
     "FEN": 300, "games": 100, "bit strings": 300, "text mazes": 200, "PNG mazes": 60,
     "CSV puzzles": 150, "recipe files": 300, "sweep files": 100, "result files": 200,
@@ -28,13 +27,48 @@ COUNTS = {
     "run folders: config.json": 60, "run folders: status.json": 60,
     "run folders: environment.json": 60, "run folders: checkpoints/last.json": 60,
 }  # fmt: skip
-"""How many inputs each reader gets in the tests."""
+"""Inputs for each reader in the tests."""
+NASTY = [
+    b"", b"\x00", b"\xff", b"\n", b"\r\n", b" ", b"\t", b"0", b"-1", b"9" * 40, b"1e999", b"nan",
+    b"inf", b"null", b"[", b"]" * 9, b"{", b"}", b'"', b"'", b"\\", b"/", b"../" * 5, b"%s", b"#",
+    b",", b"=", b":", b";", b"--", b"$(touch EXPLODED)", b"`id`", b"\xf0\x9f\x98\x80",
+    "٣".encode(), "½".encode(), "\u202e".encode(), "\ufeff".encode(), b"\xed\xa0\x80", b"A" * 3000,
+]  # fmt: skip
+WORDS = ["mazes", "chess", "prefix-sums", "13", "0-7", "quick", "cpu", "9m", "a.toml", "x.png",
+         "true", "none", "512", "0:100", "--", "-", "--help", "-h"]  # fmt: skip
 
 
 def made_readers(home: Path) -> dict[str, Reader]:
     run = train("prefix-sums", recipe="quick", out=home / "run", **TINY)
     (home / "files").mkdir()
     return readers(home / "files", run.path)
+
+
+def mutated(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
+    """Inputs that are valid ones with one to six mutations."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        content = seeds[number % len(seeds)]
+        for _ in range(int(rng.integers(1, 7))):
+            content = _mutate(content, seeds, rng)
+        yield content
+
+
+def _mutate(content: bytes, seeds: Sequence[bytes], rng: np.random.Generator) -> bytes:
+    first, last = sorted(int(rng.integers(0, len(content) + 1)) for _ in range(2))
+    kind, other = int(rng.integers(7)), seeds[int(rng.integers(len(seeds)))]
+    flipped = bytearray(content)
+    if content:
+        flipped[min(first, len(content) - 1)] ^= 1 << int(rng.integers(8))
+    return [
+        content[:first] + content[last:],
+        content[:last] + content[first:last] * 2 + content[last:],
+        content[:first] + NASTY[int(rng.integers(len(NASTY)))] + content[first:],
+        bytes(flipped),
+        content[:last],
+        content[:first] + rng.bytes(int(rng.integers(1, 9))) + content[last:],
+        content[:first] + other[min(first, len(other)) :],
+    ][kind]
 
 
 def tried(reader: Reader, content: bytes, folder: Path) -> str | None:
@@ -51,12 +85,8 @@ def tried(reader: Reader, content: bytes, folder: Path) -> str | None:
 
 
 def crashes_of(reader: Reader, count: int, *, seed: int, folder: Path) -> list[tuple[bytes, str]]:
-    found = []
-    for content in mutated(reader.seeds, count, seed):
-        why = tried(reader, content, folder)
-        if why is not None:
-            found.append((content, why))
-    return found
+    outcomes = [(one, tried(reader, one, folder)) for one in mutated(reader.seeds, count, seed)]
+    return [(content, why) for content, why in outcomes if why is not None]
 
 
 @contextlib.contextmanager
@@ -75,39 +105,37 @@ def _limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def all_commands(one: App = app, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def all_commands(one: App = app, before: tuple[str, ...] = ()) -> dict[tuple[str, ...], App]:
     """Every command and subcommand, by its words."""
-    found: list[tuple[str, ...]] = [before]
+    commands = {before: one}
     for name in one:
         if not name.startswith("-"):
-            found += all_commands(one[name], (*before, name))
-    return found
-
-
-def all_flags(commands: list[tuple[str, ...]]) -> list[str]:
-    """Every flag of every command."""
-    found: set[str] = set()
-    for words in commands:
-        one = app
-        for word in words:
-            one = one[word]
-        if one.default_command is not None:
-            for argument in one.assemble_argument_collection():
-                found |= {name for name in argument.names if name.startswith("--")}
-    return sorted(found)
+            commands |= all_commands(one[name], (*before, name))
+    return commands
 
 
 def fuzzed_commands(count: int, seed: int) -> list[tuple[list[str], str]]:
     """Command lines that the parser neither takes nor refuses; nothing is carried out."""
-    commands = all_commands()
+    commands, rng = all_commands(), np.random.default_rng(seed)
+    flags = sorted({
+        name
+        for one in commands.values() if one.default_command is not None
+        for argument in one.assemble_argument_collection()
+        for name in argument.names if name.startswith("--")
+    })  # fmt: skip
+    values = [*(word.decode(errors="replace") for word in NASTY), *WORDS]
     crashes: list[tuple[list[str], str]] = []
-    for words in command_lines(commands, all_flags(commands), count, seed):
+    for number in range(count):
+        words = list(list(commands)[number % len(commands)])
+        for _ in range(int(rng.integers(0, 8))):
+            flag, value = str(rng.choice(flags)), values[int(rng.integers(len(values)))]
+            words.append([value, flag, f"{flag}={value}"][int(rng.integers(3))])
+        if rng.random() < 0.1:
+            rng.shuffle(words)
         try:
             with _limited(), contextlib.redirect_stdout(io.StringIO()):
                 app.parse_args(words, print_error=False, exit_on_error=False)
-        except (CycloptsError, IterantError):
-            continue
-        except SystemExit:
+        except (CycloptsError, IterantError, SystemExit):
             continue
         except Exception as error:
             crashes.append((words, f"{type(error).__name__}: {error}"))

@@ -1,4 +1,4 @@
-"""Looking at the page as a test does: open it, wait for a thought, read what it says."""
+"""The page as a test uses it: open it, wait for the network, read what it says."""
 
 from __future__ import annotations
 
@@ -14,17 +14,31 @@ LIMIT = 180_000
 
 
 class Visit:
-    """One page, and what it did: ``visit.settle("mazes"); visit.words``."""
+    """One page, and what it did: ``visit.settle("mazes"); visit.words``.
 
-    def __init__(self, browser: Browser, address: str, query: str = "", **options: Any) -> None:
+    ``script`` runs before those of the page; ``replies`` replace answers of the server.
+    """
+
+    def __init__(
+        self,
+        browser: Browser,
+        address: str,
+        *,
+        script: str = "",
+        replies: dict[str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
         self.context = browser.new_context(**options)
+        self.context.add_init_script(script)
+        for url, reply in (replies or {}).items():
+            self.context.route(url, lambda route, reply=reply: route.fulfill(**reply))
         self.page: Page = self.context.new_page()
         self.requests: list[str] = []
         self.troubles: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("console", self._heard)
-        self.page.goto(address + query)
+        self.page.goto(address)
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(_HARMLESS):
@@ -32,6 +46,22 @@ class Visit:
 
     def close(self) -> None:
         self.context.close()
+
+    def ready(self) -> Visit:
+        """Wait until the first panel can be used."""
+        self.wait("window.iterant?.panels.mazes?.ready")
+        return self
+
+    @property
+    def computed(self) -> str:
+        """What the page says about the network and how it is computed."""
+        return self.page.inner_text("#computed")
+
+    @property
+    def trouble(self) -> str:
+        """What the page says in place of everything else."""
+        self.page.wait_for_selector("#trouble", state="visible")
+        return self.page.inner_text("#trouble")
 
     @property
     def words(self) -> str:

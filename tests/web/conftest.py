@@ -1,11 +1,13 @@
-"""A real browser, a built page and somebody to look at it."""
+"""A real browser and a built page."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -79,6 +81,37 @@ def served() -> Iterator[Callable[[Path], str]]:
 def address(page_folder: Path, served: Callable[[Path], str]) -> str:
     """Where the page is."""
     return served(page_folder)
+
+
+@pytest.fixture(scope="session")
+def listed(page_folder: Path) -> list[dict[str, Any]]:
+    """The networks of the page, as its index lists them."""
+    index: list[dict[str, Any]] = json.loads((page_folder / "networks/index.json").read_text())
+    return index
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+    """Open the page under other conditions: options of `Visit`, and another browser or address."""
+    visits: list[Visit] = []
+
+    def opened(with_browser: Browser = browser, at: str = address, **options: Any) -> Visit:
+        visits.append(Visit(with_browser, at, **options))
+        return visits[-1]
+
+    yield opened
+    for visit in visits:
+        visit.close()
+
+
+@pytest.fixture(scope="session")
+def software_browser(browser: Browser) -> Iterator[Browser]:
+    """A browser with WebGPU in software; no graphics card was ever tried."""
+    words = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
+    with browser.browser_type.launch(
+        executable_path=shutil.which("chromium"), args=words
+    ) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,20 +1,22 @@
-"""The page where things are not as it would like: other servers, other browsers, no server."""
+"""The page under other conditions: other servers and browsers, WebGPU, no server."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
+from iterant.web.page import cached_page
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -22,6 +24,14 @@ pytestmark = pytest.mark.system
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 LAPTOP = {"width": 1366, "height": 768}
 PHONE = {"width": 390, "height": 844}
+MISSING = {"status": 404, "body": ""}
+NO_DEVICE = "GPUAdapter.prototype.requestDevice = async () => { throw new Error('taken'); };"
+KEEP_DEVICE = """
+const real = GPUAdapter.prototype.requestDevice;
+GPUAdapter.prototype.requestDevice = async function (...words) {
+  return (window.device = await real.apply(this, words));
+};"""
+"""Keeps the device, so that a test can destroy it."""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -31,84 +41,106 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def test_any_server_will_do(browser: Browser, page_folder: Path) -> None:
+def test_any_server_will_do(open_page: Callable[..., Visit], page_folder: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=page_folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        visit = Visit(browser, f"http://127.0.0.1:{server.server_address[1]}/")
-        visit.wait("window.iterant?.panels.mazes?.ready")
+        visit = open_page(at=f"http://127.0.0.1:{server.server_address[1]}/").ready()
         assert visit.page.evaluate("() => self.crossOriginIsolated") is False
-        assert "WebAssembly, one thread" in visit.page.inner_text("#computed")
+        assert "WebAssembly, one thread" in visit.computed
         visit.settle("mazes")
         assert "Its answer is right" in visit.words
-        visit.close()
         server.shutdown()
 
 
-def test_from_the_file_system_it_says_what_to_do(browser: Browser, page_folder: Path) -> None:
-    visit = Visit(browser, (page_folder / "index.html").as_uri())
-    visit.page.wait_for_selector("#trouble", state="visible")
-    said = visit.page.inner_text("#trouble")
-    assert "opened from the file system" in said
-    assert "iterant demo" in said
+def test_from_the_file_system_it_says_what_to_do(
+    open_page: Callable[..., Visit], page_folder: Path
+) -> None:
+    visit = open_page(at=(page_folder / "index.html").as_uri())
+    assert "opened from the file system" in visit.trouble
+    assert "iterant demo" in visit.trouble
     assert not visit.page.is_visible("#page")
-    visit.close()
-
-
-def test_without_webassembly_it_says_so(browser: Browser, address: str) -> None:
-    context = browser.new_context()
-    context.add_init_script("delete globalThis.WebAssembly")
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_selector("#trouble", state="visible")
-    assert "no WebAssembly" in page.inner_text("#trouble")
-    context.close()
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
-    [("networks/index.json", "holds no networks"), ("runtime/ort.wasm.min.mjs", "build it again")],
+    ("options", "message"),
+    [
+        ({"script": "delete globalThis.WebAssembly"}, "no WebAssembly"),
+        ({"replies": {"**/networks/index.json": MISSING}}, "holds no networks"),
+        ({"replies": {"**/runtime/ort.wasm.min.mjs": MISSING}}, "build it again"),
+    ],
 )
-def test_a_page_that_is_not_whole_says_so(
-    browser: Browser, address: str, missing: str, said: str
+def test_a_page_that_cannot_work_says_so(
+    open_page: Callable[..., Visit], options: dict[str, Any], message: str
 ) -> None:
-    context = browser.new_context()
-    context.route(f"**/{missing}", lambda route: route.fulfill(status=404, body=""))
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_selector("#trouble", state="visible")
-    assert said in page.inner_text("#trouble")
-    context.close()
+    assert message in open_page(**options).trouble
 
 
 def test_a_network_that_computes_wrongly_is_not_shown(
-    browser: Browser, page_folder: Path, address: str
+    open_page: Callable[..., Visit], page_folder: Path
 ) -> None:
     about = json.loads((page_folder / "networks" / "mazes" / "network.json").read_text())
     about["example"]["logits"][0] += 1
-    context = browser.new_context()
-    context.route("**/mazes/network.json", lambda route: route.fulfill(body=json.dumps(about)))
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_selector("#trouble", state="visible")
-    assert "worked example wrongly" in page.inner_text("#trouble")
-    context.close()
+    visit = open_page(replies={"**/mazes/network.json": {"json": about}})
+    assert "worked example wrongly" in visit.trouble
 
 
-def test_webgpu_as_far_as_a_software_adapter_goes(browser: Browser, address: str) -> None:
-    """Chromium's own Vulkan in software; no graphics card was ever tried."""
-    words = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
-    found = shutil.which("chromium")
-    with browser.browser_type.launch(executable_path=found, args=words) as other:
-        visit = Visit(other, address)
+@pytest.fixture
+def with_adapter(
+    software_browser: Browser, open_page: Callable[..., Visit]
+) -> Callable[[str], Visit]:
+    """The page in a browser with WebGPU in software, after a script."""
+
+    def opened(script: str = "") -> Visit:
+        visit = open_page(with_browser=software_browser, script=script)
         if not visit.page.evaluate("async () => Boolean(await navigator.gpu?.requestAdapter())"):
             pytest.skip("this chromium offers no WebGPU adapter, not even in software")
-        visit.wait("window.iterant?.panels.mazes?.ready")
-        assert "by WebGPU." in visit.page.inner_text("#computed")
-        visit.set_range("[data-bench=speed]", 100)
+        visit.ready()
         visit.set_range("#panel-mazes [data-is=size]", 9)
         visit.wait("iterant.panels.mazes.maze.width === 9")
-        visit.settle("mazes")
-        assert "Its answer is right" in visit.words
+        return visit
+
+    return opened
+
+
+def test_webgpu_as_far_as_a_software_adapter_goes(with_adapter: Callable[..., Visit]) -> None:
+    visit = with_adapter()
+    assert "by WebGPU." in visit.computed
+    visit.set_range("[data-bench=speed]", 100)
+    visit.settle("mazes")
+    assert "Its answer is right" in visit.words
+
+
+def test_webgpu_that_cannot_be_opened_gives_way(with_adapter: Callable[..., Visit]) -> None:
+    visit = with_adapter(NO_DEVICE)
+    message = "by WebAssembly, one thread (WebGPU is there, but it could not be opened)."
+    assert message in visit.computed
+    visit.set_range("[data-bench=speed]", 100)
+    visit.settle("mazes")
+    assert "Its answer is right" in visit.words
+
+
+def test_webgpu_that_is_lost_while_it_computes_gives_way(
+    with_adapter: Callable[..., Visit],
+) -> None:
+    visit = with_adapter(KEEP_DEVICE)
+    assert "by WebGPU." in visit.computed
+    visit.wait("iterant.panels.mazes.thinker.step > 3")
+    visit.page.evaluate("() => device.destroy()")
+    visit.settle("mazes")
+    message = "WebAssembly, one thread (WebGPU is there, but it stopped computing)."
+    assert message in visit.computed
+    assert "Its answer is right" in visit.words
+
+
+def test_a_runtime_for_webgpu_that_is_missing_gives_way(
+    open_page: Callable[..., Visit], page_folder: Path
+) -> None:
+    assert (page_folder / "runtime" / "ort.webgpu.min.mjs").is_file()
+    visit = open_page(
+        script="navigator.gpu.requestAdapter = async () => ({});",
+        replies={"**/ort.webgpu.min.mjs": MISSING},
+    )
+    assert "WebGPU is there, but it could not be loaded" in visit.ready().computed
 
 
 def use_the_shipped(visit: Visit, task: str) -> None:
@@ -123,7 +155,7 @@ def use_the_shipped(visit: Visit, task: str) -> None:
     visit.wait(f"iterant.panels['{task}'].thinker.step > 0")
 
 
-def test_it_fits_a_laptop_and_a_phone(browser: Browser, address: str, tmp_path: Path) -> None:
+def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
     """Nothing sticks out; ITERANT_PICTURES=1 keeps the pictures in docs/."""
     keep = PICTURES if os.environ.get("ITERANT_PICTURES") else tmp_path
     for name, options in (
@@ -133,8 +165,7 @@ def test_it_fits_a_laptop_and_a_phone(browser: Browser, address: str, tmp_path: 
             {"viewport": PHONE, "is_mobile": True, "has_touch": True, "color_scheme": "dark"},
         ),
     ):
-        visit = Visit(browser, address, **options)
-        visit.wait("window.iterant?.panels.mazes?.ready")
+        visit = open_page(**options).ready()
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
             use_the_shipped(visit, task)
@@ -151,13 +182,12 @@ def test_it_fits_a_laptop_and_a_phone(browser: Browser, address: str, tmp_path: 
               .map((each) => each.outerHTML)"""
         )
         assert nameless == []
-        visit.close()
 
 
-def test_the_command_serves_it(browser: Browser, page_folder: Path, tmp_path: Path) -> None:
+def test_the_command_serves_it(
+    open_page: Callable[..., Visit], page_folder: Path, tmp_path: Path
+) -> None:
     """``iterant demo`` as a process of its own, on the page that was built before."""
-    from iterant.web.page import cached_page
-
     home = tmp_path / "cache" / "iterant"
     home.mkdir(parents=True)
     (home / cached_page().name).symlink_to(page_folder)
@@ -166,10 +196,7 @@ def test_the_command_serves_it(browser: Browser, page_folder: Path, tmp_path: Pa
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=setting) as process:
         try:
             assert process.stdout is not None
-            address = process.stdout.readline().split()[0]
-            visit = Visit(browser, address)
-            visit.wait("window.iterant?.panels.mazes?.ready")
+            visit = open_page(at=process.stdout.readline().split()[0]).ready()
             assert visit.page.evaluate("() => self.crossOriginIsolated") is True
-            visit.close()
         finally:
             process.terminate()

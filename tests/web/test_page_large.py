@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from playwright.sync_api import Browser
 
 import iterant
 from iterant.zoo import shipped
@@ -57,18 +58,15 @@ def test_a_large_maze_is_thought_about_in_a_worker(visit: Visit) -> None:
     same_as_package(visit, iterant.load(MAZES))
 
 
-def test_without_workers_the_page_thinks_itself(browser: Browser, address: str) -> None:
-    visit = Visit(browser, address)
-    visit.page.add_init_script("delete globalThis.Worker")
-    visit.page.reload()
+def test_without_workers_the_page_computes_itself(open_page: Callable[..., Visit]) -> None:
+    visit = open_page(script="delete globalThis.Worker")
     shown(visit, LARGE)
     assert place(visit) == "page"
     visit.wait("iterant.panels.mazes.thinker.step > 3")
     visit.show("chess")
-    assert "WebAssembly, one thread" in visit.page.inner_text("#computed")
+    assert "WebAssembly, one thread" in visit.computed
     visit.wait("iterant.panels.chess.thinker.step > 0")
     assert visit.troubles == []
-    visit.close()
 
 
 def test_iterations_that_take_long_are_said_to(visit: Visit) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Route
 
 from web.browsing import Visit
 
@@ -19,28 +17,21 @@ def asked_for(visit: Visit, name: str) -> list[str]:
     return [url for url in visit.requests if f"networks/{name}/" in url]
 
 
-def test_a_network_is_fetched_when_its_panel_is_opened(visit: Visit, page_folder: Path) -> None:
-    listed = json.loads((page_folder / "networks" / "index.json").read_text())
-    for each in listed:
-        each["bytes"] = 12_900_000
-    visit.page.route("**/index.json", lambda route: route.fulfill(json=listed))
-    held = threading.Event()
-    visit.page.reload()
+def test_a_network_is_fetched_when_its_panel_is_opened(
+    open_page: Callable[..., Visit], listed: list[dict[str, Any]]
+) -> None:
+    index = [{**each, "bytes": 12_900_000} for each in listed]
+    visit = open_page(replies={"**/index.json": {"json": index}})
     visit.show("mazes")
     assert asked_for(visit, "chess") == []
     routes: list[Route] = []
 
-    def hold(route: Route) -> None:
-        routes.append(route)
-        held.set()
-
-    visit.page.route("**/networks/chess/step.onnx", hold)
+    visit.page.route("**/networks/chess/step.onnx", routes.append)
     visit.page.click("#tab-chess")
     visit.page.wait_for_selector("#loading", state="visible")
     assert "Loading the network chess (12.9 MB)" in visit.words
     visit.wait("document.getElementById('loading').value > 0")
     assert visit.page.inner_text("[data-bench=state]") == "idle"
-    assert held.is_set()
     routes[0].continue_()
     visit.wait("window.iterant.panels.chess?.ready")
     assert not visit.page.is_visible("#loading")
@@ -48,9 +39,9 @@ def test_a_network_is_fetched_when_its_panel_is_opened(visit: Visit, page_folder
 
 
 def test_a_network_that_does_not_come_leaves_the_others_alone(
-    browser: Browser, address: str
+    open_page: Callable[..., Visit],
 ) -> None:
-    visit = Visit(browser, address)
+    visit = open_page()
     visit.show("mazes")
     visit.page.route("**/networks/chess/step.onnx", lambda route: route.abort())
     visit.page.click("#tab-chess")
@@ -63,15 +54,13 @@ def test_a_network_that_does_not_come_leaves_the_others_alone(
     visit.page.unroute("**/networks/chess/step.onnx")
     visit.show("chess")
     visit.settle("chess")
-    visit.close()
 
 
 def test_another_network_that_does_not_come_leaves_the_first_at_work(
-    browser: Browser, address: str
+    open_page: Callable[..., Visit],
 ) -> None:
-    visit = Visit(browser, address)
+    visit = open_page(replies={"**/networks/mazes-2/*": {"status": 404, "body": ""}})
     visit.show("mazes")
-    visit.page.route("**/networks/mazes-2/*", lambda route: route.fulfill(status=404, body=""))
     # The message may be replaced at once, when the first network settles: record all of them.
     visit.page.evaluate(
         "() => { window.messages = []; const words = document.getElementById('words');"
@@ -82,47 +71,32 @@ def test_another_network_that_does_not_come_leaves_the_first_at_work(
     visit.wait("messages.some((text) => text.includes('mazes thinks on'))")
     assert visit.page.input_value("#networks") == "mazes"
     assert visit.panel("mazes", "panel.network") == "mazes"
-    visit.close()
 
 
 def test_a_page_without_a_network_for_chess_has_no_chess(
-    browser: Browser, address: str, page_folder: Path
+    open_page: Callable[..., Visit], address: str, listed: list[dict[str, Any]]
 ) -> None:
-    listed = json.loads((page_folder / "networks" / "index.json").read_text())
     others = [each for each in listed if each["task"] != "chess"]
-    context = browser.new_context()
-    context.route("**/index.json", lambda route: route.fulfill(json=others))
-    page = context.new_page()
-    page.goto(f"{address}#chess")
-    page.wait_for_function("() => window.iterant?.panels.mazes?.ready")
-    assert page.is_visible("#tab-mazes")
-    assert not page.is_visible("#tab-chess")
-    assert not page.is_visible("#panel-chess")
-    context.close()
+    visit = open_page(at=f"{address}#chess", replies={"**/index.json": {"json": others}}).ready()
+    assert visit.page.is_visible("#tab-mazes")
+    assert not visit.page.is_visible("#tab-chess")
+    assert not visit.page.is_visible("#panel-chess")
 
 
 def test_heavy_networks_think_in_a_worker_and_light_ones_do_not(visit: Visit) -> None:
     visit.show("mazes")
     assert visit.page.workers == []
-    assert "WebAssembly, one thread" in visit.page.inner_text("#computed")
+    assert "WebAssembly, one thread" in visit.computed
     visit.show("chess")
     assert visit.page.workers
-    assert "WebAssembly, " in visit.page.inner_text("#computed")
+    assert "WebAssembly, " in visit.computed
 
 
 @pytest.mark.parametrize(
-    ("trained_on", "said"), [("mazes of 9×9", "trained on mazes of 9×9."), (None, "parameters.")]
+    ("trained_on", "text"), [("mazes of 9×9", "trained on mazes of 9×9."), (None, "parameters.")]
 )
 def test_what_a_network_was_trained_on_is_said_where_it_is_known(
-    browser: Browser, address: str, page_folder: Path, trained_on: Any, said: str
+    open_page: Callable[..., Visit], listed: list[dict[str, Any]], trained_on: Any, text: str
 ) -> None:
-    listed = json.loads((page_folder / "networks" / "index.json").read_text())
-    for each in listed:
-        each["trained_on"] = trained_on
-    context = browser.new_context()
-    context.route("**/index.json", lambda route: route.fulfill(json=listed))
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_function("() => window.iterant?.panels.mazes?.ready")
-    assert said in page.inner_text("#computed")
-    context.close()
+    index = [{**each, "trained_on": trained_on} for each in listed]
+    assert text in open_page(replies={"**/index.json": {"json": index}}).ready().computed

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser
 
 from web.browsing import Visit
 
@@ -96,71 +92,3 @@ def test_keys_work_from_a_slider_and_not_while_writing(maze: Visit) -> None:
     maze.page.locator("[data-is=fen]").focus()
     maze.page.keyboard.type("wn")
     assert maze.panel("chess", "thinker.disturbed") is None
-
-
-SOFTWARE = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
-NO_DEVICE = "GPUAdapter.prototype.requestDevice = async () => { throw new Error('taken'); };"
-CAUGHT = """
-const real = GPUAdapter.prototype.requestDevice;
-GPUAdapter.prototype.requestDevice = async function (...words) {
-  return (window.device = await real.apply(this, words));
-};"""
-"""Keeps the device, so that a test can take it away."""
-
-
-@pytest.fixture
-def with_adapter(browser: Browser, address: str) -> Iterator[Callable[[str], Visit]]:
-    """The page in a browser with WebGPU in software, after a script of ours."""
-    from shutil import which
-
-    with browser.browser_type.launch(executable_path=which("chromium"), args=SOFTWARE) as other:
-
-        def opened(script: str) -> Visit:
-            visit = Visit(other, "about:blank")
-            visit.context.add_init_script(script)
-            visit.page.goto(address)
-            if not visit.page.evaluate(
-                "async () => Boolean(await navigator.gpu?.requestAdapter())"
-            ):
-                pytest.skip("this chromium offers no WebGPU adapter, not even in software")
-            visit.wait("window.iterant?.panels.mazes?.ready")
-            return visit
-
-        yield opened
-
-
-def test_webgpu_that_cannot_be_opened_gives_way(with_adapter: Callable[[str], Visit]) -> None:
-    visit = with_adapter(NO_DEVICE)
-    said = visit.page.inner_text("#computed")
-    assert "by WebAssembly, one thread (WebGPU is there, but it could not be opened)." in said
-    visit.set_range("[data-bench=speed]", 100)
-    visit.settle(MAZES)
-    assert "Its answer is right" in visit.words
-
-
-def test_webgpu_that_is_taken_away_gives_way_in_the_midst_of_it(
-    with_adapter: Callable[[str], Visit],
-) -> None:
-    visit = with_adapter(CAUGHT)
-    visit.set_range("#panel-mazes [data-is=size]", 9)
-    assert "by WebGPU." in visit.page.inner_text("#computed")
-    visit.wait(f"{THINKER}.step > 3")
-    visit.page.evaluate("() => device.destroy()")
-    visit.settle(MAZES)
-    said = visit.page.inner_text("#computed")
-    assert "WebAssembly, one thread (WebGPU is there, but it stopped computing)." in said
-    assert "Its answer is right" in visit.words
-
-
-def test_a_runtime_for_webgpu_that_is_missing_gives_way(
-    browser: Browser, address: str, page_folder: Path
-) -> None:
-    assert (page_folder / "runtime" / "ort.webgpu.min.mjs").is_file()
-    context = browser.new_context()
-    context.add_init_script("navigator.gpu.requestAdapter = async () => ({});")
-    context.route("**/ort.webgpu.min.mjs", lambda route: route.fulfill(status=404, body=""))
-    page = context.new_page()
-    page.goto(address)
-    page.wait_for_function("() => window.iterant?.panels.mazes?.ready")
-    assert "WebGPU is there, but it could not be loaded" in page.inner_text("#computed")
-    context.close()
