@@ -14,9 +14,8 @@ import torch
 from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 from torch import Tensor
 
-from iterant.errors import IterantError, RunError, TrainingStopped
+from iterant.errors import RunError, TrainingStopped
 from iterant.io import RunFolder
-from iterant.nets.fast.deep_thinking import Fused
 from iterant.training import train
 from iterant.training.trainer import Trainer
 
@@ -32,141 +31,119 @@ def failing(out: Path, **changes: Any) -> tuple[str, Listener]:
     return message, listener
 
 
-class TestNumbers:
-    def test_an_answer_that_is_no_number(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        original, updates = Fused.answer, Trainer.update
-        at: dict[str, int] = {"update": 0}
+def assert_kept(path: Path, *, step: int, message: str) -> None:
+    """The last good checkpoint loads and is finite; the folder has the reason."""
+    run = RunFolder.open(path)
+    assert (run.state, run.status.reason) == ("failed", message)
+    for name in run.checkpoints():
+        tensors, about = run.load(name)
+        assert about["step"] == step
+        assert all(bool(torch.isfinite(value.double()).all()) for value in tensors.values())
 
-        def update(trainer: Trainer, *given: Any) -> Tensor:
-            at["update"] = trainer.updates + 1
-            return updates(trainer, *given)
 
-        def answer(net: Fused, features: Tensor) -> Tensor:
-            logits = original(net, features)
-            return logits * float("nan") if at["update"] == 6 else logits
+@pytest.mark.parametrize(
+    ("step", "what", "message"),
+    [(6, "loss", "the loss became nan at update 6"),
+     (8, "weight", "a weight became NaN or infinite by update 8")],
+)  # fmt: skip
+def test_a_loss_or_weight_that_is_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, what: str, message: str
+) -> None:
+    original = Trainer.update
 
-        monkeypatch.setattr(Trainer, "update", update)
-        monkeypatch.setattr(Fused, "answer", answer)
-        message, _ = failing(tmp_path / "run")
-        assert "the loss became nan at update 6" in message
-        assert all(f"{number}: 0." in message for number in range(1, 6))
-        assert "lower --rate" in message
-        self.assert_kept(tmp_path / "run", step=4, message=message)
-
-    def test_weights_that_are_no_numbers(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        updates = Trainer.update
-
-        def update(trainer: Trainer, *given: Any) -> Tensor:
-            loss = updates(trainer, *given)
-            if trainer.updates == 8:
-                with torch.no_grad():
-                    next(trainer.module.parameters()).view(-1)[0] = float("inf")
+    def update(trainer: Trainer, *given: Any) -> Tensor:
+        loss = original(trainer, *given)
+        if trainer.updates != step:
             return loss
+        if what == "weight":
+            with torch.no_grad():
+                next(trainer.module.parameters()).view(-1)[0] = float("inf")
+        return loss * float("nan") if what == "loss" else loss
 
-        monkeypatch.setattr(Trainer, "update", update)
-        message, _ = failing(tmp_path / "run")
-        assert "a weight became NaN or infinite by update 8" in message
-        self.assert_kept(tmp_path / "run", step=4, message=message)
-        best, about = RunFolder.open(tmp_path / "run").load("best")
-        assert about["step"] == 4
-        assert all(bool(torch.isfinite(value).all()) for value in best.values())
-
-    def assert_kept(self, path: Path, *, step: int, message: str) -> None:
-        """The last good checkpoint loads and is finite; the folder has the reason."""
-        run = RunFolder.open(path)
-        assert (run.state, run.status.reason) == ("failed", message)
-        for name in run.checkpoints():
-            tensors, about = run.load(name)
-            assert about["step"] == step
-            assert all(bool(torch.isfinite(value.double()).all()) for value in tensors.values())
-
-    def test_a_huge_learning_rate(self, tmp_path: Path) -> None:
-        message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
-        assert "at update" in message or "by update" in message
-        assert RunFolder.open(tmp_path / "run").state == "failed"
-
-    def test_an_exception_is_recorded_in_the_folder(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def broken(*_: Any) -> Tensor:
-            raise ZeroDivisionError
-
-        monkeypatch.setattr(Trainer, "update", broken)
-        listener = Listener()
-        with pytest.raises(ZeroDivisionError):
-            begin(tmp_path / "run", reporter=listener)
-        run = RunFolder.open(tmp_path / "run")
-        assert (run.state, run.status.reason) == ("failed", "ZeroDivisionError")
-        assert listener.ends == ["failed: ZeroDivisionError"]
-        monkeypatch.undo()
-        assert_equal(train(resume=run.path), unbroken()["progressive"])
+    monkeypatch.setattr(Trainer, "update", update)
+    text, _ = failing(tmp_path / "run")
+    assert message in text
+    assert "lower --rate" in text
+    assert_kept(tmp_path / "run", step=4, message=text)
 
 
-class TestDamage:
-    @pytest.fixture
-    def stopped(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
-        stopping_at(monkeypatch, 6)
-        run = begin(tmp_path / "run", "pool")
-        stopping_at(monkeypatch, None)
-        return run
+def test_a_huge_learning_rate(tmp_path: Path) -> None:
+    message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
+    assert "at update" in message or "by update" in message
+    assert RunFolder.open(tmp_path / "run").state == "failed"
 
-    def file_of(self, run: RunFolder, name: str) -> Path:
-        (found,) = (run.path / "checkpoints").glob(f"{name}*.safetensors")
-        return found
 
-    def test_a_truncated_checkpoint(self, stopped: RunFolder) -> None:
-        path = self.file_of(stopped, "last")
-        whole = path.read_bytes()
-        for length in (0, 7, len(whole) // 2, len(whole) - 1):
-            path.write_bytes(whole[:length])
-            self.refused(stopped)
-        path.write_bytes(whole)
-        assert_equal(train(resume=stopped.path), unbroken()["pool"])
+def test_an_exception_is_recorded_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Tensor:
+        raise ZeroDivisionError
 
-    def test_a_flipped_bit(self, stopped: RunFolder) -> None:
-        path = self.file_of(stopped, "last")
-        whole = path.read_bytes()
-        for place in (3, 40, len(whole) // 2, len(whole) - 1):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
-            self.refused(stopped)
-        path.write_bytes(whole)
-        assert_equal(train(resume=stopped.path), unbroken()["pool"])
+    monkeypatch.setattr(Trainer, "update", broken)
+    listener = Listener()
+    with pytest.raises(ZeroDivisionError):
+        begin(tmp_path / "run", reporter=listener)
+    run = RunFolder.open(tmp_path / "run")
+    assert (run.state, run.status.reason) == ("failed", "ZeroDivisionError")
+    assert listener.ends == ["failed: ZeroDivisionError"]
+    monkeypatch.undo()
+    assert_equal(train(resume=run.path), unbroken()["progressive"])
 
-    def test_a_missing_file(self, stopped: RunFolder) -> None:
-        self.file_of(stopped, "last").unlink()
-        self.refused(stopped)
 
-    def test_an_edited_config(self, stopped: RunFolder) -> None:
-        path = stopped.path / "config.json"
-        path.write_text(path.read_text("utf-8").replace('"batch": 10', '"batch": 5'), "utf-8")
-        self.refused(stopped)
+def refused(run: RunFolder) -> None:
+    """A resume is refused in one line, changes nothing and releases the lock."""
+    records = run.metrics()
+    with pytest.raises(RunError) as caught:
+        train(resume=run.path)
+    assert "\n" not in str(caught.value)
+    assert run.metrics() == records
+    with run.lock():
+        pass
 
-    def test_a_checkpoint_of_another_network(self, stopped: RunFolder) -> None:
-        tensors, about = stopped.load("last")
-        for change in (
-            {"net.projection.weight": torch.zeros(9, 1, 3)},
-            {"net.unknown": torch.zeros(1)},
-            {"unknown.part": torch.zeros(1)},
-        ):
-            stopped.save("last", {**tensors, **change}, about)
-            self.refused(stopped)
-        less = {name: value for name, value in tensors.items() if not name.startswith("average.")}
-        stopped.save("last", less, about)
-        self.refused(stopped)
 
-    def refused(self, run: RunFolder) -> None:
-        records = run.metrics()
-        with pytest.raises(IterantError) as caught:
-            train(resume=run.path)
-        assert isinstance(caught.value, RunError)
-        assert "\n" not in str(caught.value)
-        assert run.metrics() == records
-        with run.lock():
-            pass  # the lock was released
+def test_corrupt_folders_are_refused_and_whole_ones_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping_at(monkeypatch, 6)
+    run = begin(tmp_path / "run", "pool")
+    stopping_at(monkeypatch, None)
+    (path,) = (run.path / "checkpoints").glob("last*.safetensors")
+    whole = path.read_bytes()
+    for length in (0, 7, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        refused(run)
+    for place in (3, 40, len(whole) // 2, len(whole) - 1):  # a flipped bit
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+        refused(run)
+    path.unlink()
+    refused(run)
+    path.write_bytes(whole)
+    config = run.path / "config.json"
+    text = config.read_text("utf-8")
+    config.write_text(text.replace('"batch": 10', '"batch": 5'), "utf-8")
+    refused(run)
+    config.write_text(text, "utf-8")
+    assert_equal(train(resume=run.path), unbroken()["pool"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"net.projection.weight": torch.zeros(9, 1, 3)},
+        {"net.unknown": torch.zeros(1)},
+        {"unknown.part": torch.zeros(1)},
+        {"average.projection.weight": None},
+    ],
+)
+def test_a_checkpoint_of_another_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Tensor | None]
+) -> None:
+    stopping_at(monkeypatch, 2)
+    run = begin(tmp_path / "run")
+    tensors, about = run.load("last")
+    changed = {name: value for name, value in {**tensors, **change}.items() if value is not None}
+    run.save("last", changed, about)
+    refused(run)
 
 
 @pytest.fixture
@@ -186,31 +163,30 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([unmount, str(place)], check=True)
 
 
-class TestDisks:
-    def test_a_full_disk_keeps_the_last_checkpoint(
-        self, little_disk: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        updates = Trainer.update
+def test_a_full_disk_keeps_the_last_checkpoint(
+    little_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates = Trainer.update
 
-        def update(trainer: Trainer, *given: Any) -> Tensor:
-            if trainer.updates == 6:
-                with (little_disk / "filler").open("wb", buffering=0) as file:
-                    while True:
-                        try:
-                            file.write(bytes(4096))
-                        except OSError:
-                            break
-            return updates(trainer, *given)
+    def update(trainer: Trainer, *given: Any) -> Tensor:
+        if trainer.updates == 6:
+            with (little_disk / "filler").open("wb", buffering=0) as file:
+                while True:
+                    try:
+                        file.write(bytes(4096))
+                    except OSError:
+                        break
+        return updates(trainer, *given)
 
-        monkeypatch.setattr(Trainer, "update", update)
-        listener = Listener()
-        with pytest.raises(RunError, match="the disk is full") as caught:
-            begin(little_disk / "run", reporter=listener)
-        assert "\n" not in str(caught.value)
-        assert listener.ends == [f"failed: {caught.value}"]
-        run = RunFolder.open(little_disk / "run")
-        assert run.load("last")[1]["step"] == 4
-        assert run.state in ("failed", "interrupted")
-        (little_disk / "filler").unlink()
-        monkeypatch.undo()
-        assert_equal(train(resume=run.path), unbroken()["progressive"])
+    monkeypatch.setattr(Trainer, "update", update)
+    listener = Listener()
+    with pytest.raises(RunError, match="the disk is full") as caught:
+        begin(little_disk / "run", reporter=listener)
+    assert "\n" not in str(caught.value)
+    assert listener.ends == [f"failed: {caught.value}"]
+    run = RunFolder.open(little_disk / "run")
+    assert run.load("last")[1]["step"] == 4
+    assert run.state in ("failed", "interrupted")
+    (little_disk / "filler").unlink()
+    monkeypatch.undo()
+    assert_equal(train(resume=run.path), unbroken()["progressive"])

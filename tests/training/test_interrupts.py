@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
 
-from iterant.errors import RunError, TrainingStopped, UsageError
+from iterant.errors import TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.training import train
 from iterant.training.interrupts import Clock, LossGuard, seconds
@@ -53,14 +53,6 @@ class TestStopping:
     def test_bad_durations(self, text: str | float) -> None:
         with pytest.raises(UsageError):
             seconds(text)
-
-    def test_signal_handlers_are_restored(self, tmp_path: Path) -> None:
-        before = [signal.getsignal(number) for number in LISTENED]
-        begin(tmp_path / "run", epochs=1)
-        with pytest.raises(RunError):
-            begin(tmp_path / "run")
-        after = [signal.getsignal(number) for number in LISTENED]
-        assert before == after
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
     def test_repeated_sigterm_still_saves(

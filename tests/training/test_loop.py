@@ -51,12 +51,6 @@ class TestResuming:
         steps = [r["step"] for r in metrics(whole) if r["kind"] == "train"]
         assert steps == list(range(2, 45, 2))
 
-    def test_losses_are_logged_at_the_end_of_an_epoch(self, tmp_path: Path) -> None:
-        # 43 updates an epoch, which 2 does not divide.
-        run = begin(tmp_path / "run", count=54, batch=1, epochs=2, watch_every=0)
-        steps = [r["step"] for r in metrics(run) if r["kind"] == "train"]
-        assert {43, 86} <= set(steps)
-
     def test_a_run_resumed_without_its_pool_notes_it_and_differs(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -72,16 +66,6 @@ class TestResuming:
             r.load("last")[0]["net.projection.weight"] for r in (run, unbroken()["pool"])
         )
         assert not torch.equal(ours, theirs)
-
-    def test_drop_pool_has_no_effect_without_a_pool(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stopping_at(monkeypatch, 6)
-        listener = Listener()
-        run = begin(tmp_path / "run", drop_pool=True, reporter=listener)
-        stopping_at(monkeypatch, None)
-        assert_equal(train(resume=run.path, reporter=listener), unbroken()["progressive"])
-        assert listener.notes == []
 
     def test_a_run_without_checkpoint_restarts(self, tmp_path: Path) -> None:
         config = dict(unbroken()["pool"].config)
@@ -124,18 +108,6 @@ class TestResuming:
             with pytest.raises(RunError, match="is in use by"):
                 train(resume=run.path)
             assert run.metrics() == before
-
-    def test_monitoring_stays_marked_after_a_resume(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stopping_at(monkeypatch, 9)
-        run = begin(tmp_path / "run")
-        stopping_at(monkeypatch, None)
-        listener = Listener()
-        train(resume=run.path, reporter=listener)
-        first = listener.reports[0]
-        assert "48 at 4m" in first.monitoring
-        assert "validation" not in first.monitoring
 
     def test_a_resumed_run_finds_the_data_of_its_task(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import metrics
 from torch import Tensor, nn
 
 import iterant
 from iterant import registry
 from iterant.nets.factory import VARIANTS
-from iterant.training import train
-from iterant.training.loop import Figures, Loop, Validator
 from iterant.training.optim import LossScale, Muon, build_optimizer, lr_factor, orthogonal
 from iterant.training.recipe import Recipe, recipe
 from iterant.training.rng import StepRng
@@ -127,9 +124,7 @@ def test_cosine() -> None:
 
 
 PROBLEMS = ("prefix-sums", "mazes", "chess")
-MAZES: dict[str, Any] = {"size": 3, "count": 50, "width": 4, "iterations": 2, "watch_every": 0}
 LOG = json.loads((Path(__file__).parent / "data" / "authors-maze-run.json").read_text())
-VALIDATED = [value / 100 for value in LOG["validation accuracy (%) after each epoch"]]
 
 
 def authors_factors(
@@ -147,15 +142,6 @@ def authors_factors(
             factor = 1.0 if epoch + 1 >= period else 1.0 - math.exp(-(epoch + 1) / period)
         factors.append(factor)
     return factors
-
-
-def authors_choice(validated: Sequence[float]) -> int:
-    """The epoch, from 1, whose weights are tested: only a strictly better one replaces the best."""
-    best, epoch = -1.0, 0
-    for number, value in enumerate(validated, start=1):
-        if value > best:
-            best, epoch = value, number
-    return epoch
 
 
 def our_factors(made: Recipe, per_epoch: int = 80) -> list[float]:
@@ -187,27 +173,3 @@ def test_learning_rate_equals_the_authors_log() -> None:
     for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
         rates = [made.rate * group["share"] * factor for factor in our_factors(made)]
         assert rates[1:] == pytest.approx(logged[name][:-1], rel=1e-5)
-
-
-def test_same_validation_log_chooses_the_authors_epoch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    values, weights = iter(VALIDATED), {}
-    monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": next(values)})
-    keep_best = Loop._keep_best
-
-    def remember(loop: Loop, epoch: int, fresh: Figures) -> None:
-        weights[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
-        keep_best(loop, epoch, fresh)
-
-    monkeypatch.setattr(Loop, "_keep_best", remember)
-    run = train("mazes", out=tmp_path / "run", device="cpu", recipe="paper", batch=40, **MAZES)
-    logged = [record for record in metrics(run) if record["kind"] == "validation"]
-    assert [record["epoch"] for record in logged] == list(range(1, 51))
-    assert [record["figures"]["validation"] for record in logged] == VALIDATED
-    assert run.status.best["epoch"] == authors_choice(VALIDATED) == 43
-    assert run.status.best["validation"] == pytest.approx(0.9999)
-    assert torch.equal(run.load("best")[0]["net.projection.weight"], weights[43])
-    rates = [record["rate"] for record in metrics(run) if record["kind"] == "train"]
-    logged_rates = LOG["learning rate logged after each epoch"]["all but the recurrent block"]
-    assert rates[1:] == pytest.approx(logged_rates[:-1], rel=1e-5)

@@ -176,25 +176,6 @@ def test_the_table_of_architectures(problem: str) -> None:
     assert dict(iterant.nets.catalogue())[f"{problem} dt-recall"] == parameters
 
 
-def test_training_sets_of_the_paper() -> None:
-    sets = {name: (iterant.task(name).spec.train_size, iterant.task(name).spec.train_count)
-            for name in PROBLEMS}  # fmt: skip
-    assert sets == {
-        "prefix-sums": (32, 10_000),
-        "mazes": (9, 50_000),
-        "chess": ((0, 600_000), 600_000),
-    }
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("net", ["ff", "ff-recall"])
-def test_feed_forward_networks_have_no_progressive_loss_and_no_throttle(
-    problem: str, net: str
-) -> None:
-    made = recipe("paper", problem, net)
-    assert (made.alpha, made.throttle) == (0.0, False)
-
-
 def test_paper_code_differs_only_where_the_code_does() -> None:
     sums, chess = recipe("paper-code", "prefix-sums"), recipe("paper-code", "chess")
     assert sums.decay == chess.decay == 0.1
@@ -229,14 +210,6 @@ def test_the_best_recipe_trains_a_small_local_rule(problem: str, count: int) -> 
     # Another network by the same recipe has the paper's width.
     other, _ = build_network(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
     assert parameter_count(other) == ARCHITECTURES[problem][2]
-
-
-def test_the_best_recipe_for_chess_trains_the_papers_network_at_half_its_width() -> None:
-    made = recipe("best", "chess")
-    assert (made.name, made.net, made.objective) == ("best", "dt-recall", "pool")
-    net, _ = build_network(made, iterant.task("chess").spec, 0)
-    assert parameter_count(net) == 3_080_592
-    assert "--start" in made.notes[0]
 
 
 def test_a_changed_recipe_is_labelled() -> None:

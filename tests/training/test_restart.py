@@ -10,11 +10,9 @@ import pytest
 import torch
 from small_runs import Listener, assert_equal, begin, metrics, stopping_at
 
-from iterant.errors import RecipeError
 from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.loop import Validator
-from iterant.training.recipe import Recipe
 
 ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 
@@ -49,13 +47,6 @@ def test_a_failed_run_restarts_with_other_weights(
     straight, said = begin(tmp_path / "straight", **ASKED).load("last")
     assert said["tries"] == 1
     assert any(not torch.equal(weights[name], straight[name]) for name in straight)
-
-
-def test_the_best_of_three_tries_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validating(monkeypatch, 0.1, 0.3, 0.2)
-    run = begin(tmp_path / "run", **ASKED)
-    assert (run.state, run.load("last")[1]["tries"]) == ("finished", 3)
-    assert run.status.best["validation"] == 0.3
 
 
 @pytest.mark.parametrize("stop", [2, 11])
@@ -97,8 +88,3 @@ def test_short_runs_are_not_restarted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
     monkeypatch.setattr(loops, "_MIN_STEPS", 13)
     assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
-
-
-def test_again_below_needs_validation() -> None:
-    with pytest.raises(RecipeError, match="again_below must be 0"):
-        Recipe(validation=0.0, again_below=0.5)

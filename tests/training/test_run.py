@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from small_runs import KINDS, begin, unbroken
 
 import iterant
-from iterant.errors import RecipeError, RunError, UsageError
+from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder
 from iterant.training import train
 
@@ -29,13 +28,6 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
             torch.testing.assert_close(ours[name], held)
         if name.endswith(".step"):
             assert ours[name] == held + 4  # the moments are older than the branch
-
-
-def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
-    source = unbroken()["pool"]
-    branch = begin(tmp_path / "b", "pool", start=source.path, pool_slots=11, epochs=1)
-    ours, _ = branch.load("last")
-    assert len(ours["pool.filled"]) == 11
 
 
 def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
@@ -94,16 +86,6 @@ class TestRefusing:
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "run").exists()
 
-    def test_a_missing_network(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="cannot be imported"):
-            train("prefix-sums", net="no_such_module:Net", out=tmp_path / "run", device="cpu")
-        assert not (tmp_path / "run").exists()
-
-    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-    def test_a_missing_gpu(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="'cuda:0' was asked for and is not there"):
-            train("prefix-sums", out=tmp_path / "run", device="cuda")
-
     def test_out_or_resume(self, tmp_path: Path) -> None:
         for options in ({}, {"out": tmp_path / "a", "resume": tmp_path / "b"}):
             with pytest.raises(UsageError, match=r"either out= .* or resume="):
@@ -134,11 +116,3 @@ class TestRefusing:
         other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
         with pytest.raises(RunError, match="not of iterant train"):
             train(resume=other.path)
-
-    def test_a_recipe_of_another_version(self, tmp_path: Path) -> None:
-        config = json.loads(json.dumps(unbroken()["pool"].config))
-        del config["format"]
-        config["recipe"]["future"] = 1
-        run = RunFolder.create(tmp_path / "run", config)
-        with pytest.raises(RecipeError, match="no field 'future'"):
-            train(resume=run.path)

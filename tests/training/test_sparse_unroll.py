@@ -13,10 +13,9 @@ from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
 from iterant.training.data import TrainingSet
 from iterant.training.objectives import Criterion, Segment
-from iterant.training.recipe import Recipe
 from iterant.training.rng import Shuffle, StepRng
 from iterant.training.trainer import Trainer, build_network
-from iterant.training.unroll import SparseUnroll, StepResult, Unroll, can_unroll_cells
+from iterant.training.unroll import SparseUnroll, StepResult, Unroll
 
 MAZES: dict[str, object] = {
     "dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open",
@@ -115,16 +114,6 @@ def loss_and_grad(unroll: Unroll, inputs: Tensor, targets: Tensor) -> tuple[Tens
     loss = unroll.forward_backward(inputs, targets, Segment(2)).loss
     assert unroll.net.sight.weight.grad is not None
     return loss, unroll.net.sight.weight.grad.clone()
-
-
-def test_where_the_sparse_unroll_is_used() -> None:
-    assert all(can_unroll_cells(rule(name)) for name in RULES)
-    assert not can_unroll_cells(build("local-rule", {**MAZES, "readout": "argmax"}))
-    recipe = Recipe(net="local-rule", masked=True, objective="pool")
-    for name in ("mazes", "sums", "messages"):
-        net = rule(name).float()
-        trainer = Trainer(net, recipe, torch.device("cpu"))
-        assert type(trainer.unroll) is SparseUnroll
 
 
 @pytest.mark.parametrize("word", ["mazes", "prefix-sums"])

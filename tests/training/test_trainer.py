@@ -136,17 +136,6 @@ def test_ema_follows_its_recurrence() -> None:
     assert not torch.allclose(inside[0], raw[0])
 
 
-def test_evaluated_weights_include_buffers() -> None:
-    trainer = trainer_of(average=0.6)
-    trainer.module.register_buffer("counted", torch.ones(2))
-    trainer.objective = KnownGradients(trainer)
-    step(trainer, 0, factor=10.0)
-    weights = trainer.evaluated_weights()
-    assert weights.keys() == {f"net.{name}" for name in trainer.module.state_dict()}
-    assert trainer.average is not None
-    assert torch.equal(weights["net.projection.weight"], trainer.average["projection.weight"])
-
-
 def test_the_bf16_copy_equals_the_rounded_weights() -> None:
     trainer = trainer_of(precision="bf16", average=0.9)
     batch = iterant.task("prefix-sums").sample(8, size=8)
@@ -160,30 +149,6 @@ def test_the_bf16_copy_equals_the_rounded_weights() -> None:
             assert torch.equal(master.to(torch.bfloat16), compute)
     masters = torch.cat([weight.flatten() for weight in weights_of(trainer)])
     assert not torch.equal(masters, masters.to(torch.bfloat16).float())
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"net": "dt-recall", "group_norm": True},
-        {"net": "dt", "precision": "bf16"},
-        {"net": "ff", "alpha": 0.0},
-        {"net": "ff-recall", "alpha": 0.5},
-        {"objective": "pool", "pool_slots": 32, "pool_shortest": 2, "batch": 16},
-        {"objective": "run-time-weighted"},
-        {"objective": "progressive-n0"},
-    ],
-)
-def test_the_loss_falls(changes: dict[str, Any]) -> None:
-    trainer = trainer_of(**{"rate": 0.02, "weight_decay": 0.0, "width": 8, **changes})
-    batch = iterant.task("prefix-sums").sample(16, size=4)
-    takes = trainer.objective.takes(16)
-    losses = [
-        float(trainer.update(batch.inputs[:takes], batch.targets[:takes], StepRng(0, u), 1.0))
-        for u in range(40)
-    ]
-    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
-    assert all(map(torch.isfinite, map(torch.tensor, losses)))
 
 
 def test_pool_refuses_networks_of_fixed_depth() -> None:

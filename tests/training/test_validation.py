@@ -63,13 +63,6 @@ class TestChoosing:
         assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
         assert records[0]["figures"].keys() == {"validation"}
 
-    def test_monitoring_does_not_choose_the_best_weights(self, tmp_path: Path) -> None:
-        run = begin(tmp_path / "run", watch_every=0)
-        for name in run.checkpoints():
-            ours, theirs = run.load(name)[0], unbroken()["progressive"].load(name)[0]
-            assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
-        assert not [r for r in run.metrics() if r["kind"] == "watch"]
-
     def test_choose_watch_uses_larger_problems(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -97,11 +90,6 @@ class TestChoosing:
         run = begin(tmp_path / "run")
         stopping_at(monkeypatch, None)
         assert train(resume=run.path).state == "finished"
-
-    def test_without_validation_there_is_no_best(self, tmp_path: Path) -> None:
-        run = begin(tmp_path / "run", validation=0.0)
-        assert run.checkpoints() == ["averaged", "last"]
-        assert run.status.best == {}
 
 
 def test_missing_sizes_are_skipped_but_bugs_raise() -> None:
