@@ -46,8 +46,8 @@ def caption(experiment: Experiment) -> str:
 REGIME = 30
 """Iterations in training, in all of the paper's figures."""
 
-LEAST_RECOVERED, ALL_RECOVERED = 5.0, 99.5
-"""Per cent of flipped bits recovered: least for a line, and from which its label is plain."""
+LEAST_RECOVERED, ALL_RECOVERED = 0.05, 0.995
+"""Share of flipped bits recovered: least for a line, and from which its label is plain."""
 
 BY_TIME = "by-time"
 """Ends the names of figures of networks trained for a time."""
@@ -185,11 +185,11 @@ def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> L
         label += f", α = {model.alpha:g}"
     label += f", {time}" if time else ""
     if isinstance(measure, Indices):
-        share = measure.recovered(records)
+        share = measure.mean(records, "recovered")
         if share is None or share.mean < LEAST_RECOVERED:
             return None
         # The same label as in other panels where nearly all recover: one entry in the legend.
-        label += "" if share.mean >= ALL_RECOVERED else f" ({share.mean:.0f} % recovered)"
+        label += "" if share.mean >= ALL_RECOVERED else f" ({100 * share.mean:.0f} % recovered)"
         steps = [step - 1 for step in steps]  # indices start at 0
     # A band on a logarithmic axis would reach below 0.
     spread = () if isinstance(measure, Changes) else errors

@@ -15,9 +15,9 @@ called one only where the intervals are apart, and its absence only where seeds 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import torch
 
@@ -180,69 +180,43 @@ class Cell:
     """Seeds measured, where none of them gives a number"""
 
 
-class Measure(Protocol):
+class Measure:
     """How a number is taken from the records of one model."""
 
     @property
     def title(self) -> str:
         """What is measured, as a heading."""
+        return ""
 
     @property
     def needs(self) -> str:
         """The name of the test or study it is taken from; "": none."""
+        return ""
 
-    def of(self, records: Sequence[Record]) -> Cell:
-        """The number."""
+    def parts(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
+        """That test or study of each record; {} where there is none."""
+        return [{**one.tests, **one.studies}.get(self.needs, {}) for one in records]
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """One curve a seed, for figures; a gap is NaN."""
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The peak of the accuracy by iteration on problems of one size."""
-
-    size: str
-    confident: bool = False
-    """By the rule of the most confident iteration"""
-
-    @property
-    def needs(self) -> str:
-        """The test."""
-        return self.size
-
-    @property
-    def title(self) -> str:
-        """As a heading."""
-        kind = "puzzles" if ":" in self.size else "size"
-        return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
-
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent solved by iteration."""
-        key = "solved by the most confident" if self.confident else "solved"
-        return _percent([record.tests.get(self.size, {}) for record in records], key, "problems")
+        return []
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak of the mean curve over all seeds, and over the filtered ones."""
-        return _peak_cell(self, records, lambda one: one.tests.get(self.size, {}).get("problems"))
+        """The number."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Measure):
     """Accuracy of the tested weights at the training size, after m iterations."""
 
     which: str
     """train or validation"""
-    needs: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
         """As a heading."""
         return f"{self.which} accuracy"
-
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """None: it is one number."""
-        return []
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean, with an interval no narrower than the number of problems allows."""
@@ -255,69 +229,108 @@ class Accuracy:
         return Cell(mean(records), mean(_converged(records)))
 
 
+class PeakMeasure(Measure):
+    """The peak of a curve of problems solved."""
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Of the problems solved after every iteration, and of their number."""
+        return "solved", "problems"
+
+    def curves(self, records: Sequence[Record]) -> list[Curve]:
+        """Per cent solved by iteration."""
+        solved, total = self.keys
+        parts = [part for part in self.parts(records) if solved in part]
+        return [[100 * count / part[total] for count in part[solved]] for part in parts]
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The peak of the mean curve over all seeds, and over the filtered ones."""
+        total = self.keys[1]
+        every, fit = (
+            # All seeds have the same problems: more seeds are not more of them.
+            peak(
+                curves_with_failed(self, some),
+                min((part[total] for part in self.parts(some) if part.get(total)), default=0),
+            )
+            for some in (records, _converged(records))
+        )
+        if every is None:
+            return Cell(None, None)
+        return Cell(every.height, None if fit is None else fit.height, every.step)
+
+
 @dataclass(frozen=True)
-class Recovered:
+class Peaks(PeakMeasure):
+    """The peak of the accuracy by iteration on problems of one size."""
+
+    size: str
+    confident: bool = False
+    """By the rule of the most confident iteration"""
+
+    @property
+    def needs(self) -> str:
+        """The test."""
+        return self.size
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Of a test."""
+        return ("solved by the most confident" if self.confident else "solved"), "problems"
+
+    @property
+    def title(self) -> str:
+        """As a heading."""
+        kind = "puzzles" if ":" in self.size else "size"
+        return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
+
+
+@dataclass(frozen=True)
+class Recovered(PeakMeasure):
     """Peak accuracy after an intervention, and mean iterations to solution."""
 
     study: str
+    keys = ("right", "samples")
 
     @property
     def needs(self) -> str:
         """The study."""
         return self.study
 
-    @property
-    def title(self) -> str:
-        """As a heading."""
-        return self.study
-
-    def _studies(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
-        return [record.studies.get(self.study, {}) for record in records]
-
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent right by iteration since the intervention."""
-        return _percent(self._studies(records), "right", "samples")
+    title = needs
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The peak; as text, the iterations until a problem is right for the first time.
 
         The paper has such a number for networks that forget all answers again.
         """
-        cell = _peak_cell(self, records, lambda one: one.studies.get(self.study, {}).get("samples"))
-        return replace(
-            cell,
-            text=self._iterations(records),
-            filtered_text=self._iterations(_converged(records)),
-        )
 
-    def _iterations(self, records: Sequence[Record]) -> str:
-        steps = [
-            study.get("mean iterations to first", study.get("mean iterations"))
-            for study in self._studies(records)
-        ]
-        mean = summary([step for step in steps if step is not None])
-        return "–" if mean is None else f"{mean.mean:.2f}"
+        def text(some: Sequence[Record]) -> str:
+            steps = [part.get("mean iterations to first", part.get("mean iterations"))
+                     for part in self.parts(some)]  # fmt: skip
+            mean = summary([step for step in steps if step is not None])
+            return "–" if mean is None else f"{mean.mean:.2f}"
+
+        return replace(super().of(records), text=text(records),
+                       filtered_text=text(_converged(records)))  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Measure):
     """‖Δφ‖ by iteration, on problems or on random inputs; its last value as the number."""
 
     inputs: str
-    needs: ClassVar[str] = "convergence"
+    needs = "convergence"
 
     @property
     def title(self) -> str:
         """As a heading."""
         return f"last ‖Δφ‖ on {self.inputs}"
 
-    def _studies(self, records: Sequence[Record]) -> list[dict[str, Any]]:
-        studies = [record.studies.get("convergence", {}).get(self.inputs) for record in records]
-        return [study for study in studies if isinstance(study, dict)]  # else a count of problems
-
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """‖Δφ‖ by iteration."""
-        return [_with_gaps(study["change"]) for study in self._studies(records)]
+        studies = [part.get(self.inputs) for part in self.parts(records)]
+        # Otherwise it is a number of problems.
+        return [_with_gaps(study["change"]) for study in studies if isinstance(study, dict)]
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The change at the end; no mean where some seeds overflow.
@@ -338,76 +351,44 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Indices:
+class Indices(Measure):
     """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
 
-    needs: ClassVar[str] = "bit-flip"
-    title: ClassVar[str] = "iterations to recover from a flipped bit"
+    needs = "bit-flip"
+    title = "iterations to recover from a flipped bit"
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """Iterations by index."""
         key = "mean iterations by index"
-        studies = [record.studies.get("bit-flip", {}) for record in records]
-        return [_with_gaps(study[key]) for study in studies if key in study]
+        return [_with_gaps(part[key]) for part in self.parts(records) if key in part]
 
-    def recovered(self, records: Sequence[Record]) -> Summary | None:
-        """Per cent of all flips that were recovered from."""
-        shares = [record.studies.get("bit-flip", {}).get("recovered") for record in records]
-        return summary([100 * share for share in shares if share is not None])
+    def mean(self, records: Sequence[Record], key: str) -> Summary | None:
+        """The mean of a number over the seeds that have it."""
+        values = [part.get(key) for part in self.parts(records)]
+        return summary([value for value in values if value is not None])
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean over all indices, of flips recovered from; their share as text."""
-
-        def mean(some: Sequence[Record]) -> Summary | None:
-            steps = [one.studies.get("bit-flip", {}).get("mean iterations") for one in some]
-            return summary([step for step in steps if step is not None])
-
-        fit = _converged(records)
-        cell, share, fit_share = (
-            Cell(mean(records), mean(fit)), self.recovered(records), self.recovered(fit),
-        )  # fmt: skip
-        if share is None:
-            return cell
-        return replace(
-            cell,
-            text=f"{share.mean:.1f} % recovered",
-            filtered_text="" if fit_share is None else f"{fit_share.mean:.1f} % recovered",
-            seeds=share.seeds,
+        (mean, share), (fit, fit_share) = (
+            (self.mean(some, "mean iterations"), self.mean(some, "recovered"))
+            for some in (records, _converged(records))
         )
+        texts = ["" if one is None else f"{100 * one.mean:.1f} % recovered"
+                 for one in (share, fit_share)]  # fmt: skip
+        seeds = 0 if share is None else share.seeds
+        return Cell(mean, fit, text=texts[0], filtered_text=texts[1], seeds=seeds)
 
 
 def curves_with_failed(measure: Measure, records: Sequence[Record]) -> list[Curve]:
     """A curve a run; for accuracies, a run that diverged solves nothing at any iteration."""
     curves = measure.curves(records)
-    if not curves or not isinstance(measure, Peaks | Recovered):
+    if not curves or not isinstance(measure, PeakMeasure):
         return curves
     return [*curves, *([0.0] * len(curves[0]) for record in records if record.failed)]
 
 
-def _percent(parts: Sequence[Mapping[str, Any]], key: str, total: str) -> list[Curve]:
-    return [[100 * solved / part[total] for solved in part[key]] for part in parts if key in part]
-
-
 def _with_gaps(values: Sequence[float | None]) -> Curve:
     return [float("nan") if value is None else value for value in values]
-
-
-def _peak_cell(
-    measure: Peaks | Recovered,
-    records: Sequence[Record],
-    problems: Callable[[Record], int | None],
-) -> Cell:
-    every, fit = (
-        # All seeds have the same problems: more seeds are not more of them.
-        peak(
-            curves_with_failed(measure, some),
-            min((count for one in some if (count := problems(one))), default=0),
-        )
-        for some in (records, _converged(records))
-    )
-    if every is None:
-        return Cell(None, None)
-    return Cell(every.height, None if fit is None else fit.height, every.step)
 
 
 def _converged(records: Sequence[Record]) -> list[Record]:

@@ -17,43 +17,9 @@ from iterant.experiments.catalogue import (
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.reproduce import needed_tests, smaller, smaller_text
+from iterant.experiments.reproduce import needed_tests, smaller
 from iterant.registry import task
 from iterant.training.run import plan
-
-NAMES = [
-    "fig-arch-loss-ablation",
-    "fig-mazes-ablation",
-    "fig-chess",
-    "fig-chess-harder",
-    "fig-easy-problems",
-    "fig-overthinking",
-    "table-prefix-peaks",
-    "table-maze-peaks",
-    "table-chess-peaks",
-    "table-in-distribution",
-    "table-interventions",
-    "fig-depth",
-    "fig-width",
-    "fig-hard-to-easy",
-    "fig-maze-noise",
-    "fig-maze-zeros",
-    "fig-maze-moved-end",
-    "fig-maze-delta",
-    "fig-prefix-noise",
-    "fig-prefix-zeros",
-    "fig-prefix-delta",
-    "compare-n-zero",
-    "compare-run-time-weighted",
-    "grid-alpha-prefix",
-    "grid-alpha-mazes",
-    "mazes-201",
-    "mazes-801",
-]
-
-
-def test_all_of_them_in_order() -> None:
-    assert list(EXPERIMENTS) == NAMES
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:
@@ -134,13 +100,6 @@ def test_our_own_recipe_is_a_row_wherever_it_is_measured(one: Experiment) -> Non
         assert any(other.model == ours[MODELS[row.model].task] for other in one.counted)
 
 
-def test_numbers_of_interventions_stand_at_their_figures_too() -> None:
-    for name, study in (("fig-maze-noise", "noise"), ("fig-overthinking", "swap")):
-        rows = [row for row in EXPERIMENTS[name].rows if row.measure == Recovered(study)]
-        given = {row.model: row.paper.mean for row in rows if row.paper is not None}
-        assert given == {model: studies[study][1] for model, studies in INTERVENTIONS.items()}
-
-
 @pytest.mark.parametrize(
     "model", [model for model in MODELS.values() if model.task != "chess"], ids=lambda m: m.key
 )
@@ -149,11 +108,6 @@ def test_every_model_can_be_trained(model: Model) -> None:
     assert plan(task(model.task), recipe.changed(width=24)).updates > 0
     if model.alpha is not None:
         assert recipe.alpha == model.alpha
-
-
-def test_plain_dt_trains_at_the_rates_of_the_authors() -> None:
-    assert MODELS["sums-dt-a1"].recipe().rate == 1e-4
-    assert MODELS["sums-dt-a0"].recipe().rate == 1e-3
 
 
 def test_grids_shrink_in_proportion() -> None:
@@ -166,15 +120,6 @@ def test_grids_shrink_in_proportion() -> None:
     assert rates == pytest.approx([4e-4, 4e-3])
     for model in MODELS.values():
         model.recipe(**smaller(model))
-
-
-def test_what_is_made_smaller_is_told_of_every_model() -> None:
-    text = smaller_text(EXPERIMENTS["fig-width"])
-    assert "width 4, 8, 16, 24 and 32 instead of 50, 100, 200, 300 and 400, size 16 in" in text
-    assert text.endswith("but for our own recipe, which is small already")
-    peaks = smaller_text(EXPERIMENTS["table-prefix-peaks"])
-    assert "rate 0.004 and 0.0004 instead of 0.001 and 0.0001" in peaks
-    assert "our own" not in smaller_text(EXPERIMENTS["fig-chess"])
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:

@@ -92,12 +92,6 @@ def test_overthinking_needs_recall_to_stay_and_the_others_to_fall(
     assert verdict(tmp_path, "overthinking-sums") == outcome
 
 
-def test_overthinking_is_not_seen_where_nobody_falls(tmp_path: Path) -> None:
-    for model in ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1"):
-        seeds(tmp_path, model, [[1000, 1000]] * 3, size="48", problems=1000)
-    assert verdict(tmp_path, "overthinking-sums") == "not seen"
-
-
 @pytest.mark.parametrize(
     ("last", "outcome"), [(500, "contrary"), (1000, "not run")], ids=["falls", "keeps"]
 )
@@ -191,13 +185,6 @@ def test_one_solved_maze_is_enough(tmp_path: Path, twice: int, outcome: str) -> 
     assert verdict(tmp_path, "mazes-801") == outcome
 
 
-def test_a_run_that_diverged_counts_as_solving_nothing(tmp_path: Path) -> None:
-    seeds(tmp_path, "sums-recall-a1", [[1000]] * 3, problems=1000)
-    seeds(tmp_path, "sums-n0", [[1000]] * 2, problems=1000)
-    keep(tmp_path, "sums-n0", 2, [], tests={}, training={"ended": "the loss exploded"})
-    assert verdict(tmp_path, "n-zero") == "too few seeds", "100, 100 and 0 %"
-
-
 def test_without_records_nothing_has_been_run(tmp_path: Path) -> None:
     page = results_page(tmp_path)
     assert page.count("| **not run** |") == len(CLAIMS)
@@ -218,18 +205,6 @@ def test_links_of_the_page_resolve() -> None:
             assert link[1:] in anchors
         else:
             assert (REPOSITORY / link).exists(), link
-
-
-def test_links_of_the_readme_resolve() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    assert len(links) > 20
-    assert [link for link in links if not (REPOSITORY / link).exists()] == []
-
-
-def test_the_page_opens_with_the_claims(tmp_path: Path) -> None:
-    page = results_page(tmp_path)
-    assert re.findall(r"^## (.*)$", page, flags=re.MULTILINE)[0] == "The paper's claims"
 
 
 def test_the_readme_has_the_numbers_of_the_records() -> None:

@@ -50,13 +50,6 @@ def test_plain_dt_is_drawn_by_its_most_confident_iteration_and_without(tmp_path:
     assert (list(plain.trace.y), plain.thin) == ([0, 90, 10], True)
 
 
-def test_a_run_that_broke_down_lowers_the_line_as_it_lowers_the_table(tmp_path: Path) -> None:
-    keep(tmp_path, "sums-recall-a1", 0, [0, 90])
-    keep(tmp_path, "sums-recall-a1", 1, [], tests={}, training={"ended": "the loss exploded"})
-    found = lines("fig-arch-loss-ablation", read_records(tmp_path))
-    assert list(found["DT-Recall, α = 1"].trace.y) == [0, 45]
-
-
 def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: Path) -> None:
     for key in ("sums-recall-a1-m10", "sums-recall-a1"):
         keep(tmp_path, key, 0, [0, 50])
@@ -103,13 +96,6 @@ def test_a_change_ends_where_the_first_seed_goes_beyond_all_numbers(tmp_path: Pa
     (row,) = [row for row in rows_of(EXPERIMENTS["fig-prefix-delta"], records) if row[5] == "2"]
     assert row[3] == "– (overflow in 1 of 2)"
     assert len(save_figure(EXPERIMENTS["fig-prefix-delta"], records, tmp_path / "f")) == 2
-
-
-def test_lines_of_which_all_recover_share_an_entry_with_other_panels(tmp_path: Path) -> None:
-    flips = {"bit-flip": {"recovered": 1.0, "mean iterations": 3.0,
-                          "mean iterations by index": [3.0]}}  # fmt: skip
-    keep(tmp_path, "sums-recall-a0", 0, [1], studies=flips)
-    assert list(lines("fig-overthinking", read_records(tmp_path))) == ["DT-Recall, α = 0"]
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(0.79, True), (0.01, False), (0.0, False)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from iterant.experiments.figures import (
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records, read_results
-from iterant.experiments.report import HEAD, different_tests, older_recipes, results_page, rows_of
+from iterant.experiments.report import different_tests, older_recipes, results_page, rows_of
 from iterant.io.files import to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -114,20 +113,6 @@ def test_iterations_count_until_the_first_right_answer(tmp_path: Path) -> None:
     assert row["the paper"] == "27.68 (87 %)"
 
 
-def test_rows_of_a_grid_are_called_by_their_place_in_it() -> None:
-    names = [row[0] for row in rows_of(EXPERIMENTS["fig-depth"], Records())[1:]]
-    assert names == ["m = 10", "m = 20", "m = 30", "m = 40", "ours"]
-    assert rows_of(EXPERIMENTS["grid-alpha-prefix"], Records())[2][:2] == ["DT-Recall", "0.25"]
-
-
-def test_a_single_seed_says_so_and_none_that_it_was_not_run(tmp_path: Path) -> None:
-    keep(tmp_path, "sums-recall-a1", 0, [50])
-    records = read_records(tmp_path)
-    row = cells(records, "compare-n-zero", "DT-Recall", "1")
-    assert (row["all seeds"], row["all seeds beside it"]) == ("50.00 % at 1", "too few seeds")
-    assert cells(records, "compare-n-zero", "DT-Recall, n = 0", "1")["seeds"] == "not run"
-
-
 def test_cut_off_and_smaller_runs_count_nowhere(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [50], finished=False)
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
@@ -160,16 +145,6 @@ def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
     assert "- sums-n0, seed 2: rate 7.0, now 0.001\n" in results_page(tmp_path)
 
 
-def test_every_entry_of_the_contents_leads_somewhere(tmp_path: Path) -> None:
-    page = results_page(tmp_path)
-    heads = {line[3:] for line in page.splitlines() if line.startswith("## ")}
-    links = dict(re.findall(r"^\| \[([^\]]+)\]\(#([^)]+)\)", page, re.MULTILINE))
-    assert set(links) == {one.title for one in EXPERIMENTS.values()} <= heads
-    assert len(set(links.values())) == len(links)
-    assert links["Mazes of 59×59 by iteration"] == "mazes-of-5959-by-iteration"
-    assert links["512 bits by α"] == "512-bits-by-α"
-
-
 def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
     keep(tmp_path / "r", "sums-recall-a1", 0, [0, 50, 90])
     keep(tmp_path / "r", "sums-recall-a1-w50", 0, [0, 10, 20])
@@ -180,16 +155,6 @@ def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
         for one, other in zip(first, second, strict=True):
             assert one.read_bytes() == other.read_bytes()
     assert save_figure(EXPERIMENTS["fig-chess"], records, tmp_path / "c") == []
-
-
-def test_results_md_is_what_results_give() -> None:
-    made = results_page(REPOSITORY / "results")
-    assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == made, (
-        "make it again: iterant reproduce --all --write RESULTS.md"
-    )
-    for line in made.splitlines():
-        if line.startswith("[!["):
-            assert (REPOSITORY / line.partition("](")[2].partition(")")[0]).exists()
 
 
 def test_the_pictures_are_those_of_the_results() -> None:
@@ -253,20 +218,3 @@ def test_seeds_that_had_other_tests_are_named(tmp_path: Path) -> None:
         "sums-n0 at 512: 100 problems, 3 iterations (seed 0, 1); 10 problems, 2 iterations (seed 2)"
     )
     assert f"- {line}\n" in results_page(tmp_path)
-
-
-def test_columns_that_say_nothing_are_left_out_of_the_page(tmp_path: Path) -> None:
-    empty = "| model | α | measured | seeds | the paper |\n| --- | --- | --- | --- | --- |\n"
-    assert f"{empty}| DT-Recall, n = 0 | 1 | size 512 | not run | 90.27 ± 5.95 % |" in (
-        results_page(tmp_path)
-    )
-    keep(tmp_path / "runs", "sums-n0", 0, [50])
-    assert (
-        "| DT-Recall, n = 0 | 1 | size 512 | 50.00 % at 1 | 40.38 to 59.62 | 1 | fp16 | 50.00 %"
-        in (results_page(tmp_path))
-    )
-
-
-def test_every_row_has_every_cell() -> None:
-    for one in EXPERIMENTS.values():
-        assert all(len(row) == len(HEAD) for row in rows_of(one, Records()))

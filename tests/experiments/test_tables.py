@@ -69,18 +69,6 @@ def test_tests_of_other_lengths_have_rows_of_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_beside_curves_they_are_shown_only_where_there_are_any(tmp_path: Path) -> None:
-    one = EXPERIMENTS["table-maze-peaks"]
-    nothing = read_records(tmp_path)
-    assert state_of(one, nothing) == (0, 16)
-    keep_count(tmp_path, "mazes-ours", 0, "59", {1500: 1000, 3000: 1000}, problems=1000)
-    records = read_records(tmp_path)
-    *same, more = rows_of(one, records)
-    assert same == rows_of(one, nothing)
-    assert more[2] == "size 59, 1,000 problems"
-    assert state_of(one, records) == (0, 16), "they are no runs"
-
-
 def test_done_and_planned_runs_are_those_of_the_rows(tmp_path: Path) -> None:
     folder = tmp_path / "paper"
     for seed in range(20):
@@ -117,20 +105,6 @@ def test_seeds_of_one_time_are_averaged_and_other_times_are_not(tmp_path: Path) 
     assert [long[2], *long[5:9:3]] == ["400 s", "90.00 % at 1", "1"]
 
 
-def test_timed_rows_by_confidence_and_of_accuracies(tmp_path: Path) -> None:
-    keep_timed(tmp_path, "chess-dt-a0", [300, 600, 500],
-               test={"solved by the most confident": [300, 600, 610]},
-               training={"train": {"solved": 9, "of": 10}})  # fmt: skip
-    about = ("DT", "0", "75 s", "rate 0.0005, bounded features, bf16")
-    by_confidence = timed(
-        tmp_path, "fig-chess", *about, f"puzzles {RANGE}, most confident iteration"
-    )
-    assert by_confidence["solved"] == "61.00 % at 3"
-    assert timed(tmp_path, "fig-chess", *about, f"puzzles {RANGE}")["solved"] == "60.00 % at 2"
-    fitted = timed(tmp_path, "table-in-distribution", *about, "train accuracy")
-    assert (fitted["solved"], fitted["95 % over puzzles"][-5:]) == ("90.00 %", "of 10")
-
-
 def test_timed_rows_of_different_settings_are_not_to_be_compared(tmp_path: Path) -> None:
     folder = tmp_path / "paper"
     keep_timed(folder, "chess-dt-a0", [300], provenance="in two calls")
@@ -157,11 +131,3 @@ def test_timed_networks_count_in_no_other_table_and_have_their_own_figure(tmp_pa
     made = save_timed(EXPERIMENTS["fig-chess"], records, tmp_path / "f")
     assert [path.name for path in made] == [f"fig-chess-{BY_TIME}.png", f"fig-chess-{BY_TIME}.svg"]
     assert save_timed(EXPERIMENTS["fig-width"], records, tmp_path / "f") == []
-
-
-def test_results_of_this_repository_fill_the_rows() -> None:
-    records = read_results(REPOSITORY / "results")
-    for name in ("mazes-201", "mazes-801"):
-        *_, ours = rows_of(EXPERIMENTS[name], records.whole)
-        assert ours[HEAD.index("seeds")] != "not run"
-    assert len(records.timed) == 2

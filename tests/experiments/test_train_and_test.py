@@ -172,11 +172,6 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert record.figures["training"]["ended"] == "the loss became nan"
 
 
-def test_our_recipes_keep_their_own_precision() -> None:
-    assert not MODELS["mazes-ours"].half
-    assert MODELS["mazes-recall-a0.01"].half
-
-
 def test_the_script_runs_what_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
