@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 from iterant.errors import RunError, UsageError
 from iterant.io.files import (
     PathLike,
-    explain_os_error,
     make_folder,
     quoted,
     read_bytes,
@@ -244,10 +243,7 @@ def check_format(config: Mapping[str, Any], path: Path) -> None:
 
 def checkpoint_names(run: Path) -> list[str]:
     """The names of all checkpoints of a run."""
-    try:
-        return sorted(path.stem for path in (run / CHECKPOINTS).glob("[!.]*.json"))
-    except OSError as error:
-        raise explain_os_error(error, "read", run / CHECKPOINTS) from error
+    return sorted(path.stem for path in (run / CHECKPOINTS).glob("[!.]*.json"))
 
 
 def _read_index(index: Path) -> dict[str, Any]:

@@ -5,12 +5,9 @@
     {'seed': 1}
 
 A reader sees the old file or the new one, never half of it. A process killed while writing leaves
-at most a hidden ``.tmp`` file, which `remove_leftovers` deletes. Every `OSError` becomes a
-one-line `RunError`.
-
-JSON has no NaN and no infinity. Values that must be read back equal (configurations, checkpoint
-metadata) refuse them; values that are only shown (metrics, status, results) store null instead,
-with ``nan_to_null=True``.
+at most a hidden ``.tmp`` file, which `iterant.io.lock` removes. Every `OSError` becomes a one-line
+`RunError`. JSON has no NaN and no infinity: they are refused, or become null where values are only
+shown (``nan_to_null=True``).
 """
 
 from __future__ import annotations
@@ -134,13 +131,6 @@ def write_atomic(path: PathLike, data: bytes) -> None:
         if isinstance(error, OSError):
             raise explain_os_error(error, "write", path) from error
         raise
-
-
-def remove_leftovers(folder: PathLike) -> None:
-    """Remove the temporary files of killed writers; the caller must hold the folder's lock."""
-    with contextlib.suppress(OSError):
-        for leftover in Path(folder).glob(".*.tmp"):
-            leftover.unlink(missing_ok=True)
 
 
 def read_bytes(path: PathLike, limit: int | None = None) -> bytes:

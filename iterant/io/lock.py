@@ -1,11 +1,8 @@
 """One writer per folder: ``with lock_folder("runs/m0"): ...``.
 
-The lock is the system's advisory `flock` on the file ``lock``. It ends with the process, so a
-stale lock cannot exist. The content of the file (process, host, start, command) is for messages.
-On NFS the lock works between hosts where the server offers locking.
-
-The package filelock learns whether a folder is locked only by taking the lock, which needs the
-permission to write; the rest of this module would stay.
+The lock is the system's advisory `flock` on the file ``lock``, whose content is for messages. It
+ends with the process, so a stale lock cannot exist. On NFS it works where the server offers locks.
+The package filelock can tell that a folder is locked only where it may write; the rest would stay.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -27,7 +23,6 @@ from iterant.io.files import PathLike, explain_os_error, quoted
 from iterant.io.results import command_line
 
 FILE = "lock"
-
 _files: set[FileIO] = set()
 
 
@@ -49,16 +44,16 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
             file = stack.enter_context(FileIO(path, "a+"))
             deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
             while not _try_lock(file, fcntl.LOCK_EX):
+                time.sleep(0.02)
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"{quoted(folder)} is in use by {lock_holder(folder)}; "
                         "wait for it, stop it, or choose another folder"
                     )
-                time.sleep(0.02)
-            since = datetime.now(UTC).isoformat(timespec="seconds")
-            owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+            owner = {"pid": os.getpid(), "host": socket.gethostname(), "command": command_line(),
+                     "since": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())}  # fmt: skip
             file.truncate(0)
-            file.write(json.dumps({**owner, "command": command_line()}).encode() + b"\n")
+            file.write(json.dumps(owner).encode() + b"\n")
             _files.add(file)
             stack.callback(_files.discard, file)
             for leftover in path.parent.glob(".*.tmp"):
@@ -71,7 +66,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
 def lock_holder(folder: PathLike) -> str | None:
     """The process that writes into a folder, in words, or None."""
     info = lock_info(folder)
-    if info is None or not {"pid", "host", "since", "command"} <= info.keys():
+    if not info or not {"pid", "host", "since", "command"} <= info.keys():
         return None if info is None else "another process"
     command = " ".join(str(info["command"]).split())
     return f"process {info['pid']} on {info['host']} since {info['since']} ({command})"
@@ -81,17 +76,15 @@ def lock_info(folder: PathLike) -> dict[str, Any] | None:
     """The same as a dict (pid, host, since, command), empty where they are not written yet."""
     try:
         with FileIO(Path(folder) / FILE) as file:
-            content = None if _try_lock(file, fcntl.LOCK_SH) else file.read(1 << 16)
+            return None if _try_lock(file, fcntl.LOCK_SH) else dict(json.loads(file.read(1 << 16)))
     except OSError:
         return None
-    with contextlib.suppress(TypeError, ValueError):
-        return None if content is None else dict(json.loads(content))
-    return {}
+    except (TypeError, ValueError):
+        return {}
 
 
 def _try_lock(file: FileIO, kind: int) -> bool:
-    try:
+    with contextlib.suppress(BlockingIOError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False

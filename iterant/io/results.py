@@ -67,22 +67,9 @@ def code_version() -> tuple[str | None, bool | None]:
     if (_ROOT / ".git").exists():
         # Without GIT_DIR and the like: a hook or an outer git command sets them for another folder.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        words = ["git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".", ":!results"]
         done = subprocess.run(
-            [
-                "/usr/bin/env",
-                "git",
-                "status",
-                "--porcelain=v2",
-                "--branch",
-                "-uno",
-                "--",
-                ".",
-                ":!results",
-            ],
-            cwd=_ROOT,
-            env=clean,
-            capture_output=True,
-            text=True,
+            ["/usr/bin/env", *words], cwd=_ROOT, env=clean, capture_output=True, text=True
         )
         commit = re.search(r"^# branch\.oid (\w+)$", done.stdout, re.MULTILINE)
         if commit:
