@@ -96,8 +96,8 @@ class Watched(threading.Thread):
 
 
 def test_six_runs_that_are_disturbed_equal_six_that_are_not(slurm: None, tmp_path: Path) -> None:
-    plan = small_plan("six", seeds=[0, 1, 2], entries=[{"epochs": 24}, {"epochs": 2}], **SLOW)
-    long = [run.name for run in plan.runs if run.changes["epochs"] == 24]
+    plan = small_plan("six", seeds=[0, 1, 2], entries=[{"epochs": 48}, {"epochs": 2}], **SLOW)
+    long = [run.name for run in plan.runs if run.changes["epochs"] == 48]
     watched = Watched(plan, tmp_path / "disturbed")
     folder = watched.folder
     jobs = submitted(folder)
