@@ -18,13 +18,9 @@ from typing import TYPE_CHECKING, Any
 from iterant.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import torch
 
-    from iterant.nets.protocol import Net
     from iterant.tasks.protocol import Task
-    from iterant.training.recipe import Recipe
 
 
 _LOCATIONS: dict[str, dict[str, str]] = {
@@ -43,14 +39,9 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "argmax-open": "iterant.nets.readout:ArgmaxOpen",
         "two-best": "iterant.nets.readout:TwoBest",
     },
-    "recipe": {"recipe": "iterant.training.recipe:recipe"},
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",
-    },
-    "trained": {
-        "load": "iterant.zoo.loading:load",
-        "folder": "iterant.zoo.loading:folder_of",
     },
     "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
 }
@@ -106,19 +97,6 @@ def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
     return f"unknown {kind} {word!r}; {hint}"
-
-
-def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
-    """The training recipe of a task: ``recipe("paper", "mazes")``."""
-    result: Recipe = find("recipe", "recipe")(word, problem, net)
-    return result
-
-
-def trained(word: str | os.PathLike[str], device: str = "cpu") -> tuple[Net, Path]:
-    """A trained network by its name or path, and its folder: ``trained("runs/m0")``."""
-    net: Net = find("trained", "load")(word, device)
-    folder: Path = find("trained", "folder")(word)
-    return net, folder
 
 
 def device(word: str = "auto", *, present: bool = True) -> torch.device:

@@ -84,7 +84,7 @@ UPWARD = [
     ("iterant.tasks.user", "from ..nets import layers"),
     ("iterant.engine", "def late():\n    from iterant.training import train"),
     ("iterant.engine", "from iterant import solve"),
-    ("iterant.engine", "registry.find('recipe', word)"),
+    ("iterant.io.files", "registry.find('net', word)"),
     ("iterant.nets.layers", "importlib.import_module('iterant.training.loop')"),
     ("iterant.registry", "from iterant.tasks.protocol import Task"),
 ]

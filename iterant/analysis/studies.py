@@ -35,6 +35,7 @@ from iterant.tasks.rng import check_count
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_objective
+from iterant.zoo.loading import folder_of, load
 
 STEPS = 300
 """The default number of iterations; networks of fixed depth have their own."""
@@ -88,7 +89,7 @@ def subject_of(
             "wanted a run folder, a folder of weights or a shipped name, got "
             f'{type(given).__name__}; a network at hand is Subject(net, task, label="mine")'
         )
-    net, folder = registry.trained(given, device)
+    net, folder = load(given, device), folder_of(given)
     path = Path(os.fspath(given)).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():

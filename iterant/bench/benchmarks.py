@@ -42,6 +42,7 @@ from iterant.tasks.protocol import Batch
 from iterant.training.distributed import ProcessGroup
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
+from iterant.training.recipe import recipe as named_recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer, build_network
 from iterant.zoo import load
@@ -78,7 +79,7 @@ def bench_train(
     if steps < 1:
         raise UsageError(f"a round needs at least 1 step, got {steps}")
     where, spec = registry.device(device), registry.task(task).spec
-    usual = registry.recipe(recipe, spec.name, net)
+    usual = named_recipe(recipe, spec.name, net)
     usual = usual.changed(precision="bf16") if where.type == "cuda" else usual
     changes = {"width": width, "batch": batch, "precision": precision}
     chosen = usual.changed(**{name: value for name, value in changes.items() if value is not None})
@@ -408,7 +409,7 @@ def scaling(task: str, recipe: str, changes: dict[str, Any], updates: int) -> di
     torch.set_num_threads(1)
     cpu, spec = torch.device("cpu"), registry.task(task).spec
     processes = _Timed(cpu)
-    chosen = registry.recipe(recipe, spec.name).changed(**changes)
+    chosen = named_recipe(recipe, spec.name).changed(**changes)
     processes.check(chosen.batch)
     net, _ = build_network(chosen, spec, 0)
     trainer = Trainer(net, chosen, cpu, processes)

@@ -29,6 +29,7 @@ from iterant.cli.screen import console, display, echo, print_table
 from iterant.errors import TrainingStopped, UsageError
 from iterant.formatting import counted, percent
 from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
+from iterant.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
@@ -122,9 +123,9 @@ def _recipes(
         changes = {**changes, "size": task.parse_size(size)}
     net = changes.get("net")
     if net is None and file is not None:
-        net = recipe_from_file(file, registry.recipe(word, task.spec.name)).net
+        net = recipe_from_file(file, named_recipe(word, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
-    base = registry.recipe(word, task.spec.name, net)
+    base = named_recipe(word, task.spec.name, net)
     return base, (base if file is None else recipe_from_file(file, base)).asked(**changes)
 
 

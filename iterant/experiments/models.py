@@ -19,6 +19,7 @@ from iterant import registry
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
+from iterant.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Model:
     def recipe(self, **changes: Any) -> Recipe:
         """The whole recipe, with these changes."""
         alpha = {} if self.alpha is None else {"alpha": self.alpha}
-        recipe = registry.recipe(self.word, self.task, self.net or None)
+        recipe = named_recipe(self.word, self.task, self.net or None)
         return recipe.changed(**{**alpha, **self.changes, **changes})
 
 

@@ -33,6 +33,7 @@ from iterant.runner.folder import Failures, SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
 from iterant.runner.worker import Launch, capacity, run_local
 from iterant.training.interrupts import Clock, seconds
+from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo.loading import load
 
 FOLDER = "runs/campaign"
@@ -75,7 +76,7 @@ def smaller(model: Model) -> dict[str, Any]:
     A learning rate of its own grows in proportion to the usual one.
     """
     fields = dict(SMALLER[model.task])
-    recipe = registry.recipe(model.word, model.task, model.net or None)
+    recipe = named_recipe(model.word, model.task, model.net or None)
     width = paper_net(model.task).width
     if recipe.width is not None and _NARROW * recipe.width <= width:
         return {"watch_every": 0}
@@ -83,7 +84,7 @@ def smaller(model: Model) -> dict[str, Any]:
     for name in fields.keys() & model.changes.keys() & usual.keys():
         fields[name] = max(2, round(fields[name] * model.changes[name] / usual[name]))
     if "rate" in fields:
-        fields["rate"] *= model.recipe().rate / registry.recipe("paper", model.task).rate
+        fields["rate"] *= model.recipe().rate / named_recipe("paper", model.task).rate
     return fields
 
 

@@ -31,6 +31,7 @@ from iterant.training.interrupts import Clock, Signals, seconds
 from iterant.training.logging import Reporter
 from iterant.training.loop import Loop, RunContext
 from iterant.training.recipe import Recipe, label_changes
+from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
 
 RunIterator = Generator[None, None, RunFolder]
@@ -176,7 +177,7 @@ def recipe_for(
 ) -> Recipe:
     """The recipe of that name for a task and a network, with the changes applied."""
     if isinstance(recipe, str):
-        recipe = registry.recipe(recipe, task.spec.name, net)
+        recipe = named_recipe(recipe, task.spec.name, net)
     return recipe.asked(**({"net": net} if net else {}), **changes)
 
 

@@ -13,7 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant import registry
 from iterant.bench import bench_evaluate, bench_scale, bench_solve, bench_train
 from iterant.bench.benchmarks import Dense, evaluation, scaling, training
 from iterant.bench.compare import compare, peak_memory, ratio
@@ -23,6 +22,7 @@ from iterant.io import read_result, save_weights
 from iterant.nets import PaperConfig, build
 from iterant.nets.fast import accelerate
 from iterant.tasks.mazes.task import Mazes
+from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo import load
 
 CPU = torch.device("cpu")
@@ -114,7 +114,7 @@ def test_solving_gives_the_same_answers_all_ways() -> None:
 
 
 def test_memory_of_a_training_step() -> None:
-    recipe = registry.recipe("paper", "prefix-sums")
+    recipe = named_recipe("paper", "prefix-sums")
     recipe = recipe.changed(width=32, batch=64, size=64, iterations=10, alpha=0.0)
     memory = peak_memory(training, CPU, task="prefix-sums", recipe=recipe.described(), seed=0,
                          updates=[0], of=1)  # fmt: skip

@@ -11,13 +11,13 @@ from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
 import iterant
-from iterant import registry
 from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss
 from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Progressive, Update
+from iterant.training.recipe import recipe as named_recipe
 from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
 from iterant.training.unroll import Unroll
@@ -75,7 +75,7 @@ def test_curves_equal_ours(problem: str, variant: str) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
-    recipe = registry.recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
+    recipe = named_recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
     config = replace(paper_net(problem), width=4, head=(4, 3))
     net, batch = build(config.kind, config, seed=1), small_batch(problem)
     inputs, cpu = batch.inputs.float(), torch.device("cpu")

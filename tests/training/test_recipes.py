@@ -11,7 +11,6 @@ import pytest
 from small_runs import KINDS, begin
 
 import iterant
-from iterant import registry
 from iterant.errors import RecipeError, UnknownName
 from iterant.nets import paper_net, parameter_count
 from iterant.training import RECIPES, Recipe, recipe
@@ -195,7 +194,6 @@ def test_paper_code_differs_only_where_the_code_does() -> None:
 def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> None:
     made = recipe(word, problem, net)
     assert (made.name, made.net) == (word, net)
-    assert registry.recipe(word, problem, net) == made
     assert Recipe().changed(**json.loads(json.dumps(made.described()))) == made
 
 

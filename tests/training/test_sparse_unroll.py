@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant import registry
 from iterant.engine import State
 from iterant.nets import LocalRule, build
 from iterant.tasks.protocol import Batch
 from iterant.training.data import TrainingSet
 from iterant.training.objectives import Criterion, Segment
+from iterant.training.recipe import recipe as named_recipe
 from iterant.training.rng import Shuffle, StepRng
 from iterant.training.trainer import Trainer, build_network
 from iterant.training.unroll import SparseUnroll, StepResult, Unroll
@@ -120,7 +120,7 @@ def loss_and_grad(unroll: Unroll, inputs: Tensor, targets: Tensor) -> tuple[Tens
 def test_sparse_and_eager_training_have_the_same_losses(word: str) -> None:
     """With noise, corruption and pool."""
     task, device = iterant.task(word), torch.device("cpu")
-    recipe = registry.recipe("best", word).changed(count=100, batch=8, pool_slots=32)
+    recipe = named_recipe("best", word).changed(count=100, batch=8, pool_slots=32)
     problems = TrainingSet.of(task, recipe, device)
     losses: list[list[float]] = []
     for everywhere in (False, True):
