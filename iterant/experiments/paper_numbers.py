@@ -9,8 +9,6 @@ Curves, and the grids of width and depth, are given as pictures only: there is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from iterant.experiments.measures import Value
 
 PEAKS: dict[str, dict[str, Value]] = {
@@ -98,10 +96,3 @@ SEEDS: dict[str, str] = {
     "chess": "not stated (about half were converged)",
 }
 """How many seeds the paper's means are over, and what it says of those left out."""
-
-
-def seeds_text(tasks: Sequence[str]) -> str:
-    """The same in words, task by task where there are several."""
-    if len(tasks) == 1:
-        return SEEDS[tasks[0]]
-    return "; ".join(f"{task}: {SEEDS[task]}" for task in tasks)

@@ -275,19 +275,14 @@ def read_records(*places: PathLike) -> Records:
     return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))), tuple(torn))
 
 
-def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int) -> None:
-    """Write the record of a run; see `keep`."""
-    keep(place, make_result(name, figures, seed=seed))
-
-
-def keep(place: PathLike, result: Mapping[str, Any]) -> None:
-    """Append a result to a ``.jsonl`` file, or write it to a file of its own in a folder."""
-    place = Path(place)
+def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:
+    """Append the record of a run to a ``.jsonl`` file, or write a file of its own in a folder."""
+    place, result = Path(place), make_result(name, figures, seed=seed)
     if place.suffix == ".jsonl":
         make_folder(place.parent)
         append_line(place, result)
     else:
-        write_json(make_folder(place) / f"{result['name']}.json", result, nan_to_null=True)
+        write_json(make_folder(place) / f"{name}.json", result, nan_to_null=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -31,7 +31,7 @@ from iterant.experiments.measures import (
     verdict,
 )
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.paper_numbers import PEAKS, seeds_text
+from iterant.experiments.paper_numbers import PEAKS, SEEDS
 from iterant.experiments.records import Count, Record, Records, Timed, read_results
 from iterant.experiments.reproduce import missing_counts
 from iterant.formatting import markdown_table
@@ -130,7 +130,18 @@ def results_page(results: PathLike) -> str:
     if reference is not None:
         parts.append(reference.section(records, FIGURES))
     parts += [every_seed_section(every, link), singles_section(every, link)]
-    parts += [_failed(records), _unfinished(records), _other_tests(records), _older(records)]
+    parts.append(_listed(
+        "Runs that broke down",
+        "Their training broke down in float32, too. They count above, as solving nothing.",
+        [f"{one.name}: {_ended(one)}" for one in records.all if one.failed],
+    ))  # fmt: skip
+    parts.append(_unfinished(records))
+    parts.append(_listed(
+        "Runs by an older recipe",
+        "They count above until a finished run replaces them, but the recipe has changed since "
+        "they were recorded. Where validation was rarer, other weights were tested.",
+        older_recipes(records),
+    ))  # fmt: skip
     return "\n".join([part for part in parts if part] + [_missing(records)])
 
 
@@ -159,9 +170,11 @@ def _section(experiment: Experiment, every: Records, link: Link) -> str:
     """One experiment."""
     records = every.whole
     done, planned = state_of(experiment, records)
+    several = len(experiment.tasks) > 1
+    seeds = [f"{task}: {SEEDS[task]}" if several else SEEDS[task] for task in experiment.tasks]
     about = (
         f"`iterant reproduce {experiment.name}`", experiment.place, f"{done} of {planned} runs",
-        f"seeds in the paper: {seeds_text(experiment.tasks)}",
+        f"seeds in the paper: {'; '.join(seeds)}",
     )  # fmt: skip
     lines = [f"## {experiment.title}", "", " · ".join(about), ""]
     if experiment.note:
@@ -199,12 +212,6 @@ def _listed(title: str, about: str, items: Sequence[str]) -> str:
     return "\n".join([f"## {title}", "", *intro, *(f"- {item}" for item in items), ""])
 
 
-def _failed(records: Records) -> str:
-    about = "Their training broke down in float32, too. They count above, as solving nothing."
-    failed = [f"{one.name}: {_ended(one)}" for one in records.all if one.failed]
-    return _listed("Runs that broke down", about, failed)
-
-
 def _ended(record: Record) -> str:
     """How training ended, in a few words."""
     return str(record.figures["training"].get("ended", "")).partition(" (")[0].partition(";")[0]
@@ -233,39 +240,8 @@ def _unfinished(records: Records) -> str:
     return "\n".join(["## Runs that were cut off", "", about, "", *table, ""])
 
 
-def _other_tests(records: Records) -> str:
-    """Tests that not all seeds of a model had alike."""
-    about = "Their means go as far as the shortest, their intervals by the fewest problems."
-    return _listed("Seeds that were not tested alike", about, different_tests(records))
-
-
-def different_tests(records: Records) -> list[str]:
-    """The same, a line each."""
-    lines = []
-    for key in MODELS:
-        by_size: dict[str, dict[tuple[int, int], list[str]]] = {}
-        for record in records.of(key):
-            for size, test in record.tests.items():
-                kind = (test["problems"], len(test["solved"]))
-                by_size.setdefault(size, {}).setdefault(kind, []).append(str(record.seed))
-        for size, kinds in by_size.items():
-            if len(kinds) > 1:
-                texts = [f"{problems:,} problems, {steps:,} iterations (seed {', '.join(seeds)})"
-                         for (problems, steps), seeds in kinds.items()]  # fmt: skip
-                lines.append(f"{key} at {size}: {'; '.join(texts)}")
-    return lines
-
-
-def _older(records: Records) -> str:
-    about = (
-        "They count above until a finished run replaces them, but the recipe has changed since "
-        "they were recorded. Where validation was rarer, other weights were tested."
-    )
-    return _listed("Runs by an older recipe", about, older_recipes(records))
-
-
 def older_recipes(records: Records) -> list[str]:
-    """The same, a line each."""
+    """Runs whose model has another recipe now, a line for each difference."""
     seeds: dict[tuple[str, str], list[str]] = {}
     for one in records.all:
         if one.is_run and (changed := one.changed_fields):

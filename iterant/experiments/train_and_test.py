@@ -127,7 +127,7 @@ def measure(
         say(f"{test.name}: {time.monotonic() - start:.1f} s")
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
     for study in model.studies:
-        if study.seeds is not None and seed >= study.seeds:
+        if not study.covers(seed):
             continue
         start = time.monotonic()
         try:

@@ -20,7 +20,7 @@ from iterant.experiments.figures import (
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Records, read_records, read_results
-from iterant.experiments.report import different_tests, older_recipes, results_page, rows_of
+from iterant.experiments.report import older_recipes, results_page, rows_of
 from iterant.io.files import to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -206,15 +206,3 @@ def test_our_recipes_from_every_seed_are_beside_the_papers_best(tmp_path: Path) 
     ) in text
     assert "- best-mazes: by an older recipe; by hand.\n" in text
     assert "come from: [best-mazes](results/recipes/best-mazes.jsonl) (by an older rec" in text
-
-
-def test_seeds_that_had_other_tests_are_named(tmp_path: Path) -> None:
-    keep(tmp_path / "runs", "sums-n0", 0, [0, 0, 90])
-    keep(tmp_path / "runs", "sums-n0", 1, [0, 0, 90])
-    assert different_tests(read_records(tmp_path / "runs")) == []
-    keep(tmp_path / "runs", "sums-n0", 2, [0, 5], problems=10)
-    (line,) = different_tests(read_records(tmp_path / "runs"))
-    assert line == (
-        "sums-n0 at 512: 100 problems, 3 iterations (seed 0, 1); 10 problems, 2 iterations (seed 2)"
-    )
-    assert f"- {line}\n" in results_page(tmp_path)
