@@ -123,10 +123,9 @@ def test_size_of_all_weights() -> None:
     assert sum(sizes.values()) <= 12_000_000
 
 
-@pytest.mark.parametrize(("size", "text"), [(59, "59"), ((600_000, 700_000), "600000:700000")])
-def test_sizes_round_trip(size: Size, text: str) -> None:
-    assert size_text(size) == text
-    assert parse_size(text) == size
+@pytest.mark.parametrize("size", [59, (600_000, 700_000)])
+def test_sizes_round_trip(size: Size) -> None:
+    assert parse_size(size_text(size)) == size
 
 
 def test_no_card(tmp_path: Path) -> None:

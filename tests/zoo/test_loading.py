@@ -27,7 +27,7 @@ def weights(seed: int = 1) -> Tensors:
     return {name: tensor.clone() for name, tensor in net.state_dict().items()}
 
 
-def held(net: Net) -> Tensors:
+def state_of(net: Net) -> Tensors:
     assert isinstance(net, nn.Module)
     return dict(net.state_dict())
 
@@ -38,9 +38,9 @@ def same(first: Tensors, second: Tensors) -> bool:
 
 def test_load_a_folder(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", DESCRIBED, weights())
-    for given in (tmp_path / "w", str(tmp_path / "w")):
-        net = iterant.load(given)
-        assert same(held(net), weights())
+    for path in (tmp_path / "w", str(tmp_path / "w")):
+        net = iterant.load(path)
+        assert same(state_of(net), weights())
         assert isinstance(net, nn.Module)
         assert net.config == CONFIG
         assert not net.training
@@ -53,10 +53,10 @@ def test_checkpoint_of_a_run(tmp_path: Path) -> None:
     for seed, name in enumerate(("last", "best")):
         tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
         run.save(name, {**tensors, "optimizer.0": torch.ones(3)}, {"step": seed})
-    assert same(held(iterant.load(run.path)), weights(1))
-    assert same(held(iterant.load(run)), weights(1)), "a run is a path"
-    assert same(held(iterant.load(run.path, which="last")), weights(0))
-    assert same(held(iterant.load(run.path / "checkpoints" / "last")), weights(0))
+    assert same(state_of(iterant.load(run.path)), weights(1))
+    assert same(state_of(iterant.load(run)), weights(1)), "a run is a path"
+    assert same(state_of(iterant.load(run.path, which="last")), weights(0))
+    assert same(state_of(iterant.load(run.path / "checkpoints" / "last")), weights(0))
     with pytest.raises(RunError, match="no checkpoint averaged"):
         iterant.load(run.path, which="averaged")
 
@@ -65,7 +65,7 @@ def test_checkpoint_of_a_run(tmp_path: Path) -> None:
 def test_half_precision_becomes_float32(tmp_path: Path, dtype: torch.dtype) -> None:
     stored = {name: tensor.to(dtype) for name, tensor in weights().items()}
     save_weights(tmp_path / "w", DESCRIBED, stored)
-    loaded = held(iterant.load(tmp_path / "w"))
+    loaded = state_of(iterant.load(tmp_path / "w"))
     assert {tensor.dtype for tensor in loaded.values()} == {torch.float32}
     assert all(torch.equal(loaded[name], stored[name].float()) for name in stored)
 
@@ -132,12 +132,12 @@ def test_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_weights(tmp_path / "weights" / "mazes", DESCRIBED, weights(1))
     save_weights(tmp_path / "mazes", DESCRIBED, weights(2))
     assert loading.shipped() == ("mazes",)
-    assert same(held(iterant.load("mazes")), weights(1))
-    assert same(held(iterant.load("./mazes")), weights(2))
+    assert same(state_of(iterant.load("mazes")), weights(1))
+    assert same(state_of(iterant.load("./mazes")), weights(2))
     with pytest.raises(UnknownName, match="did you mean 'mazes'"):
         iterant.load("maze")
     save_weights(tmp_path / "maze", DESCRIBED, weights(3))
-    assert same(held(iterant.load("maze")), weights(3))
+    assert same(state_of(iterant.load("maze")), weights(3))
 
 
 @pytest.mark.parametrize("path", ["runs/none", "nothing.pth", "/no/such/folder"])
