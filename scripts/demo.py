@@ -12,7 +12,7 @@ from rich.table import Table
 
 import iterant
 from iterant.cli.screen import console, display
-from iterant.cli.solve import Report, viewer
+from iterant.cli.solve import save_solutions, show, viewer
 from iterant.draw.plots import save_curves
 from iterant.evaluation import evaluate_batch
 from iterant.formatting import percent
@@ -79,10 +79,9 @@ def watch_maze(screen: Console) -> bool:
     problems = generated(task, size=59, seed=3).problems
     with viewer(task, screen, live=True, pace=150.0) as view:
         (solution,) = solutions(iterant.load("mazes"), task, problems, viewer=view)
-    report = Report(task, screen)
-    report.show([solution])
+    show(task, screen, [solution])
     film.parent.mkdir(exist_ok=True)
-    report.save([solution], film, net="mazes", rule="rest")
+    save_solutions(task, [solution], film, net="mazes", rule="rest")
     return bool(solution.right)
 
 

@@ -40,9 +40,9 @@ from iterant.cli.options import (
     rule_of,
     task_of,
 )
-from iterant.cli.screen import console, print_table, progress_bar, warn
+from iterant.cli.screen import console, echo, print_table, progress_bar, warn
 from iterant.errors import TaskError, UsageError
-from iterant.formatting import counted, percent
+from iterant.formatting import percent
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -108,22 +108,21 @@ def solve(
     opened = task_of(task, data)
     inputs = _read(opened, problems, {"size": size, "seed": seed, "count": count}, pgn=pgn)
     loaded = network(opened, net, device)
-    screen, total = console(), len(inputs.problems)
-    report, solved = Report(opened, screen), []
+    screen, total, solved = console(), len(inputs.problems), []
     with (
         viewer(opened, screen, live=live and total == 1, pace=pace) as view,
         progress_bar("solving", show=live and total > 1) as update,
     ):
-        report.print_notes(inputs.problems)
         for solution in solutions(
             loaded, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
             viewer=view,
         ):  # fmt: skip
             solved.append(solution)
             update(len(solved), total, f"solved {len(solved)}/{total}")
-    report.show(solved)
+    show(opened, screen, solved)
     if target is not None:
-        report.save(solved, target, net=net or opened.spec.name, rule=str(rule or "rest"))
+        name = net or opened.spec.name
+        save_solutions(opened, solved, target, net=name, rule=str(rule or "rest"))
     for name, error in inputs.refused:
         warn(f"iterant: left out {name}: {error}")
     if inputs.refused:
@@ -242,118 +241,106 @@ def check_target(path: Path) -> Path:
     return check.get(path.suffix.lower(), check_picture)(path)
 
 
-class Report:
-    """Prints and saves solutions."""
+def show(task: Task, screen: Console, solutions: Sequence[Solution]) -> None:
+    """Print the notes of all problems, then one solution with its picture, or a table of many."""
+    from iterant.draw.animation import describe_solution
+    from iterant.draw.terminal import TALL, merge_blocks, terminal
+    from iterant.solving import BUDGET
 
-    def __init__(self, task: Task, screen: Console) -> None:
-        """Of that task, to that console."""
-        self.task, self.screen = task, screen
-        self.noted: set[str] = set()
-
-    def print_notes(self, problems: Sequence[Problem]) -> None:
-        """Print what was recognised or assumed in reading the problems, each note once."""
-        names: dict[str, list[str]] = {}
-        for problem in problems:
-            for note in problem.notes:
-                if note not in self.noted:
-                    names.setdefault(note, []).append(problem.name)
-        for note, named in names.items():
-            many = f"{len(named):,} of {len(problems):,} problems"
-            where = named[0] if len(named) == 1 else many
-            self._print(f"{where}: {note}" if where else note)
-        self.noted |= names.keys()
-
-    def show(self, solutions: Sequence[Solution]) -> None:
-        """Print one solution with its picture, or a table of many."""
-        self.print_notes([solution.problem for solution in solutions])  # noted while solving
-        if len(solutions) == 1:
-            self._show_one(solutions[0])
-            return
-        rows = [
-            {"problem": solution.problem.name or f"problem {number}", **_cells(solution)}
-            for number, solution in enumerate(solutions, start=1)
-        ]
-        head = ["problem", "answer", "iterations", "settled", "rules", "expected", "right",
-                "confidence"]  # fmt: skip
-        head = [name for name in head if any(row.get(name) for row in rows)]
-        print_table(head, *([row.get(name) or "-" for name in head] for row in rows))
-        for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
-            self._print(f"rules: {lacking}")
-        self._print(_summary(solutions))
-
-    def save(self, solutions: Sequence[Solution], target: Path, *, net: str, rule: str) -> None:
-        """Write the answers as a picture, an animation or JSON, by the name of the file."""
-        from iterant.draw.animation import (
-            ANIMATIONS,
-            SIDE_BY_SIDE,
-            animation_frames,
-            describe_solution,
-            save_animation,
-        )
-        from iterant.draw.figure import save_picture
-        from iterant.io.files import write_json
-
-        moving = target.suffix.lower() in ANIMATIONS
-        most = SIDE_BY_SIDE if moving else _PICTURES
-        if target.suffix.lower() == ".json":
-            described = [solution.described() for solution in solutions]
-            whole = {"format": FORMAT, "version": VERSION, "task": self.task.spec.name, "net": net,
-                     "rule": rule, "solutions": described}  # fmt: skip
-            write_json(target, whole, nan_to_null=True)
-        else:
-            if len(solutions) > most:
-                warn(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
-            if moving:
-                save_animation(animation_frames(self.task, solutions[:most]), target)
-            else:
-                save_picture([describe_solution(self.task, s) for s in solutions[:most]], target)
-        self._print(f"written to {target}")
-
-    def _show_one(self, solution: Solution) -> None:
-        from iterant.draw.animation import describe_solution
-        from iterant.draw.terminal import TALL, merge_blocks, terminal
-
-        screen, description = self.screen, describe_solution(self.task, solution)
+    names: dict[str, list[str]] = {}
+    for solution in solutions:
+        for note in solution.problem.notes:
+            names.setdefault(note, []).append(solution.problem.name)
+    for note, named in names.items():
+        many = f"{len(named):,} of {len(solutions):,} problems"
+        where = named[0] if len(named) == 1 else many
+        echo(f"{where}: {note}" if where else note)
+    rows = [_cells(solution, number) for number, solution in enumerate(solutions, start=1)]
+    if len(solutions) == 1:
+        description = describe_solution(task, solutions[0])
         picture = replace(description, caption="")
         # Leave room for the lines below, but never squeeze the picture for its height.
         least = len(merge_blocks(picture.cells)) // TALL + 2
         lines = max(screen.height - _LINES_BELOW, least) if screen.is_terminal else None
         screen.print(terminal(picture, screen, lines=lines), soft_wrap=True)
         screen.print(description.caption, style="dim", soft_wrap=not screen.is_terminal)
-        for name, text in _facts(solution):
-            screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
+        for name, text in list(rows[0].items())[1:]:
+            if text:
+                screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
+    else:
+        head = [name for name in rows[0] if any(row[name] for row in rows)]
+        print_table(head, *([_short(row[name]) for name in head] for row in rows))
+        echo(_summary(solutions))
+    for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
+        echo(f"rules: {lacking}")
+    if limited := [one for one in solutions if one.stopped_by == BUDGET]:
+        most = max(one.steps for one in limited)
+        echo(f"{len(limited)} not settled within {most:,} iterations; try --max-steps {4 * most}")
 
-    def _print(self, text: str) -> None:
-        self.screen.print(text, soft_wrap=True)
+
+def save_solutions(
+    task: Task, solutions: Sequence[Solution], target: Path, *, net: str, rule: str
+) -> None:
+    """Write the answers as a picture, an animation or JSON, by the name of the file."""
+    from iterant.draw.animation import (
+        ANIMATIONS,
+        SIDE_BY_SIDE,
+        animation_frames,
+        describe_solution,
+        save_animation,
+    )
+    from iterant.draw.figure import save_picture
+    from iterant.io.files import write_json
+
+    moving = target.suffix.lower() in ANIMATIONS
+    most = SIDE_BY_SIDE if moving else _PICTURES
+    if target.suffix.lower() == ".json":
+        described = [solution.described() for solution in solutions]
+        whole = {"format": FORMAT, "version": VERSION, "task": task.spec.name, "net": net,
+                 "rule": rule, "solutions": described}  # fmt: skip
+        write_json(target, whole, nan_to_null=True)
+    else:
+        if len(solutions) > most:
+            warn(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
+        if moving:
+            save_animation(animation_frames(task, solutions[:most]), target)
+        else:
+            save_picture([describe_solution(task, one) for one in solutions[:most]], target)
+    echo(f"written to {target}")
 
 
-def _cells(solution: Solution) -> dict[str, str]:
-    """A row of the table, by column; empty columns are left out."""
-    if solution.prediction is None:
-        return {"answer": f"none: {solution.problem.unsolvable}"}
-    answer = solution.answer
-    if solution.allowed is not None:
-        answer = f"{solution.allowed_answer} (unrestricted: {answer})"
+def _cells(solution: Solution, number: int) -> dict[str, str]:
+    """What is printed about a solution, by name; without what is not known."""
     words = {True: "yes", False: "no", None: "?"}
+    tried = solution.prediction is not None
+    since = solution.history[-1][0].step if solution.history else solution.steps
+    allowed = f"{solution.allowed_answer} (right: {words[solution.allowed_right]})"
     return {
-        "answer": answer if len(answer) <= _WIDE else f"{answer[: _WIDE - 1]}…",
-        "iterations": f"{solution.steps:,}",
-        "settled": words[solution.settled],
+        "problem": solution.problem.name or f"problem {number}",
+        "answer": solution.answer if tried else f"none: {solution.problem.unsolvable}",
+        "allowed": allowed if solution.allowed is not None else "",
         "rules": words[solution.verdict.keeps] if solution.verdict.words else "",
+        "iterations": f"{solution.steps:,}" if tried else "",
+        "unchanged": f"since {since:,}" if tried else "",
+        "settled": words[solution.settled] if tried else "",
+        "right": words[solution.right] if tried else "",
         "expected": solution.wanted,
-        "right": words[solution.right],
-        "confidence": percent(solution.sure),
+        "confidence": percent(solution.sure) if tried else "",
+        "time": f"{solution.seconds:.2f} s" if tried else "",
     }
+
+
+def _short(text: str) -> str:
+    return text[: _WIDE - 1] + "…" if len(text) > _WIDE else text or "-"
 
 
 def _summary(solutions: Sequence[Solution]) -> str:
     tried = [one for one in solutions if one.prediction is not None]
     known = [one for one in tried if one.right is not None]
     ruled = [one.verdict.keeps for one in tried if one.verdict.keeps is not None]
-    parts = [f"{len(solutions)} problems"]
+    parts = [f"{len(solutions)} problems", f"{sum(one.settled for one in tried)} settled"]
     if len(tried) < len(solutions):
         parts.append(f"{len(solutions) - len(tried)} without a solution")
-    parts.append(f"{sum(one.settled for one in tried)} settled")
     if ruled:
         parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
     if known:
@@ -362,34 +349,3 @@ def _summary(solutions: Sequence[Solution]) -> str:
         if known[0].allowed is not None:
             parts.append(f"{sum(one.allowed_right is True for one in known)} right with --legal")
     return ", ".join([*parts, f"{sum(one.seconds for one in tried):.2f} s"])
-
-
-def _facts(solution: Solution) -> list[tuple[str, str]]:
-    """The lines below the picture of a solution: name and text."""
-    from iterant.solving import BUDGET
-
-    if solution.prediction is None:
-        return [("answer", f"none: {solution.problem.unsolvable}")]
-    verdicts = {True: "yes", False: "no", None: "not known"}
-    rows = [("answer", solution.answer)] if solution.answer else []
-    if solution.allowed is not None:
-        best = f"{solution.allowed_answer}, the best that the rules allow"
-        rows += [("allowed", f"{best}; right: {verdicts[solution.allowed_right]}")]
-    if solution.verdict.words and solution.verdict.words not in solution.answer:
-        rows.append(("rules", solution.verdict.words))
-    ending = f"after {counted(solution.steps, 'iteration')}"
-    if not solution.settled:
-        ending += f" by {solution.stopped_by}"
-    if solution.history:
-        about = "about " if solution.film.every > 1 else ""
-        last = solution.history[-1][0].step
-        ending += f"; answer unchanged since {about}iteration {last:,}"
-    if solution.stopped_by == BUDGET:
-        ending += f"; to continue: --max-steps {4 * solution.steps}"
-    rows.append(("settled" if solution.settled else "not settled", ending))
-    each = 1000 * solution.seconds / max(1, solution.steps)
-    rows.append(("time", f"{solution.seconds:.2f} s, {each:.3g} ms per iteration"))
-    expected = f", expected: {solution.wanted}" if solution.wanted else ""
-    rows.append(("right", f"{verdicts[solution.right]}{expected}"))
-    rows.append(("confidence", f"{percent(solution.sure)} at the least certain position"))
-    return rows

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 _HARMLESS = ("No available adapters",)
 """What a browser without a graphics card remarks when it is asked for one."""
 
 LIMIT = 180_000
 """Milliseconds to wait for anything: a busy machine that computes WebGPU in software is slow."""
+
+
+def _fulfil(reply: dict[str, Any]) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(**reply)
 
 
 class Visit:
@@ -31,7 +36,7 @@ class Visit:
         self.context = browser.new_context(**options)
         self.context.add_init_script(script)
         for url, reply in (replies or {}).items():
-            self.context.route(url, lambda route, reply=reply: route.fulfill(**reply))
+            self.context.route(url, _fulfil(reply))
         self.page: Page = self.context.new_page()
         self.requests: list[str] = []
         self.troubles: list[str] = []
