@@ -1,9 +1,7 @@
 """Problems as a PyTorch `Dataset`, and the files of the original Easy-to-Hard benchmark.
 
-    >>> from torch.utils.data import DataLoader
-    >>> loader = DataLoader(dataset(iterant.task("mazes"), 100, size=9), batch_size=50)
-    >>> [inputs.shape for inputs, targets in loader]
-    [torch.Size([50, 3, 24, 24]), torch.Size([50, 3, 24, 24])]
+    >>> dataset(iterant.task("mazes"), 100, size=9)      # for a DataLoader
+    >>> iterant.task("mazes", data="maze_data_test_13")  # draws its problems from the files
 
 The benchmark's files:
 

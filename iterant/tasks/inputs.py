@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.formatting import byte_size
+from iterant.formatting import byte_size, size_text
 from iterant.tasks.protocol import Batch, Size, Task
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
 """Kinds of material: characters, an image file, chess games in PGN."""
 
-_LARGEST = {TEXT: 8 << 20, GAMES: 64 << 20, PICTURE: 64 << 20}
-"""Most bytes that are read of each kind, to bound memory."""
+_LARGEST = 64 << 20
+"""Most bytes that are read of a file, to bound memory."""
 _MOST_PROBLEMS = 10_000
 _PICTURE_HEADERS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\x00", b"MM\x00*")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".txt", ".fen",
@@ -50,8 +50,7 @@ class Material:
 
     def part(self, text: str, place: str) -> Material:
         """A part of it, named by its place: ``material.part("1011", "line 3")``."""
-        name = f"{self.name} {place}".strip()
-        return replace(self, name=name, content=text.encode())
+        return replace(self, name=f"{self.name} {place}".strip(), content=text.encode())
 
     def lines(self) -> list[Material]:
         """One part per line, without empty lines and comments that begin with #."""
@@ -67,9 +66,8 @@ class Material:
         """Raise TaskError unless it is of one of these kinds."""
         if self.kind not in kinds:
             name = self.name or "the problem"
-            raise TaskError(
-                f"{reader} read {' or '.join(kinds)}, and {name} is of the kind {self.kind}"
-            )
+            kind = " or ".join(kinds)
+            raise TaskError(f"{reader} read {kind}, and {name} is of the kind {self.kind}")
 
 
 @dataclass(frozen=True)
@@ -150,8 +148,7 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
     """Problems sampled from the task."""
     size = task.check_size(size)
     batch = task.sample(count, size=size, seed=seed)
-    words = f"{size[0]}:{size[1]}" if isinstance(size, tuple) else str(size)
-    name = f"{task.spec.name}, size {words}, seed {seed}"
+    name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
     numbers = [f" ({number} of {count})" if count > 1 else "" for number in range(1, count + 1)]
     return Gathered(
         tuple(Problem(batch[[row]], name + number, made=True) for row, number in enumerate(numbers))
@@ -160,11 +157,10 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
 
 def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator[Material]:
     """What is to be read, one file at a time."""
-    limit = max(_LARGEST.values()) + 1
     if where == "-":
         if stdin is None:
             raise TaskError("there is no standard input here; give a file or the problem itself")
-        yield _recognised("standard input", stdin.read(limit), kind)
+        yield _recognised("standard input", stdin.read(_LARGEST + 1), kind)
         return
     path = Path(where)
     try:
@@ -180,7 +176,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
             with each.open("rb") as file:
-                yield _recognised(each.name, file.read(limit), kind)
+                yield _recognised(each.name, file.read(_LARGEST + 1), kind)
         return
     looks_like_a_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
     if "\n" not in where and looks_like_a_path:
@@ -190,16 +186,11 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
 
 def _recognised(name: str, content: bytes, kind: str | None) -> Material:
     """The material with its kind, by its first bytes, if it is not too large."""
-    if kind is None:
-        if content.startswith(_PICTURE_HEADERS):
-            kind = PICTURE
-        elif name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event "):
-            kind = GAMES
-        else:
-            kind = TEXT
-    if len(content) > _LARGEST[kind]:
+    games = name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event ")
+    picture = content.startswith(_PICTURE_HEADERS)
+    kind = kind or (PICTURE if picture else GAMES if games else TEXT)
+    if len(content) > _LARGEST:
         raise DataError(
-            f"{name} has more than {byte_size(_LARGEST[kind])}, which is the most that is read of "
-            f"a {kind}; give less at a time"
+            f"{name} has more than {byte_size(_LARGEST)}, the most that is read; give it in parts"
         )
     return Material(name, content, kind)

@@ -10,7 +10,7 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks.inputs import GAMES, PICTURE, Material, gather, generated
+from iterant.tasks.inputs import GAMES, Material, gather, generated
 from iterant.tasks.protocol import Batch
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
@@ -112,7 +112,7 @@ def test_wrong_kinds_are_refused(tmp_path: Path) -> None:
 
 
 def test_too_large_inputs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", {"text": 4, GAMES: 4, PICTURE: 4})
+    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 4)
     with pytest.raises(DataError, match="the most that is read"):
         gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b"10101"))
 

@@ -1,1 +1,1 @@
-"""Chess puzzles: the task, boards and planes, notations, rules and puzzle files."""
+"""Chess puzzles: the task, positions and rules, puzzle files, other notations, drawings."""

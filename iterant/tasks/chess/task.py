@@ -355,11 +355,11 @@ class Chess:
 
     def wanted(self, batch: Batch, index: int) -> str:
         """The best moves of an EPD, or those to avoid: ``Rd8 or Qe8+``, ``not Nxe5``."""
-        best, avoid = (
-            " or ".join(str(batch.extras[name][index]).split()) if name in batch.extras else ""
-            for name in ("best", "avoid")
-        )
-        return ", ".join(words for words in (best, f"not {avoid}" if avoid else "") if words)
+        words = []
+        for name, prefix in (("best", ""), ("avoid", "not ")):
+            if name in batch.extras:
+                words.append(prefix + " or ".join(str(batch.extras[name][index]).split()))
+        return ", ".join(words)
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The legal move with the highest logits of class 1, (8, 8) int64, by logits (2, 8, 8).

@@ -1,1 +1,1 @@
-"""Mazes: the task, generation, edits, and mazes as text and pictures."""
+"""Mazes: the task, their generation, and mazes in pictures."""
