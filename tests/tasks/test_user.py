@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test_contract import Thirds
 
 import iterant
 from iterant.errors import TaskError
@@ -33,16 +34,6 @@ class Diagonal(PlainTask):
 
     def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
         return random.random((2, size, size)), np.eye(size)
-
-
-class Thirds(PlainTask):
-    """1D with three classes: the sum so far, modulo three."""
-
-    spec = TaskSpec(name="thirds", title="thirds", dims=1, channels=1, classes=3, train_size=9)
-
-    def make(self, size: int, random: np.random.Generator) -> tuple[Any, Any]:
-        bits = random.integers(0, 2, size)
-        return bits[None], bits.cumsum() % 3
 
 
 TASKS = [AllOnes(), Diagonal(), Thirds()]
@@ -90,13 +81,6 @@ def test_describe_one_hot_inputs() -> None:
     assert shown.text.splitlines()[0] == " input 2012"
     greys = shown.cells[0, :, 0].tolist()
     assert greys[0] == greys[3] < greys[2] < greys[1]
-
-
-def test_describe_classes_on_a_grid() -> None:
-    spec = TaskSpec(name="g", title="g", dims=2, channels=2, classes=3, train_size=2)
-    grid = type("Grid", (Diagonal,), {"spec": spec})()
-    hot = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]])
-    assert grid.describe(Batch(hot, torch.tensor([[[0, 0], [2, 1]]]))).text == "##\n21"
 
 
 @pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),

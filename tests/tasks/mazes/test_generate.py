@@ -74,45 +74,33 @@ def test_other_images_are_refused(image: NDArray[Any], said: str) -> None:
         to_lattice(image)
 
 
-def passages(lattice: NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Pairs of cells, counted row by row, between which the square is open."""
-    side = (len(lattice) + 1) // 2
-    found = []
-    for row, column in itertools.product(range(side), repeat=2):
-        cell = row * side + column
-        if column + 1 < side and lattice[2 * row, 2 * column + 1] != WALL:
-            found.append((cell, cell + 1))
-        if row + 1 < side and lattice[2 * row + 1, 2 * column] != WALL:
-            found.append((cell, cell + side))
-    return found
-
-
-def joined(count: int, pairs: list[tuple[int, int]]) -> int:
-    """How many separate parts remain, by union and find."""
-    leader = list(range(count))
-
-    def find(cell: int) -> int:
-        while leader[cell] != cell:
-            cell = leader[cell]
-        return cell
-
-    for one, other in pairs:
-        leader[find(one)] = find(other)
-    return len({find(cell) for cell in range(count)})
+def plain_distance(squares: NDArray[np.bool_], start: tuple[int, int]) -> NDArray[np.float64]:
+    """Steps to every square by relaxing until nothing changes."""
+    steps = np.full(squares.shape, np.inf)
+    steps[start] = 0 if squares[start] else np.inf
+    for _ in range(squares.size):
+        around = np.pad(steps, 1, constant_values=np.inf)
+        near = np.minimum.reduce(
+            [around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]]
+        )
+        steps = np.where(squares, np.minimum(steps, near + 1), np.inf)
+    return steps
 
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize(("size", "count"), [(3, 30), (5, 30), (9, 30), (21, 5)])
-def test_every_maze_is_a_tree(size: int, count: int, together: bool) -> None:
+def test_every_maze_is_a_tree_with_its_path(size: int, count: int, together: bool) -> None:
+    cells = ((size + 1) // 2) ** 2
     for lattice, path in zip(*generate(size, 4, np.arange(count), together), strict=True):
-        cells = ((size + 1) // 2) ** 2
-        pairs = passages(lattice)
-        assert len(pairs) == cells - 1
-        assert joined(cells, pairs) == 1
-        assert (lattice[1::2, 1::2] == WALL).all()
+        free = lattice != WALL
         assert (lattice == START).sum() == (lattice == END).sum() == 1
         start, end = (tuple(np.argwhere(lattice == code)[0].tolist()) for code in (START, END))
-        way = shortest_path(lattice != WALL, start, end)
+        # Connected, with one passage fewer than cells: a tree.
+        assert free[::2, ::2].all()
+        assert not free[1::2, 1::2].any()
+        assert free.sum() == 2 * cells - 1
+        assert np.isfinite(plain_distance(free, start)[free]).all()
+        way = shortest_path(free, start, end)
         assert sorted(way) == [tuple(place) for place in np.argwhere(path).tolist()]
 
 
@@ -140,19 +128,6 @@ def test_ends_are_uniform_over_distinct_cells() -> None:
     counts = np.bincount(start * 9 + end, minlength=81).reshape(9, 9)[~np.eye(9, dtype=np.bool_)]
     # 71 degrees of freedom around 100 each: beyond 130 once in 20,000 seeds.
     assert ((counts - 100) ** 2 / 100).sum() < 130
-
-
-def plain_distance(squares: NDArray[np.bool_], start: tuple[int, int]) -> NDArray[np.float64]:
-    """Steps to every square by relaxing until nothing changes."""
-    steps = np.full(squares.shape, np.inf)
-    steps[start] = 0 if squares[start] else np.inf
-    for _ in range(squares.size):
-        around = np.pad(steps, 1, constant_values=np.inf)
-        near = np.minimum.reduce(
-            [around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]]
-        )
-        steps = np.where(squares, np.minimum(steps, near + 1), np.inf)
-    return steps
 
 
 @given(st.data())
