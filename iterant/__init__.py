@@ -3,15 +3,13 @@
     >>> import iterant
     >>> task, net = iterant.task("mazes"), iterant.load("mazes")
     >>> batch = task.sample(3, size=13, seed=1)          # larger than any that it was trained on
-    >>> answer = iterant.solve(net, batch.inputs)        # thinks until nothing moves any more
+    >>> answer = iterant.solve(net, batch.inputs)        # iterates until nothing changes
     >>> task.solved(answer.prediction, batch)
     tensor([True, True, True])
 
-Beside these: ``think`` yields one thought an iteration, ``evaluate`` counts who is right after
-each, ``train`` makes a network of your own, ``analyze`` meddles with it. ``docs/`` tells of each.
-
-Names are loaded when they are first used, so that importing this package, and with it
-``iterant --help``, costs nothing.
+``think`` yields every iteration, ``evaluate`` gives the accuracy after each, ``train`` trains a
+network, ``analyze`` intervenes in it. Names are loaded on first use: ``iterant --help`` does not
+import torch.
 """
 
 from __future__ import annotations
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Where each public name lives; the block above says the same to type checkers, and a test
-# compares the two. A module stands for itself.
+# Where each public name lives: the same as above; a test compares the two.
 _WHERE = {
     "IterantError": "iterant.errors",
     "analyze": "iterant.analysis.studies",
@@ -48,19 +45,7 @@ _WHERE = {
     "train": "iterant.training.run",
 }
 
-__all__ = [
-    "IterantError",
-    "__version__",
-    "analyze",
-    "errors",
-    "evaluate",
-    "last",
-    "load",
-    "solve",
-    "task",
-    "think",
-    "train",
-]
+__all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> object:

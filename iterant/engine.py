@@ -98,11 +98,7 @@ class Thought:
 
 
 def begin(net: Net, inputs: Tensor) -> State:
-    """The state before the first iteration.
-
-    >>> begin(net, x).step
-    0
-    """
+    """The state before the first iteration."""
     check_inputs(net, inputs)
     return State(net.start(inputs), 0)
 
@@ -140,7 +136,7 @@ def think(
             f"{done + steps}; ask for at most {depth - done} more"
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
-    return _Thinking(net, inputs, steps, state, tuple(interventions))
+    return _Thinking(net, inputs, steps, state or State(net.start(inputs)), interventions)
 
 
 class _Thinking(Iterator[Thought]):
@@ -151,60 +147,51 @@ class _Thinking(Iterator[Thought]):
         net: Net,
         inputs: Tensor,
         steps: int,
-        state: State | None,
-        intervene: tuple[Intervention, ...],
+        state: State,
+        interventions: Sequence[Intervention],
     ) -> None:
-        self.start = Thought(net, state or State(net.start(inputs)), inputs)
-        self._net, self._intervene = net, intervene
-        self._state, self._inputs = self.start.state, inputs
+        self.start = self._thought = Thought(net, state, inputs)
+        self._interventions, self._left = interventions, steps
         self._memory: Tensor | None = None
         self._read_inputs: Tensor | None = None
-        self._left = steps
 
     def __next__(self) -> Thought:
         if self._left < 1:
             raise StopIteration
         self._left -= 1
-        for intervention in self._intervene:
-            self._state, self._inputs = intervention(self._state, self._inputs)
-        if self._inputs is not self._read_inputs:
-            self._memory, self._read_inputs = self._net.read(self._inputs), self._inputs
-        step = self._state.step
+        net, state, inputs = self._thought.net, self._thought.state, self._thought.inputs
+        for intervention in self._interventions:
+            state, inputs = intervention(state, inputs)
+        if inputs is not self._read_inputs:
+            self._memory, self._read_inputs = net.read(inputs), inputs
         try:
-            features = self._net.step(self._state.features, self._memory, step)
+            features = net.step(state.features, self._memory, state.step)
         except RuntimeError as error:
-            self._blame_shape(error)
+            if not isinstance(error, torch.OutOfMemoryError):
+                _check_state(net, state, inputs, error)
             raise
-        self._state = State(features, step + 1)
-        return Thought(self._net, self._state, self._inputs)
+        self._thought = Thought(net, State(features, state.step + 1), inputs)
+        return self._thought
 
-    def _blame_shape(self, error: RuntimeError) -> None:
-        """Raise NetError where a step failed because the features have the wrong shape."""
-        if isinstance(error, torch.OutOfMemoryError):
-            return
-        with torch.no_grad():
-            wanted = self._net.start(self._inputs).shape
-        got = self._state.features.shape
-        if got != wanted:
-            raise NetError(
-                f"the state has features of shape {tuple(got)}, and this network thinks about "
-                f"these inputs in {tuple(wanted)}; give a state of the same network and size"
-            ) from error
+
+@torch.no_grad()
+def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) -> None:
+    """Raise NetError where a step failed because the features have the wrong shape."""
+    shape, expected = tuple(state.features.shape), tuple(net.start(inputs).shape)
+    if shape != expected:
+        raise NetError(
+            f"the state has features of shape {shape}, and this network has {expected} for these "
+            "inputs; give a state of the same network and size"
+        ) from error
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; of ``think(…, steps=0)``, the start.
-
-    >>> last(think(net, x, steps=30)).step
-    30
-    """
+    """The last thought; of ``think(…, steps=0)``, the start: ``last(think(net, x, steps=30))``."""
     final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
     for thought in thoughts:
         final = thought
     if final is None:
-        raise NetError(
-            "there is no last thought: the iterator was empty; give it steps of 1 or more"
-        )
+        raise NetError("there is no last thought: the iterator was empty; ask for 1 step or more")
     return final
 
 

@@ -288,8 +288,7 @@ def _within(distance: Tensor, bound: Tensor | float) -> Tensor:
 
 def _largest(rows: Tensor) -> Tensor:
     """(B,): the largest absolute value of each row; NaN where there is one."""
-    largest: Tensor = rows.abs().amax(dim=1)
-    return largest
+    return rows.abs().amax(dim=1)
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def test_a_state_of_another_shape() -> None:
     with torch.no_grad():
         state = last(think(net, x, steps=2)).state
         longer = torch.cat([x, x], dim=2)
-        with pytest.raises(NetError, match=r"shape \(4, 8, 12\), .* in \(4, 8, 24\)"):
+        with pytest.raises(NetError, match=r"shape \(4, 8, 12\), .* has \(4, 8, 24\)"):
             last(think(net, longer, steps=1, state=state))
         cut = After(1, features=lambda features: features[:, :3])
         with pytest.raises(NetError, match=r"shape \(4, 3, 12\)"):
