@@ -66,6 +66,9 @@ class TestResuming:
             r.load("last")[0]["net.projection.weight"] for r in (run, unbroken()["pool"])
         )
         assert not torch.equal(ours, theirs)
+        silent = Listener()
+        begin(tmp_path / "none", drop_pool=True, reporter=silent)  # an objective without a pool
+        assert silent.notes == []
 
     def test_a_run_without_checkpoint_restarts(self, tmp_path: Path) -> None:
         config = dict(unbroken()["pool"].config)

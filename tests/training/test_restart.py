@@ -88,3 +88,10 @@ def test_short_runs_are_not_restarted(tmp_path: Path, monkeypatch: pytest.Monkey
     assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
     monkeypatch.setattr(loops, "_MIN_STEPS", 13)
     assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
+
+
+def test_the_best_of_three_tries_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    validating(monkeypatch, 0.1, 0.3, 0.2)
+    run = begin(tmp_path / "run", **ASKED)
+    assert (run.state, run.load("last")[1]["tries"]) == ("finished", 3)
+    assert run.status.best["validation"] == 0.3

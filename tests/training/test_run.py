@@ -30,6 +30,12 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
             assert ours[name] == held + 4  # the moments are older than the branch
 
 
+def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
+    source = unbroken()["pool"]
+    branch = begin(tmp_path / "b", "pool", start=source.path, pool_slots=11, epochs=1)
+    assert len(branch.load("last")[0]["pool.filled"]) == 11
+
+
 def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
     source = begin(tmp_path / "a", average=None, epochs=1)
     branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
@@ -75,6 +81,8 @@ class TestRefusing:
             ({"device": "meta"}, "unknown device 'meta'"),
             ({"recipe": "papper"}, "did you mean 'paper'"),
             ({"widht": 3}, "did you mean 'width'"),
+            ({"seed": -1}, "seed must be a whole number"),
+            ({"validation": 0.0, "again_below": 0.5}, "again_below must be 0"),
         ],
     )
     def test_bad_arguments_leave_no_folder(

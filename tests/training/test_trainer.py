@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.errors import RecipeError
+from iterant.errors import NetError, RecipeError
 from iterant.training.objectives import Objective, Update
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe, recipe
@@ -269,3 +269,9 @@ def test_a_nan_loss_does_not_lower_the_scale() -> None:
         loss_scale.finite_loss.fill_(1)
         loss_scale.unscale([gradient.clone() for gradient in broken])
     assert loss_scale.scale.item() == 1
+
+
+def test_only_modules_are_trained() -> None:
+    net: Any = object()
+    with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got object"):
+        Trainer(net, Recipe(), CPU)

@@ -122,3 +122,12 @@ def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
     assert validator.validate(deep).keys() == {"validation"}
     assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
     assert better_than({}, {"48 at m": 0.5, "64 at m": 1.0}, "watch") == {"watched": 0.75}
+
+
+def test_without_held_out_problems_there_is_no_validation() -> None:
+    sums = iterant.task("prefix-sums")
+    validator = Validator(sums, Recipe(iterations=2, watch_count=3), sums.sample(4)[:0])
+    net = iterant.load("prefix-sums")
+    assert validator.validate(net) == {}
+    assert "validation at 2m" not in validator.monitor(net)
+    assert better_than({}, {}, "validation") is None
