@@ -10,7 +10,7 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks.inputs import GAMES, Material, gather, generated
+from iterant.tasks.inputs import GAMES, gather, generated
 from iterant.tasks.protocol import Batch
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
@@ -56,18 +56,18 @@ def test_several_mazes_in_a_file(tmp_path: Path) -> None:
 
 
 def test_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no file"):
+        gather(iterant.task("prefix-sums"), str(tmp_path))
     for name, bits in (("b.txt", "11"), ("a.txt", "0"), (".hidden", "111")):
         (tmp_path / name).write_text(bits)
     found = gather(iterant.task("prefix-sums"), str(tmp_path))
     assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
 
 
-def test_unsolvable_maze() -> None:
-    (problem,) = gather(iterant.task("mazes"), "S#G").problems
-    assert problem.unsolvable == "no way leads from start to end"
-    assert not problem.batch.labelled
-    (open_one,) = gather(iterant.task("mazes"), "S.G").problems
-    assert open_one.unsolvable == ""
+@pytest.mark.parametrize(("maze", "solvable"), [("S#G", False), ("S.G", True)])
+def test_unsolvable_maze(maze: str, solvable: bool) -> None:
+    (problem,) = gather(iterant.task("mazes"), maze).problems
+    assert (problem.unsolvable == "") is problem.batch.labelled is solvable
 
 
 @pytest.mark.parametrize(
@@ -94,27 +94,22 @@ def test_bad_problems_are_one_line(word: str, problem: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_stream_and_an_empty_folder_say_so(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="standard input is empty"):
-        gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b" \n"))
-    with pytest.raises(DataError, match="holds no file"):
-        gather(iterant.task("mazes"), str(tmp_path))
-
-
-def test_wrong_kinds_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(
-        TaskError, match=r"prefix sums read text, and p\.png is of the kind picture"
-    ):
-        gather(iterant.task("prefix-sums"), str(tmp_path / "p.png"))
-    with pytest.raises(TaskError, match="of the kind games"):
-        gather(iterant.task("mazes"), "-", stdin=io.BytesIO(b"x"), kind=GAMES)
-
-
-def test_too_large_inputs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 4)
-    with pytest.raises(DataError, match="the most that is read"):
-        gather(iterant.task("prefix-sums"), "-", stdin=io.BytesIO(b"10101"))
+@pytest.mark.parametrize(
+    ("word", "content", "kind", "said"),
+    [
+        ("prefix-sums", b" \n", None, "standard input is empty"),
+        ("prefix-sums", b"\x89PNG\r\n\x1a\n", None, "prefix sums read text, .* kind picture"),
+        ("mazes", b"x", GAMES, "of the kind games"),
+        ("prefix-sums", b"\xff\xfe\x00\x80", None, "neither text nor a picture"),
+        ("prefix-sums", b"1" * 101, None, "the most that is read"),
+    ],
+)
+def test_bad_streams_are_refused(
+    word: str, content: bytes, kind: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 100)
+    with pytest.raises((TaskError, DataError), match=said):
+        gather(iterant.task(word), "-", stdin=io.BytesIO(content), kind=kind)
 
 
 class TextOnly:
@@ -140,8 +135,3 @@ def test_generated_problems() -> None:
         "mazes, size 5, seed 3 (2 of 2)",
     ]
     assert torch.equal(torch.cat([problem.batch.inputs for problem in found]), batch.inputs)
-
-
-def test_binary_content_is_refused() -> None:
-    with pytest.raises(TaskError, match="neither text nor a picture"):
-        _ = Material("noise.bin", b"\xff\xfe\x00\x80").text

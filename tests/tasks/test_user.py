@@ -12,7 +12,7 @@ from test_contract import Thirds
 
 import iterant
 from iterant.errors import TaskError
-from iterant.tasks import Batch, PlainTask, Size, Task, TaskSpec
+from iterant.tasks import Batch, PlainTask, Task, TaskSpec
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.user import check_task
 
@@ -144,10 +144,8 @@ calls = iter(range(1_000_000))
 def task(change: Callable[[Batch], Any], **members: Any) -> Task:
     """Prefix sums whose batches were changed."""
 
-    def sample(
-        self: PrefixSums, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Any:
-        return change(PrefixSums.sample(self, count, size=size, seed=seed, first=first))
+    def sample(self: PrefixSums, count: int) -> Any:
+        return change(PrefixSums.sample(self, count))
 
     made: Task = type("Mine", (PrefixSums,), {"sample": sample, **members})()
     return made
@@ -188,11 +186,9 @@ def test_exceptions_of_a_task_are_left_for_later() -> None:
 class Moody(PrefixSums):
     """Its problems are others each time."""
 
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
+    def sample(self, count: int, **_: Any) -> Batch:
         """Problems of another seed than the one that was asked for."""
-        return super().sample(count, size=size, seed=next(calls), first=first)
+        return super().sample(count, seed=next(calls))
 
 
 def test_tasks_are_checked_when_loaded() -> None:
