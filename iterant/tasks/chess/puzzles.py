@@ -57,7 +57,6 @@ LONGEST_LINE = 1 << 20
 
 _COLUMNS: tuple[str, ...] = ROW.names or ()
 _ENDINGS = (".npy", ".npy.xz")
-_CHUNK = 8192
 _REPORTED = 10
 
 
@@ -247,7 +246,7 @@ def pack_csv(
     """
     started = time.monotonic()
     path, folder = Path(source), check_new_folder(out)
-    rows, chunks, chunk = 0, [], []
+    rows, packed_rows = 0, bytearray()
     broken: list[tuple[int, str]] = []
     try:
         size = path.stat().st_size
@@ -257,15 +256,12 @@ def pack_csv(
                 if isinstance(packed, str):
                     broken.append((line, packed))
                 else:
-                    chunk.append(packed)
-                if len(chunk) == _CHUNK:
-                    chunks.append(np.array(chunk, ROW))
-                    chunk = []
+                    packed_rows += np.array(packed, ROW).tobytes()
                 if progress and not rows % 1024:
                     progress(rows, raw.tell() / size)
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from error
-    table = np.concatenate([*chunks, np.array(chunk, ROW)])
+    table = np.frombuffer(packed_rows, ROW)
     if not len(table):
         why = f"line {broken[0][0]}: {broken[0][1]}" if broken else "it has no rows"
         raise DataError(f"{path} holds no puzzle that can be read ({why})")

@@ -114,6 +114,12 @@ def position_at(batch: Batch, index: int) -> Position:
     return Position(boards_from_planes(batch.inputs[[index]], np.array([black]))[0], black)
 
 
+def _predicted(batch: Batch, index: int, prediction: Tensor) -> tuple[Position, list[int]]:
+    """The position of one problem and the squares that a prediction (N, 8, 8) marks."""
+    position = position_at(batch, index)
+    return position, marked_squares(prediction[index], position.black)
+
+
 def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[Move]:
     """The moves that an EPD calls "best" or to "avoid"."""
     words = str(batch.extras[name][index]) if name in batch.extras else ""
@@ -132,11 +138,7 @@ class Chess:
         train_size=(0, TRAIN),
         train_count=TRAIN,
         watch_sizes=((600_000, 700_000),),
-        tests=(
-            ((600_000, 700_000), 100_000),
-            ((700_000, 800_000), 100_000),
-            ((1_000_000, 1_100_000), 100_000),
-        ),
+        tests=tuple(((first, first + 100_000), 100_000) for first in (600_000, 700_000, 1_000_000)),
         size_means="a range first:stop of the puzzles sorted by rating, such as 600000:700000",
     )
 
@@ -297,13 +299,11 @@ class Chess:
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """One position seen from the side to move, with the answer and the predicted move."""
-        if prediction is not None:
-            check_prediction(prediction, batch)
         extras = {name: column[index] for name, column in batch.extras.items()}
-        position = position_at(batch, index)
-        answer = marked_squares(batch.targets[index], position.black)
+        position, answer = _predicted(batch, index, batch.targets)
         predicted = None
         if prediction is not None:
+            check_prediction(prediction, batch)
             predicted = marked_squares(prediction[index], position.black)
             best = _epd_moves(batch, index, "best", position)
             if any(set(predicted) == set(move) for move in best):
@@ -324,13 +324,11 @@ class Chess:
 
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted move, such as ``d1d8``."""
-        position = position_at(batch, index)
-        return move_text(position, marked_squares(prediction[index], position.black))
+        return move_text(*_predicted(batch, index, prediction))
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
         """Whether the prediction is a legal move; unknown without the extra ``chess``."""
-        position = position_at(batch, index)
-        squares = marked_squares(prediction[index], position.black)
+        position, squares = _predicted(batch, index, prediction)
         move = as_move(position, squares)
         if move is None:
             side = SIDES[position.black]
@@ -347,8 +345,8 @@ class Chess:
 
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
         """Whether it is a best move of an EPD, or, if it names none, a legal one not to avoid."""
-        position = position_at(batch, index)
-        move = as_move(position, marked_squares(prediction[index], position.black))
+        position, squares = _predicted(batch, index, prediction)
+        move = as_move(position, squares)
         if move is None or move in _epd_moves(batch, index, "avoid", position):
             return False
         return move in (_epd_moves(batch, index, "best", position) or legal_moves(position))
@@ -368,9 +366,8 @@ class Chess:
         """
         position = position_at(batch, index)
         scores = logits[1].detach().cpu()  # (8, 8)
-        if not position.black:
-            scores = scores.flip(0)  # rows from rank 1, as squares are numbered
-        score = scores.flatten().tolist()
+        # Squares are numbered from rank 1, rows of white's planes from rank 8.
+        score = (scores if position.black else scores.flip(0)).flatten().tolist()
         moves = sorted(legal_moves(position))  # of equal scores the first squares
         if not moves:
             raise TaskError("there is no legal move to choose from; give a position before the end")
