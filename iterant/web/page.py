@@ -26,11 +26,10 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, cast
 
-from iterant import registry
+from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
@@ -116,7 +115,7 @@ def unpack_runtime(archive: Path, out: Path) -> None:
 
 def cached_page() -> Path:
     """The folder of ``iterant demo --build``, one per version."""
-    return cache_folder() / f"page-{_version()}"
+    return cache_folder() / f"page-{__version__}"
 
 
 def find_page() -> Page:
@@ -168,27 +167,31 @@ def build_page(
             log(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
             graphs = page / "networks" / name
             export_onnx(source, graphs)
-            card = source.about.get("card")
+            card, size = source.about.get("card"), sum(f.stat().st_size for f in graphs.iterdir())
+            trained_on = card.get("trained_on") if isinstance(card, dict) else None
             index.append(
                 {
                     "task": source.task,
                     "name": name,
                     "parameters": source.parameters,
-                    "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
-                    "trained_on": card.get("trained_on") if isinstance(card, dict) else None,
+                    "bytes": size,
+                    "trained_on": trained_on,
                 }
             )
         write_json(page / "networks" / "index.json", index)
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(page, make_folder(folder), dirs_exist_ok=True)
-    mark = {
-        "iterant": _version(),
-        "runtime": {"package": PACKAGE, "version": VERSION},
-        "networks": list(sources),
-        "scripts": _static_hash(),
-    }
-    write_json(folder / _MARK, mark)
+    runtime_used = {"package": PACKAGE, "version": VERSION}
+    write_json(
+        folder / _MARK,
+        {
+            "iterant": __version__,
+            "runtime": runtime_used,
+            "networks": list(sources),
+            "scripts": _static_hash(),
+        },
+    )
     return open_page(folder)
 
 
@@ -218,10 +221,3 @@ def _static_hash() -> str:
     for path in sorted(path for path in STATIC.rglob("*") if path.is_file()):
         digest.update(path.relative_to(STATIC).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _version() -> str:
-    try:
-        return version("iterant")
-    except PackageNotFoundError:  # source code that is not installed
-        return "source"

@@ -47,8 +47,6 @@ def page_server(folder: Path, port: int = 8000, host: str = "127.0.0.1") -> Thre
     try:
         return ThreadingHTTPServer((host, port), partial(_Files, directory=str(folder)))
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"the page cannot be served at {host}:{port} ({reason}); choose another --port, "
-            "or --port 0 for any that is free"
+            f"the page cannot be served at {host}:{port} ({error}); choose another --port, 0: any"
         ) from error
