@@ -12,11 +12,9 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import NetError
-from iterant.export import Source, export_onnx, open_source
+from iterant.export import Source, export_onnx
 from iterant.io import read_json
 from iterant.nets import FeedForwardConfig, LocalRuleConfig, PaperConfig, build
-from iterant.zoo import shipped
-from iterant.zoo.loading import SHIPPED
 
 SUMS = PaperConfig(dims=1, channels=1, width=8, head=(6, 4), recall_relu=True)
 PLAIN = PaperConfig(
@@ -112,19 +110,3 @@ def test_networks_that_cannot_be_exported(tmp_path: Path) -> None:
     silent = Source("own", Impatient(), "own:Impatient", {}, {})
     with pytest.raises(NetError, match='says "dims"'):
         export_onnx(silent, tmp_path / "other")
-
-
-def small() -> list[str]:
-    """The shipped networks that are quick to export; building the page exports all of them."""
-    sizes = {
-        name: sum(path.stat().st_size for path in (SHIPPED / name).glob("*.safetensors"))
-        for name in shipped()
-    }
-    return [name for name, size in sizes.items() if size < 1_000_000]
-
-
-@pytest.mark.parametrize("name", small())
-def test_shipped_networks(tmp_path: Path, name: str) -> None:
-    source = open_source(name)
-    assert source.task is not None
-    assert export_onnx(source, tmp_path / "out").worst < 1e-4
