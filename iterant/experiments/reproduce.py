@@ -223,7 +223,7 @@ def train_missing(
         if limit is None:
             return None
         if experiment is not None:
-            return share * ((1 - _TEST_SHARE) * limit - clock.elapsed)
+            return share * (1 - _TEST_SHARE) * (limit - clock.elapsed)
         left = limit - _TEST_SECONDS - clock.elapsed
         return left if left > _ENOUGH * usual_seconds(MODELS[by_name[name].model]) else 0.0
 

@@ -1,7 +1,7 @@
 """The process of one run, how it is supervised, and the pool of such processes on this machine.
 
     $ iterant sweep one runs/widths prefix-sums-quick-width32-s0
-    $ torchrun --nproc-per-node 2 -m iterant.runner.worker runs/widths prefix-sums-quick-width32-s0
+    $ torchrun --nproc-per-node 2 -m iterant.runner runs/widths prefix-sums-quick-width32-s0
 
     >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
 
@@ -12,7 +12,6 @@ and the last line of its log says why.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import os
@@ -38,7 +37,7 @@ from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun, recipe_of
 from iterant.tasks.protocol import Task
 from iterant.training.interrupts import Clock, Signals
-from iterant.training.logging import Progress, Reporter
+from iterant.training.logging import Reporter
 from iterant.training.run import train
 from iterant.zoo.loading import load
 
@@ -166,7 +165,7 @@ def command_for(
     time_limit: float | None = None,
 ) -> list[str]:
     """The command line of a run; ``rendezvous``: torchrun's options where it has many nodes."""
-    worker = ["-m", "iterant.runner.worker", str(folder.path), name, "--device", launch.device,
+    worker = ["-m", "iterant.runner", str(folder.path), name, "--device", launch.device,
               "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
     worker += [] if time_limit is None else ["--time", str(time_limit)]
     if launch.processes * launch.nodes == 1:
@@ -335,52 +334,3 @@ def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
     first = slot * launch.processes
     mine = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
     return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-
-
-class _Log(Reporter):
-    """Prints how a run starts, its validations, remarks and its end."""
-
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
-        """Print the title."""
-        _print(title)
-
-    def show(self, report: Progress) -> None:
-        """Print a validation."""
-        if "validation" in report.fresh:
-            _print(f"epoch {report.epoch}, validation {100 * report.figures['validation']:.2f} %, "
-                   f"{report.updates_per_second:.0f} updates/s")  # fmt: skip
-
-    def note(self, text: str) -> None:
-        """Print it."""
-        _print(text)
-
-    end = note
-
-
-def _print(text: str) -> None:
-    if os.environ.get("RANK", "0") == "0":
-        sys.stdout.write(f"{text}\n")
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """The process of one run; its output is the log."""
-    parser = argparse.ArgumentParser(prog="python -m iterant.runner.worker")
-    parser.add_argument("folder")
-    parser.add_argument("name")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--time", type=float)
-    parser.add_argument("--resume", action="store_true", default=None)
-    parser.add_argument("--begin", dest="resume", action="store_false")
-    args = parser.parse_args(words)
-    try:
-        done = run_one(args.folder, args.name, device=args.device, time_limit=args.time,
-                       resume=args.resume, reporter=_Log(), say=_print)  # fmt: skip
-    except IterantError as error:
-        sys.stderr.write(f"iterant: error: {error}\n")
-        return 1
-    _print("done" if done else "stopped; go on with the same command")
-    return 0 if done else STOPPED
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,13 +16,13 @@ from small_sweeps import SLOW, assert_same_runs, small_plan
 from iterant.io import read_result
 from iterant.runner import Launch, SweepFolder, status, sweep
 from iterant.runner import worker as worker_module
+from iterant.runner.__main__ import main
 from iterant.runner.sweeps import stop
 from iterant.runner.worker import (
     STOPPED,
     capacity,
     command_for,
     failure_reason,
-    main,
     run_local,
     run_one,
     supervise,
@@ -91,7 +91,7 @@ class TestMinding:
     def test_several_processes_are_joined_by_torchrun(self, tmp_path: Path) -> None:
         folder = SweepFolder.prepare(tmp_path, small_plan())
         alone = command_for(folder, "r", Launch(), time_limit=9.0)
-        assert alone[1:4] == ["-m", "iterant.runner.worker", str(tmp_path)]
+        assert alone[1:4] == ["-m", "iterant.runner", str(tmp_path)]
         assert alone[-2:] == ["--time", "9.0"]
         joined = command_for(folder, "r", Launch(processes=2))
         assert joined[1:3] == ["-m", "torch.distributed.run"]
