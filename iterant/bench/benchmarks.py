@@ -160,7 +160,6 @@ def bench_evaluate(
     count: int = 100,
     steps: int = 100,
     rounds: int = 5,
-    patience: int = 30,
     device: str = "auto",
     seed: int = 0,
     memory: bool = True,
@@ -177,7 +176,7 @@ def bench_evaluate(
     how: dict[str, Any] = {
         "task": task, "size": registry.task(task).check_size(size), "count": count,
         "steps": steps, "seed": seed, "net": net, "width": width,
-        "run": None if run is None else os.fspath(run), "patience": patience,
+        "run": None if run is None else os.fspath(run),
     }  # fmt: skip
     module, batch, sides = _evaluations(str(where), **how)
     peaks = peak_memory(evaluation, where, **how) if memory else None
@@ -205,7 +204,7 @@ def bench_evaluate(
     }
     if run is not None:
         figures["with halting"] = {
-            "rule": str(StableAnswer(patience)),
+            "rule": str(StableAnswer()),
             "mean iterations": float(halted.iterations[-1]),
             "accuracy": {"halting": halted.end, "all iterations": curve.end},
             "ratio": ratio(times["plain"], times["halting"]),
@@ -229,7 +228,6 @@ def _evaluations(
     run: str | None,
     net: str,
     width: int | None,
-    patience: int,
 ) -> tuple[DeepThinking | FeedForward, Batch, dict[str, Callable[[], Any]]]:
     source = registry.task(task)
     module: Any
@@ -251,7 +249,7 @@ def _evaluations(
     check_fits(module, source)
     size = tuple(size) if isinstance(size, list) else size  # JSON has no tuples
     batch = source.sample(count, size=size, seed=seed).to(device)
-    budget, rule = budget_of(module, steps), StableAnswer(patience)
+    budget, rule = budget_of(module, steps), StableAnswer()
     sides: dict[str, Callable[[], Any]] = {
         "ours": lambda: evaluate_batch(module, source, batch, steps=budget),
         "plain": lambda: plain_curve(module, source, batch, budget),

@@ -81,17 +81,14 @@ class _RuleAnswers:
     def __init__(self, rule: Rule, count: int, device: torch.device) -> None:
         self.watch, self.answers = rule.watch(), AnswerBuffer(count, device)
         self.waiting = torch.ones(count, dtype=torch.bool, device=device)
-        self.finite = torch.ones_like(self.waiting)
+        self.finite, self.rows = self.waiting.clone(), torch.arange(count, device=device)
 
     def record(self, thought: Thought, last: bool) -> None:
         done = self.watch.see(thought).to(self.waiting.device) & self.waiting
         leaving = self.waiting if last else done
         if bool(leaving.any()):
-            rows = leaving.nonzero().flatten()
-            prediction, answered_at = self.watch.answer(thought)
-            answer = (prediction[rows], answered_at[rows])
-            self.answers.put(rows, answer, thought.step, done[rows])
-            self.finite[rows] = is_finite(thought.features)[rows]
+            self.answers.put(self.watch, thought, self.rows, leaving, done)
+            self.finite[leaving] = is_finite(thought.features)[leaving]
             self.waiting = self.waiting & ~leaving
 
 

@@ -76,15 +76,20 @@ class AnswerBuffer:
         self.answered_at = torch.zeros_like(self.steps)
         self.met = torch.zeros(count, dtype=torch.bool, device=device)
 
-    def put(self, rows: Tensor, answer: tuple[Tensor, Tensor], step: int, met: Tensor) -> None:
-        """The answers of samples that stop after ``step`` iterations; ``met``: by the rule."""
-        prediction, answered_at = answer
+    def put(
+        self, watch: Watch, thought: Thought, rows: Tensor, leaving: Tensor, done: Tensor
+    ) -> None:
+        """Take the answers of the samples that are leaving; ``done``: because the rule is met.
+
+        ``rows`` (b,) are the samples' indices in the whole batch.
+        """
+        prediction, answered_at = watch.answer(thought)
         if not len(self.prediction):
             self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
-        self.prediction[rows] = prediction
-        self.answered_at[rows] = answered_at
-        self.steps[rows] = step
-        self.met[rows] = met
+        here = leaving.nonzero().flatten()
+        there = rows[here]
+        self.prediction[there], self.answered_at[there] = prediction[here], answered_at[here]
+        self.steps[there], self.met[there] = thought.step, done[here]
 
     def answer(self, net: Net, rule: Rule) -> Answer:
         """All answers, with the reason why each sample stopped."""
@@ -136,14 +141,10 @@ def solve(
             if callback is not None:
                 callback(iteration)
             if iteration.any_leaving:
-                leaving = iteration.leaving.nonzero().flatten()
-                prediction, answered_at = iteration.answer()
                 answers.put(
-                    iteration.rows[leaving],
-                    (prediction[leaving], answered_at[leaving]),
-                    iteration.thought.step,
-                    iteration.done[leaving],
-                )
+                    iteration.watch, iteration.thought, iteration.rows, iteration.leaving,
+                    iteration.done,
+                )  # fmt: skip
     return answers.answer(net, rule)
 
 
