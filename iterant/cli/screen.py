@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +31,15 @@ _LINE_SECONDS = 5.0
 
 
 def console() -> Console:
-    """A console on the current standard output; a pipe gets wide lines and no colours."""
+    """A console on the current standard output; a pipe gets wide lines and no colours.
+
+    Of several processes of torchrun, the one of rank 0 prints.
+    """
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+    quiet = os.environ.get("RANK", "0") != "0"
+    return Console(
+        file=sys.stdout, width=width, quiet=quiet, highlight=False, markup=False, emoji=False
+    )
 
 
 def echo(text: str = "", style: str | None = None) -> None:

@@ -9,7 +9,6 @@ iterant sweep stop runs/widths
 
 from __future__ import annotations
 
-import os
 import sys
 from json import dumps
 from pathlib import Path
@@ -176,7 +175,6 @@ def one(
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")
     screen = console()
-    screen.quiet = os.environ.get("RANK", "0") != "0"  # rank 0 of several processes prints
     with display(screen) as shown:
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,

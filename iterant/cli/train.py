@@ -97,8 +97,8 @@ def train(
         )
     else:
         opened = task_of(task, data)
-        base, chosen = _recipes(opened, _DEFAULT if recipe is None else recipe,
-                                recipe_file, changes)  # fmt: skip
+        word = _DEFAULT if recipe is None else recipe
+        base, chosen = _recipes(opened, word, recipe_file, changes)
         if show:
             _show_recipe(opened, chosen, base, as_json=json)
             return
@@ -144,18 +144,15 @@ def _free_folder(task: Task, recipe: Recipe, seed: int | None, *, many: bool) ->
 def _train_one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
     from iterant.training.run import train as train_run
 
-    screen = console()
-    screen.quiet = os.environ.get("RANK", "0") != "0"  # rank 0 of several processes prints
-    with display(screen) as shown:
+    with display(console()) as shown:
         run = train_run(seed=seed, reporter=_reporter(shown.of(seed), tensorboard), **how)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
-        screen.print(f"finished{text}, kept in {run.path}", soft_wrap=True)
+        echo(f"finished{text}, kept in {run.path}")
         return
-    reason = run.status.reason or run.state
-    screen.print(f"{reason} after update {run.status.step:,}; continue with:", soft_wrap=True)
-    screen.print(f"  iterant train --resume {run.path}", soft_wrap=True)
+    echo(f"{run.status.reason or run.state} after update {run.status.step:,}; continue with:")
+    echo(f"  iterant train --resume {run.path}")
 
 
 def _train_several(how: dict[str, Any], text: str, tensorboard: bool) -> None:

@@ -26,7 +26,7 @@ def test_a_network_is_fetched_when_its_panel_is_opened(
     assert asked_for(visit, "chess") == []
     routes: list[Route] = []
 
-    visit.page.route("**/networks/chess/step.onnx", routes.append)
+    visit.page.route("**/networks/chess/step.onnx", lambda route: routes.append(route))
     visit.page.click("#tab-chess")
     visit.page.wait_for_selector("#loading", state="visible")
     assert "Loading the network chess (12.9 MB)" in visit.words
