@@ -18,12 +18,10 @@ stay on disk, and only the rows asked for are read.
 from __future__ import annotations
 
 import io
-import re
 import warnings
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,16 +109,80 @@ class BenchmarkTask(SizedTask, ABC):
         """The problems of these numbers, each of which depends on its own number only."""
 
 
-@dataclass(frozen=True)
 class _ProblemSet:
-    """One set on disk."""
+    """One set on disk, of which only the rows that are asked for are read."""
 
-    folder: Path
-    channels: int
-    size: Size
-    count: int
-    read: Callable[[NDArray[np.int64]], Batch]
-    """Read these rows; opening a set reads names and shapes only, as far as the format allows."""
+    def __init__(self, folder: Path) -> None:
+        """Open the files, and check their shapes."""
+        names = _file_names(folder)
+        if names is None:
+            raise DataError(
+                f"{folder} holds none or several of inputs.npy, N_data.pth, data.pth; "
+                "give the folder that holds the files of one set"
+            )
+        self.folder, self.paths = folder, [folder / name for name in names]
+        inputs, self.targets = map(_load, self.paths)
+        self.inputs = inputs.unsqueeze(1) if inputs.dim() == 2 else inputs
+        wanted = "(N, bits), (N, 3, H, W) with even sides or (N, 12, 8, 8)"
+        _check(self.paths[0], self.inputs.dim() >= 3 and len(self.inputs), wanted)
+        self.count: int = self.inputs.shape[0]
+        self.channels, *space = self.inputs.shape[1:]
+        fits = {1: len(space) == 1, 3: len(space) == 2 and space[0] >= 8 and space[0] % 2 == 0,
+                12: space == [8, 8]}  # fmt: skip
+        _check(self.paths[0], fits.get(self.channels), wanted)
+        shape = (self.count, *space)
+        _check(self.paths[1], self.targets.shape == shape, f"an array of shape {shape}")
+        self.size: Size = (space[0] - 6) // 2 if self.channels == 3 else space[0]
+        if self.channels == 12:
+            self._orient(folder / "who_moves.pth")
+
+    def read(self, rows: NDArray[np.int64]) -> Batch:
+        """The problems of these rows, in our conventions."""
+        index = torch.from_numpy(rows)
+        inputs, targets = self.inputs[index].float(), self.targets[index].long()
+        if self.channels == 1 and bool((inputs.abs() == 0.5).all()):
+            inputs = inputs + 0.5  # saved after the subtraction of one half
+        for path, values in zip(self.paths, (inputs, targets), strict=True):
+            _check(path, ((values == 0) | (values == 1)).all(), "0 and 1")
+        if self.channels == 12:
+            flip_board, flip_move = self._flips[self._black[index].long()].unbind(1)
+            inputs = torch.where(flip_board[:, None, None, None], inputs.flip(2), inputs)
+            targets = torch.where(flip_move[:, None, None], targets.flip(1), targets)
+        return Batch(inputs - 0.5 if self.channels == 1 else inputs, targets)
+
+    def _orient(self, colours: Path) -> None:
+        """Find which boards, and which moves, to flip to have the mover's side in row 7.
+
+        The mover's pawns are then below the opponent's, and a move starts on a piece of the mover
+        and ends on a square without one. One puzzle can mislead, a majority of thousands does not.
+        """
+        self._black = torch.zeros(self.count, dtype=torch.bool)
+        if known := colours.is_file():
+            self._black = _load(colours).flatten() > 0
+            _check(colours, len(self._black) == self.count, f"{self.count} values")
+        self._flips = torch.zeros(2, 2, dtype=torch.bool)  # by colour: boards, moves
+        for colour in range(2):
+            voters = torch.nonzero(self._black == bool(colour)).flatten()
+            voters = voters[:: max(1, len(voters) // _VOTERS)]
+            if not len(voters):
+                continue
+            boards, moves = self.inputs[voters].float(), self.targets[voters]
+            heights = torch.arange(8.0) @ boards.sum(3).transpose(1, 2)  # (N, 12)
+            counts = boards.sum((2, 3))
+            own, other = (heights[:, plane] / counts[:, plane].clamp(min=1) for plane in (5, 11))
+            below = (own > other)[(counts[:, 5] > 0) & (counts[:, 11] > 0)].float()
+            share = float(below.mean()) if len(below) else 1.0
+            mine = (boards.flip(2) if share < 0.5 else boards)[:, :6].sum(1) > 0
+            agree = [
+                float(((mine & (turned > 0)).sum((1, 2)) == 1).float().mean())
+                for turned in (moves, moves.flip(1))
+            ]
+            if max(agree) < 0.99 or (not known and 0.2 < share < 0.8):
+                raise DataError(
+                    f"{self.folder}: boards and moves belong to different files, or boards of both "
+                    "colours are mixed; check them and put who_moves.pth beside them"
+                )
+            self._flips[colour] = torch.tensor([share < 0.5, agree[1] > agree[0]])
 
 
 class Stored:
@@ -130,7 +192,7 @@ class Stored:
         """Find the sets with that many channels in `data` and the folders below it."""
         self.data = Path(data)
         self._sets = [
-            each for each in map(_open_set, _folders(self.data)) if each.channels == channels
+            each for each in map(_ProblemSet, _folders(self.data)) if each.channels == channels
         ]
         if not self._sets:
             raise DataError(
@@ -182,13 +244,7 @@ def read_easy_to_hard(path: str | Path) -> Batch:
 
     >>> read_easy_to_hard("data/maze_data_test_13").inputs.shape
     """
-    folder = Path(path)
-    if not _holds_set(folder):
-        raise DataError(
-            f"{folder} holds none of inputs.npy, N_data.pth, data.pth; "
-            "give the folder that holds the files of one set"
-        )
-    problems = _open_set(folder)
+    problems = _ProblemSet(Path(path))
     return problems.read(np.arange(problems.count))
 
 
@@ -220,35 +276,26 @@ def _folders(root: Path) -> Iterator[Path]:
     """The folder and those below it, two levels deep, that hold a set."""
     level = [root]
     for _ in range(3):
-        yield from filter(_holds_set, level)
+        yield from filter(_file_names, level)
         level = sorted(path for folder in level for path in folder.glob("*") if path.is_dir())
 
 
-def _bit_files(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("*_data.pth") if re.fullmatch(r"\d+_data", path.stem)]
-
-
-def _holds_set(folder: Path) -> bool:
-    named = (folder / "inputs.npy", folder / "data.pth")
-    return any(path.is_file() for path in named) or bool(_bit_files(folder))
-
-
-def _open_set(folder: Path) -> _ProblemSet:
+def _file_names(folder: Path) -> tuple[str, str] | None:
+    """The names of inputs and targets in a folder, None if it does not hold one set."""
     if (folder / "inputs.npy").is_file():
-        return _open_mazes(folder)
+        return "inputs.npy", "solutions.npy"
     if (folder / "data.pth").is_file():
-        return _open_chess(folder)
-    files = _bit_files(folder)
-    if len(files) != 1:
-        raise DataError(f"{folder} holds {len(files)} sets of bits; keep one length a folder")
-    return _open_bits(folder, files[0])
+        segments = "segment_targets.pth"
+        return "data.pth", segments if (folder / segments).is_file() else "targets.pth"
+    bits = [path.stem[:-5] for path in folder.glob("*_data.pth") if path.stem[:-5].isdecimal()]
+    return (f"{bits[0]}_data.pth", f"{bits[0]}_targets.pth") if len(bits) == 1 else None
 
 
-def _load(path: Path) -> Any:
-    """A memory-mapped array (.npy) or one tensor (.pth)."""
+def _load(path: Path) -> Tensor:
+    """A memory-mapped tensor."""
     try:
         if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
         with warnings.catch_warnings():
             # torch warns of foreign pickles before it refuses them.
             warnings.simplefilter("ignore")
@@ -266,108 +313,3 @@ def _load(path: Path) -> Any:
 def _check(path: Path, fits: object, wanted: object) -> None:
     if not fits:
         raise DataError(f"{path} holds other than {wanted}; copy the file again")
-
-
-def _open_mazes(folder: Path) -> _ProblemSet:
-    paths = folder / "inputs.npy", folder / "solutions.npy"
-    inputs, solutions = map(_load, paths)
-    shape = inputs.shape
-    fits = inputs.ndim == 4 and shape[1] == 3 and shape[2] >= 8 and shape[2] % 2 == 0
-    _check(paths[0], fits, "(N, 3, H, W) with even sides")
-    wanted = (shape[0], *shape[2:])
-    _check(paths[1], solutions.shape == wanted, f"an array of shape {wanted}")
-
-    def read(rows: NDArray[np.int64]) -> Batch:
-        images, answers = np.asarray(inputs[rows]), np.asarray(solutions[rows])
-        for path, values in zip(paths, (images, answers), strict=True):
-            _check(path, np.isin(values, (0, 1)).all(), "0 and 1")
-        return Batch(
-            torch.from_numpy(images.astype(np.float32)), torch.from_numpy(answers.astype(np.int64))
-        )
-
-    return _ProblemSet(folder, 3, (shape[2] - 6) // 2, shape[0], read)
-
-
-def _open_bits(folder: Path, path: Path) -> _ProblemSet:
-    answers_path = path.with_name(path.name.replace("_data", "_targets"))
-    bits, answers = _load(path), _load(answers_path)
-    if bits.dim() == 3 and bits.shape[1] == 1:
-        bits = bits[:, 0]
-    _check(path, bits.dim() == 2, "(N, bits) or (N, 1, bits)")
-    _check(answers_path, answers.shape == bits.shape, f"an array of shape {tuple(bits.shape)}")
-    bits = bits.to(torch.float32)
-    if bool((bits.abs() == 0.5).all()):
-        bits = bits + 0.5  # saved after the subtraction of one half
-    for file, values in ((path, bits), (answers_path, answers)):
-        _check(file, ((values == 0) | (values == 1)).all(), "bits")
-
-    def read(rows: NDArray[np.int64]) -> Batch:
-        index = torch.from_numpy(rows)
-        return Batch((bits[index] - 0.5).unsqueeze(1), answers[index].to(torch.int64))
-
-    return _ProblemSet(folder, 1, bits.shape[1], len(bits), read)
-
-
-def _open_chess(folder: Path) -> _ProblemSet:
-    path, moves_path, colours_path = (
-        folder / name for name in ("data.pth", "segment_targets.pth", "who_moves.pth")
-    )
-    if not moves_path.is_file():
-        moves_path = folder / "targets.pth"
-    boards, moves = _load(path), _load(moves_path)
-    count = len(boards) if boards.dim() else 0
-    _check(path, count > 0 and boards.shape[1:] == (12, 8, 8), "(N, 12, 8, 8)")
-    _check(moves_path, moves.shape == (count, 8, 8), f"an array of shape ({count}, 8, 8)")
-    black = torch.zeros(count, dtype=torch.bool)
-    colours_known = colours_path.is_file()
-    if colours_known:
-        black = _load(colours_path).flatten() > 0
-        _check(colours_path, len(black) == count, f"{count} values")
-    flips = torch.zeros(2, 2, dtype=torch.bool)  # by colour: whether to flip boards, moves
-    for colour in range(2):
-        voters = torch.nonzero(black == bool(colour)).flatten()
-        voters = voters[:: max(1, len(voters) // _VOTERS)]
-        if len(voters):
-            flip = _orientation(folder, boards[voters], moves[voters], colours_known)
-            flips[colour] = torch.tensor(flip)
-
-    def read(rows: NDArray[np.int64]) -> Batch:
-        index = torch.from_numpy(rows)
-        flip_board, flip_move = flips[black[index].long()].unbind(1)
-        planes, answers = boards[index].to(torch.float32), moves[index].to(torch.int64)
-        planes = torch.where(flip_board[:, None, None, None], planes.flip(2), planes)
-        return Batch(planes, torch.where(flip_move[:, None, None], answers.flip(1), answers))
-
-    return _ProblemSet(folder, 12, 8, count, read)
-
-
-def _orientation(
-    folder: Path, boards: Tensor, moves: Tensor, colours_known: bool
-) -> tuple[bool, bool]:
-    """Whether boards, and whether moves, must be flipped to have the mover's side in row 7.
-
-    The mover's pawns are then below the opponent's, and a move starts on a piece of the mover and
-    ends on a square without one. One puzzle can mislead, a majority of thousands does not.
-    """
-    heights = torch.arange(8.0) @ boards.sum(3).transpose(1, 2).float()  # (N, 12)
-    counts = boards.sum((2, 3)).float()
-    own, other = (heights[:, plane] / counts[:, plane].clamp(min=1) for plane in (5, 11))
-    below = (own > other)[(counts[:, 5] > 0) & (counts[:, 11] > 0)].float()
-    share = float(below.mean()) if len(below) else 1.0
-    if not colours_known and 0.2 < share < 0.8:
-        raise DataError(
-            f"{folder} mixes boards of both colours, some upside down; "
-            "put who_moves.pth beside them"
-        )
-    flip_board = share < 0.5
-    mine = (boards.flip(2) if flip_board else boards)[:, :6].sum(1) > 0
-    agree = [
-        float(((mine & (turned > 0)).sum((1, 2)) == 1).float().mean())
-        for turned in (moves, moves.flip(1))
-    ]
-    if max(agree) < 0.99:
-        raise DataError(
-            f"{folder}: only {max(agree):.0%} of the moves start on a piece of the mover, "
-            "whichever way up; boards and moves belong to different files"
-        )
-    return flip_board, agree[1] > agree[0]

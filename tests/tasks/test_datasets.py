@@ -253,7 +253,7 @@ def test_wrong_mazes(tmp_path: Path, values: Any) -> None:
 def test_wrong_bits(tmp_path: Path) -> None:
     torch.save(torch.full((3, 8), 0.25), tmp_path / "8_data.pth")
     torch.save(torch.zeros(3, 8), tmp_path / "8_targets.pth")
-    with pytest.raises(DataError, match="other than bits"):
+    with pytest.raises(DataError, match="other than 0 and 1"):
         read_easy_to_hard(tmp_path)
     torch.save({"a": torch.zeros(3)}, tmp_path / "8_data.pth")
     with pytest.raises(DataError, match="holds a dict"):
