@@ -15,7 +15,7 @@ from iterant.tasks.chess.puzzles import FLAGS
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.protocol import Batch, ranges
+from iterant.tasks.protocol import Batch, Kind
 
 TASK = Mazes()
 BATCH = TASK.sample(40, size=9, seed=1)
@@ -43,9 +43,15 @@ class Slow:
         return torch.stack([1 - marked, marked], dim=1)
 
 
+class WithEmptyKind(Mazes):
+    def kinds(self, batch: Batch) -> list[Kind]:
+        return [*super().kinds(batch), Kind("none", torch.zeros(len(batch), dtype=torch.bool))]
+
+
 def test_accuracy_by_kind() -> None:
     lengths = LENGTHS
-    result = by_kind(Slow(lengths, BATCH.targets), TASK, BATCH, steps=30)
+    result = by_kind(Slow(lengths, BATCH.targets), WithEmptyKind(), BATCH, steps=30)
+    assert "none" not in result.figures()
     assert sum(int(kind.among.sum()) for kind in result.kinds) == 40  # every maze has one length
     for kind, right in zip(result.kinds, result.solved.values(), strict=True):
         mine = lengths[kind.among]
@@ -73,15 +79,6 @@ def test_kinds_of_puzzles() -> None:
     for bit, theme in enumerate(FLAGS):
         assert kinds[theme].among.tolist() == [bool(flag & (1 << bit)) for flag in flags]
     assert task.kinds(task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")) == []
-
-
-def test_ranges() -> None:
-    result = ranges(np.array([0, 9, 10, 35]), 10, "length")
-    assert [(kind.name, kind.at, kind.among.tolist()) for kind in result] == [
-        ("length 0 to 9", 5.0, [True, True, False, False]),
-        ("length 10 to 19", 15.0, [False, False, True, False]),
-        ("length 30 to 39", 35.0, [False, False, False, True]),
-    ]
 
 
 def test_invalid_arguments() -> None:
@@ -173,20 +170,6 @@ def test_task_without_near_misses() -> None:
                                      "NaN"]  # fmt: skip
     (failure,) = result.failures
     assert "3 wrong" in failure.caption
-
-
-def test_chess_failure_is_drawn_like_an_answer() -> None:
-    task = Chess()
-    batch = task.sample(3, size=(0, 9), seed=1)
-    moved = batch.targets.roll(1, dims=2)
-    result = near_misses(Stored(moved), task, batch, steps=1)
-    assert (result.wrong > 0).all()
-    for number, failure in enumerate(result.failures):
-        drawn = task.describe(batch, number, moved)
-        assert failure.arrows == drawn.arrows
-        assert failure.caption == drawn.caption
-        assert failure.caption.endswith(", wrong")
-        assert failure.title == f"{drawn.title}, problem {number}"
 
 
 def test_the_task_decides_what_is_solved() -> None:

@@ -204,33 +204,3 @@ def test_invalid_subjects() -> None:
     for given in (bare, [bare]):
         with pytest.raises(UsageError, match=r"got DeepThinking; .* Subject\(net, task"):
             iterant.analyze(given)
-
-
-@pytest.mark.parametrize("task", ["prefix-sums", "mazes"])
-def test_fused_network_gives_the_same_results(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Subject(small_net(task, "dt-recall"), iterant.task(task), "net")
-
-    def figures() -> list[dict[str, Any]]:
-        report = iterant.analyze(subject, size=5, count=3, max_steps=6, after=2)
-        return [report.figures(word) for word in report.studies]
-
-    fast = figures()
-    for room in ("interventions", "convergence"):
-        monkeypatch.setattr(f"iterant.analysis.{room}.fused", lambda net: net)
-    assert_close(fast, figures())
-
-
-def assert_close(one: Any, other: Any) -> None:
-    """Equal, numbers up to rounding."""
-    if isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for key in one:
-            assert_close(one[key], other[key])
-    elif isinstance(one, list):
-        assert len(one) == len(other)
-        for left, right in zip(one, other, strict=True):
-            assert_close(left, right)
-    elif isinstance(one, float):
-        assert one == pytest.approx(other, rel=1e-6, abs=1e-6, nan_ok=True)
-    else:
-        assert one == other

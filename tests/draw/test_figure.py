@@ -189,12 +189,13 @@ sizes = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, 
 @settings(max_examples=12)
 @given(sizes)
 def test_panels_do_not_overlap(shapes: list[tuple[int, int]]) -> None:
-    figure = draw.picture([checkered(*shape, caption="caption") for shape in shapes], scale=10)
-    boxes = [axes.get_position() for axes in figure.axes]
+    words: dict[str, Any] = {"caption": "caption", "row_labels": ("label",)}
+    figure = draw.picture([checkered(*shape, **words) for shape in shapes], scale=10)
+    boxes = [axes.get_tightbbox() or axes.bbox for axes in figure.axes]
     assert len(boxes) == len(shapes)
     for place, box in enumerate(boxes):
-        assert 0 <= box.x0 < box.x1 <= 1
-        assert 0 <= box.y0 < box.y1 <= 1
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
         for other in boxes[:place]:
             assert other.x1 < box.x0 or other.y0 > box.y1, "panels overlap or are out of order"
 

@@ -71,12 +71,6 @@ def test_merge_blocks(cells: np.ndarray, border: int) -> None:
         )
 
 
-def test_other_images_are_unchanged() -> None:
-    cells = np.zeros((6, 6, 3), np.uint8)
-    cells[2, 3] = 255
-    assert merge_blocks(cells) is cells
-
-
 def test_plain_text() -> None:
     cells = np.zeros((6, 30, 3), np.uint8)
     cells[2, 3] = 255
@@ -188,12 +182,6 @@ def test_reduction_keeps_colours() -> None:
     assert len(picture) == 8
     assert {column for _, column in lit("\n".join(picture))} == {2, 3}, "walls are left out"
     assert any("⣿" in line for line in picture), "the end is still seen"
-
-
-def test_ranks() -> None:
-    ranks, styles = rank_cells(COLOURS[np.array([[0, 1, 2, 2, 3]])])
-    assert ranks.tolist() == [[0, 1, 2, 2, 3]]
-    assert len(styles) == 4
 
 
 def test_crop_border() -> None:
