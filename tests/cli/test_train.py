@@ -197,6 +197,8 @@ def test_several_processes_need_out(command: Any, monkeypatch: pytest.MonkeyPatc
     code, _, errors = command("train", "prefix-sums", *SMALL)
     assert code == 2
     assert "--out DIR" in errors
+    monkeypatch.setenv("RANK", "1")
+    assert command("sample", "mazes") == (0, "", ""), "rank 0 prints"
 
 
 def test_an_interrupted_process_saves_and_resumes(command: Any) -> None:
