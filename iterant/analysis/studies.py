@@ -169,17 +169,17 @@ def _run(
     if what == "kinds":
         return (by_kind(net, task, batch, steps=steps, tick=tick),)
     if what == "convergence":
-        third: list[Tick] = [
-            lambda done, total, turn=turn: tick(turn * total + done, 3 * total)  # type: ignore[misc]
-            for turn in range(3)
-        ]
+
+        def third(turn: int) -> Tick:
+            return lambda done, total: tick(turn * total + done, 3 * total)
+
         noise = gaussian(batch.inputs, seed, "random inputs")
         unknown = Batch(noise, torch.full_like(batch.targets, -1))
         return (
-            converge(net, task, batch, steps=steps, tolerance=tolerance, tick=third[0]),
+            converge(net, task, batch, steps=steps, tolerance=tolerance, tick=third(0)),
             converge(net, task, unknown, steps=steps, tolerance=tolerance, inputs="random inputs",
-                     tick=third[1]),
-            independence(net, task, batch, steps=steps, seed=seed, tick=third[2]),
+                     tick=third(1)),
+            independence(net, task, batch, steps=steps, seed=seed, tick=third(2)),
         )  # fmt: skip
     made = cases(what, task, batch, after=after, seed=seed)
     left_out = len(batch) - sum(len(case.batch) for case in made)
