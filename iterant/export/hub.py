@@ -129,7 +129,7 @@ def _readme(source: Source, shipped: Card | None) -> str:
     about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
     about |= {name: value for name, value in source.about.items() if name != "recipe"}
     if shipped:
-        # The first lines of a shipped network's card repeat what is said above.
+        # The first lines of a shipped network's card repeat the text above.
         training = ["## Training and figures", *card_markdown(shipped).splitlines()[4:]]
     elif about:
         training = ["## Training", *_table("what", about.items())]

@@ -292,8 +292,8 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
                 )
             try:
                 loaded = load(data)
-                wanted = [name for name in shard["holds"] if name.startswith(prefix)]
-                tensors |= {name: loaded[name] for name in wanted}
+                names = [name for name in shard["holds"] if name.startswith(prefix)]
+                tensors |= {name: loaded[name] for name in names}
             except Exception as error:  # a file that others wrote, with its checksum
                 raise RunError(f"{quoted(path)} is no safetensors file; {_REMEDY}") from error
     for name, shape in weights["split"].items():

@@ -190,8 +190,8 @@ class RunFolder:
         best: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the status; step, steps and best keep their values where they are not given."""
-        given = {"step": step, "steps": steps, "best": best}
-        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        values = {"step": step, "steps": steps, "best": best}
+        changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
     def lock(self) -> AbstractContextManager[None]:

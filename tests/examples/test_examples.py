@@ -128,7 +128,7 @@ def test_user_defined_task_and_network_are_found_again() -> None:
 @pytest.mark.parametrize("net", ["dt-recall", "ff", "local-rule", "gated_network:Gated"])
 def test_networks_have_a_score_for_each_class_of_the_task(net: str) -> None:
     task: Task = importlib.import_module("running_sum").RunningSum()
-    made, described = build_network(Recipe(net=net, iterations=2), task.spec, seed=0)
+    network, described = build_network(Recipe(net=net, iterations=2), task.spec, seed=0)
     assert described["config"]["classes"] == 3
-    thought = iterant.last(iterant.think(made, task.sample(2).inputs, steps=1))
+    thought = iterant.last(iterant.think(network, task.sample(2).inputs, steps=1))
     assert thought.logits.shape == (2, 3, 10)

@@ -37,21 +37,21 @@ def checkpoint(
         shape = (outputs, inputs, *[3] * spec.dims)
         return torch.randn(shape, generator=rng) / math.sqrt(inputs * 3**spec.dims)
 
-    made = {"projection.0.weight": kernel(width, spec.channels)}
+    tensors = {"projection.0.weight": kernel(width, spec.channels)}
     place = (2 if spec.dims == 1 else 1) if recall else 0
     if recall:
         name = "recall_layer.weight" if depth else "recur_block.0.weight"
-        made[name] = kernel(width, width + spec.channels)
+        tensors[name] = kernel(width, width + spec.channels)
     turns = [f"feedforward_layers.{i}.0" for i in range(depth)] if depth else []
     for turn in turns or [f"recur_block.{place}"]:
         for block in (0, 1):
             for number in (1, 2):
-                made[f"{turn}.{block}.conv{number}.weight"] = kernel(width, width)
+                tensors[f"{turn}.{block}.conv{number}.weight"] = kernel(width, width)
     inner = (width, width // 2) if spec.dims == 1 else (32, 8)
     sizes = [width, *inner, 2]
     for place in range(3):
-        made[f"head.{2 * place}.weight"] = kernel(sizes[place + 1], sizes[place])
-    return made
+        tensors[f"head.{2 * place}.weight"] = kernel(sizes[place + 1], sizes[place])
+    return tensors
 
 
 def restated(weights: Tensors, x: Tensor, iterations: int) -> Iterator[Tensor]:
@@ -117,9 +117,9 @@ def test_logits_equal_those_of_the_authors(
 def test_report_and_folder(tmp_path: Path) -> None:
     weights = checkpoint("chess", recall=True, width=5)
     path = saved(tmp_path / "model_best.pth", weights)
-    found = import_checkpoint(path, task=iterant.task("chess").spec, out=tmp_path / "out")
-    assert found.epoch == 41
-    assert found.parameters == sum(tensor.numel() for tensor in weights.values())
+    imported = import_checkpoint(path, task=iterant.task("chess").spec, out=tmp_path / "out")
+    assert imported.epoch == 41
+    assert imported.parameters == sum(tensor.numel() for tensor in weights.values())
     config, _ = read_weights(tmp_path / "out")
     assert config["task"] == "chess"
     assert config["origin"]["file"] == "model_best.pth"
@@ -144,7 +144,7 @@ def test_group_norm_must_be_given(tmp_path: Path) -> None:
 
 
 class Malicious:
-    """What a pickle can do to whoever loads it: here, make a file."""
+    """A pickle that makes a file where it is loaded."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -237,9 +237,9 @@ def test_wrong_tensors_are_named(tmp_path: Path, changes: dict[str, Any], fault:
 
 def test_network_of_another_task(tmp_path: Path) -> None:
     for other in ("prefix-sums", "chess"):
-        said = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
-        assert "a network for images of 3 channels, and" in said
-        assert "--task" in said
+        message = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
+        assert "a network for images of 3 channels, and" in message
+        assert "--task" in message
 
 
 @given(st.binary(max_size=200), st.integers(0, 2000))

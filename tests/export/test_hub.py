@@ -31,12 +31,12 @@ def run(tmp_path: Path) -> Path:
         "recipe": {"objective": "pool", "rate": 0.001, "alpha": None},
         "seed": 7,
     }
-    made = RunFolder.create(tmp_path / "m7", config)
+    folder = RunFolder.create(tmp_path / "m7", config)
     for seed, name in enumerate(("last", "best")):
         net = build(RULE.kind, RULE.described(), seed=seed)
         assert isinstance(net, nn.Module)
-        made.save(name, {f"net.{key}": value for key, value in net.state_dict().items()}, {})
-    return made.path
+        folder.save(name, {f"net.{key}": value for key, value in net.state_dict().items()}, {})
+    return folder.path
 
 
 def test_round_trip(tmp_path: Path, run: Path) -> None:

@@ -1,4 +1,4 @@
-"""Exported graphs answer as the network does, at sizes nobody showed the exporter."""
+"""Exported graphs answer as the network does, at sizes other than the traced one."""
 
 from __future__ import annotations
 

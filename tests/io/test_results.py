@@ -152,10 +152,10 @@ def test_only_paths_are_shortened(tmp_path: Path, text: str, shortened: str) -> 
 
 def test_importing_io_does_not_import_torch() -> None:
     script = "import sys, iterant.io; print('torch' in sys.modules)"
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
-    assert said.stdout == "False\n"
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -64,8 +64,8 @@ def of_the_sample(size: Size) -> Size:
     """The same range of the puzzles that come with the package, a fraction of the whole set."""
     if isinstance(size, int):
         return size
-    held = len(load_puzzles(SAMPLE))
-    return size[0] * held // SUBSET, size[1] * held // SUBSET
+    total = len(load_puzzles(SAMPLE))
+    return size[0] * total // SUBSET, size[1] * total // SUBSET
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -83,12 +83,12 @@ def test_card_equals_its_results(name: str) -> None:
 
 def agree(figures: dict[Size, Figure], results: tuple[str, ...]) -> None:
     """Every figure that stands in a result by its size is the one that stands there."""
-    said: dict[str, Any] = {}
+    by_size: dict[str, Any] = {}
     for result in results:
-        found = read_result(ROOT / "results" / f"{result}.json")["figures"]
-        said |= {key: value for key, value in found.items() if key.startswith("size ")}
+        figures_there = read_result(ROOT / "results" / f"{result}.json")["figures"]
+        by_size |= {key: value for key, value in figures_there.items() if key.startswith("size ")}
     for size, figure in figures.items():
-        value = said.get(f"size {size_text(size)}", {})
+        value = by_size.get(f"size {size_text(size)}", {})
         if "at the end" in value:
             assert figure.solved == round(value["at the end"] * value["problems"])
         if "solved" not in value:

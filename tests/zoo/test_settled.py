@@ -20,10 +20,10 @@ def test_settled_strings_keep_their_answer(name: str, kind: str) -> None:
     large = name == "prefix-sums"
     lengths = {1: 1, 2: 1, 7: 4, 48: 8, 512: 2} if large else {1: 1, 7: 1, 40: 1}
     for length, count in lengths.items():
-        found = check(net, strings(kind, length, count, seed=length))
-        assert found["changed"] == 0, (length, found)
-        assert found["settled and not true"] == 0, (length, found)
-        assert found["settled"] == found["tried"], (length, found)
+        counts = check(net, strings(kind, length, count, seed=length))
+        assert counts["changed"] == 0, (length, counts)
+        assert counts["settled and not true"] == 0, (length, counts)
+        assert counts["settled"] == counts["tried"], (length, counts)
 
 
 def test_longest_string_settles_by_default() -> None:
@@ -40,22 +40,22 @@ def test_longest_string_settles_by_default() -> None:
 def test_settled_mazes_keep_their_answer(kind: str) -> None:
     net = iterant.load("mazes")
     for size, count in {3: 4, 5: 8, 9: 8, 21: 2}.items():
-        found = check(net, mazes(kind, size, count, seed=size))
-        assert found["changed"] == 0, (size, found)
+        counts = check(net, mazes(kind, size, count, seed=size))
+        assert counts["changed"] == 0, (size, counts)
         if kind in MAZES[:3]:
-            assert found["settled and not true"] == 0, (size, found)
-            assert found["settled"] == found["tried"], (size, found)
+            assert counts["settled and not true"] == 0, (size, counts)
+            assert counts["settled"] == counts["tried"], (size, counts)
 
 
 def test_mazes_paper_moves_on_and_is_not_called_settled() -> None:
     """On mazes of 9×9 its features keep moving though its answer is right."""
     batch = mazes("ordinary", 9, 1, seed=1)
-    found = check(iterant.load("mazes-paper"), batch, max_steps=80)
-    assert (found["tried"], found["settled"]) == (1, 0)
+    counts = check(iterant.load("mazes-paper"), batch, max_steps=80)
+    assert (counts["tried"], counts["settled"]) == (1, 0)
 
 
 def test_settled_chess_positions_keep_their_answer() -> None:
     batch = iterant.task("chess").sample(4, seed=3)
-    found = check(iterant.load("chess"), batch, max_steps=120)
-    assert found["changed"] == 0, found
-    assert found["settled"] > 0, found
+    counts = check(iterant.load("chess"), batch, max_steps=120)
+    assert counts["changed"] == 0, counts
+    assert counts["settled"] > 0, counts

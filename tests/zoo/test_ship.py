@@ -60,12 +60,17 @@ def result(name: str, solved: int, twice: int) -> str:
 def test_ship_a_run_and_edit_its_card(ship: Ship, runs: list[Path], tmp_path: Path) -> None:
     words = ("--results", result("one", 20, 20), "--picture", "seen.png", "What it shows", "--half")
     folder = ship(runs[0], *WORDS, *words, "--note", "a note")
-    made = card(str(folder))
-    assert (made.name, made.task, made.seed, made.how) == ("sums", "prefix-sums", 4, "in a second")
-    assert made.figures == {32: Figure(20, 10, 20, 20, 9)}
-    assert made.notes == ("a note", "stored as float16, computes in float32")
+    old = card(str(folder))
+    assert (old.name, old.task, old.seed, old.how) == (
+        "sums",
+        "prefix-sums",
+        4,
+        "in a second",
+    )
+    assert old.figures == {32: Figure(20, 10, 20, 20, 9)}
+    assert old.notes == ("a note", "stored as float16, computes in float32")
     text = (folder / CARD).read_text(encoding="utf-8")
-    assert text == card_markdown(made)
+    assert text == card_markdown(old)
     assert "![What it shows](seen.png)" in text
     assert (folder / "seen.png").read_bytes() == (tmp_path / "seen.png").read_bytes()
     assert {tensor.dtype for tensor in read_weights(folder)[1].values()} == {torch.float16}
@@ -75,7 +80,7 @@ def test_ship_a_run_and_edit_its_card(ship: Ship, runs: list[Path], tmp_path: Pa
     assert before == {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
     now = card(str(folder))
     assert now.notes == ("another note", "stored as float16, computes in float32")
-    assert (now.how, now.figures, now.commit) == (made.how, made.figures, made.commit)
+    assert (now.how, now.figures, now.commit) == (old.how, old.figures, old.commit)
 
 
 def test_replace_a_network(ship: Ship, runs: list[Path]) -> None:
