@@ -110,15 +110,12 @@ def train(
             name, task = find_task(task, data)
             chosen = recipe_for(task, recipe, net, changes)
             steps = start_run(name, task, chosen, seed, Path(str(out)), context, start=start)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                folder: RunFolder = end.value
-                return folder
+        for _ in steps:
+            pass
     except BaseException:
         processes.leave()
         raise
+    return RunFolder.open(Path(str(out or resume)))
 
 
 def use_device(name: str) -> torch.device:

@@ -212,19 +212,20 @@ class Trainer:
 
     def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
-        tensors = {f"net.{name}": weight for name, weight in self.module.state_dict().items()}
-        for index, state in self.optimizer.state_dict()["state"].items():
-            for key, value in state.items():
-                if value is not None:
-                    tensors[f"optimizer.{index}.{key}"] = torch.as_tensor(value)
-        for name, weight in (self.average or {}).items():
-            tensors[f"average.{name}"] = weight
-        if self.loss_scale is not None:
-            tensors["scaling.scale"] = self.loss_scale.scale
-            tensors["scaling.grown"] = self.loss_scale.grown
-        if pool:
-            tensors |= {f"pool.{name}": value for name, value in self.objective.tensors().items()}
-        return tensors
+        scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
+        parts: dict[str, dict[str, Tensor]] = {
+            "net": self.module.state_dict(),
+            "optimizer": {
+                f"{index}.{key}": torch.as_tensor(value)
+                for index, state in states.items()
+                for key, value in state.items()
+                if value is not None
+            },
+            "average": self.average or {},
+            "scaling": {} if scale is None else {"scale": scale.scale, "grown": scale.grown},
+            "pool": self.objective.tensors() if pool else {},
+        }
+        return {f"{part}.{name}": x for part, named in parts.items() for name, x in named.items()}
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], updates: int) -> None:

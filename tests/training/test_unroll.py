@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import torch
 from thinkers import small_batch, small_net
-from torch import nn
+from torch import Tensor, nn
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.nets.fast.hopper import FusedStrings
+from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.distributed import ProcessGroup
@@ -91,6 +92,21 @@ OBJECTIVES: dict[str, Callable[[], Objective]] = {
 }
 
 
+def losses_and_gradients(
+    unroll: Unroll, net: nn.Module, objective: Objective, batch: Batch, count: int
+) -> Tensor:
+    """(steps, 1 + parameters): the loss and all gradients of several steps."""
+    new, seen = objective.takes(4), []
+    for number in range(count):
+        nn.Module.zero_grad(net, set_to_none=False)
+        rows = torch.arange(new) + number % (len(batch) - new + 1)
+        update = Update(batch.inputs[rows], batch.targets[rows], StepRng(0, number), ProcessGroup())
+        loss = objective.run(unroll, update)
+        gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
+        seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
+    return torch.stack(seen)
+
+
 RECURRENT = [(name, variant) for name in OBJECTIVES for variant in ("dt", "dt-recall")]
 FIXED_DEPTH = [(name, "ff-recall") for name in OBJECTIVES if name != "pool"]
 
@@ -98,24 +114,12 @@ FIXED_DEPTH = [(name, "ff-recall") for name in OBJECTIVES if name != "pool"]
 @pytest.mark.parametrize(("name", "variant"), RECURRENT + FIXED_DEPTH)
 def test_graph_gradients_equal_eager_ones(name: str, variant: str) -> None:
     batch = small_batch("mazes")
-    outcome = {}
-    for kind in ("plain", "captured"):
-        unroll, net = unroll_of(variant, kind)
-        objective = OBJECTIVES[name]()
-        new = objective.takes(4)
-        seen = []
-        for number in range(12):
-            nn.Module.zero_grad(net, set_to_none=False)
-            rows = torch.arange(new) + number % (len(batch) - new + 1)
-            update = Update(
-                batch.inputs[rows], batch.targets[rows], StepRng(0, number), ProcessGroup()
-            )
-            loss = objective.run(unroll, update)
-            gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
-            seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
-        outcome[kind] = torch.stack(seen)
-    assert outcome["plain"].abs().max() > 0
-    assert (outcome["plain"] - outcome["captured"]).abs().max() < 1e-12
+    eager, graphs = (
+        losses_and_gradients(*unroll_of(variant, kind), OBJECTIVES[name](), batch, 12)
+        for kind in ("plain", "captured")
+    )
+    assert eager.abs().max() > 0
+    assert (eager - graphs).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 13])
@@ -150,25 +154,16 @@ def plain_net(variant: str) -> DeepThinking:
 @pytest.mark.parametrize("variant", ["dt", "dt-recall"])
 @pytest.mark.parametrize("name", ["alpha 0.3", "alpha 1", "run-time weighted", "pool"])
 def test_fused_gradients_equal_eager_ones(name: str, variant: str) -> None:
-    batch, outcome = small_batch("prefix-sums"), {}
-    for kind in ("plain", "strings"):
+    results = []
+    for fuse in (False, True):
         net = plain_net(variant)
         for weight in net.parameters():
             weight.grad = torch.zeros_like(weight)
-        unroll: Unroll = Unroll(FusedStrings(net) if kind == "strings" else net)
-        objective, seen = OBJECTIVES[name](), []
-        new = objective.takes(4)
-        for number in range(6):
-            nn.Module.zero_grad(net, set_to_none=False)
-            update = Update(
-                batch.inputs[:new], batch.targets[:new], StepRng(0, number), ProcessGroup()
-            )
-            loss = objective.run(unroll, update)
-            gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
-            seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
-        outcome[kind] = torch.stack(seen)
-    assert outcome["plain"].abs().max() > 0
-    assert (outcome["plain"] - outcome["strings"]).abs().max() < 1e-11
+        unroll = Unroll(FusedStrings(net) if fuse else net)
+        batch = small_batch("prefix-sums")
+        results.append(losses_and_gradients(unroll, net, OBJECTIVES[name](), batch, 6))
+    assert results[0].abs().max() > 0
+    assert (results[0] - results[1]).abs().max() < 1e-11
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
