@@ -186,7 +186,11 @@ def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) ->
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; of ``think(…, steps=0)``, the start: ``last(think(net, x, steps=30))``."""
+    """The last thought; of ``think(…, steps=0)``, the start.
+
+    >>> last(think(net, x, steps=30)).step
+    30
+    """
     final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
     for thought in thoughts:
         final = thought
