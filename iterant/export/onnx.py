@@ -33,7 +33,7 @@ from iterant.export.hub import Source, open_source
 from iterant.io import write_atomic, write_json
 from iterant.io.files import check_new_folder, make_folder
 from iterant.nets import depth_of
-from iterant.nets.fast.grouped import for_graphs
+from iterant.nets.local_rule import for_graphs
 
 Space = tuple[int, ...]
 

@@ -3,24 +3,29 @@
     >>> net = DeepThinking(PaperConfig(dims=2, channels=3, width=128))
 
 A projection of the problem into features, a block of residual convolutions that is repeated (with
-recall, after a convolution of features and problem together), and a head.
+recall, after a convolution of features and problem together), and a head. Every convolution has a
+kernel of 3 a side, keeps the size of its input and has no bias.
 
 Shapes: B batch, C channels, W width, *S space.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.layers import RecallConv, conv, head, residual_blocks
 from iterant.nets.protocol import Needs, check_kind, check_shape
 from iterant.nets.readout import readout
 
+_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+_CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _LEAST = 1e-6
 """Added to a mean square before dividing: features that are all zero stay zero."""
 
@@ -56,10 +61,62 @@ class PaperConfig:
         for name in ("channels", "width", "classes", "blocks"):
             if getattr(self, name) < 1:
                 raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.group_norm and self.width % 4:
+            raise NetError(
+                f"group norm has 4 groups, so the width must be a multiple of 4: {self.width}"
+            )
 
     def described(self) -> dict[str, Any]:
         """All fields, as JSON holds them."""
         return asdict(self)
+
+
+def _conv(dims: int, inputs: int, outputs: int) -> nn.Conv1d | nn.Conv2d:
+    return _CONV[dims](inputs, outputs, kernel_size=3, padding=1, bias=False)
+
+
+class RecallConv(nn.Module):
+    """The convolution of the concatenation [features, problem].
+
+    It equals the sum of two convolutions with parts of the kernel. That of the problem is the same
+    at every iteration, so it is computed once (`recalled`). The kernel is stored whole.
+    """
+
+    def __init__(self, dims: int, width: int, channels: int) -> None:
+        """A kernel for ``width`` features and ``channels`` of the problem."""
+        super().__init__()
+        self.dims, self.width = dims, width
+        self.weight = nn.Parameter(torch.empty(width, width + channels, *[3] * dims))
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.ConvNd does
+
+    def recalled(self, inputs: Tensor) -> Tensor:
+        """The part of the problem, (B, C, *S) to (B, W, *S)."""
+        return _CONVOLVE[self.dims](inputs, self.weight[:, self.width :], padding=1)
+
+    def forward(self, features: Tensor, recalled: Tensor) -> Tensor:
+        """The convolution of features (B, W, *S), plus the part of the problem."""
+        return _CONVOLVE[self.dims](features, self.weight[:, : self.width], padding=1) + recalled
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions with a skip: relu(x + conv(relu(conv(x)))), group norm optional."""
+
+    def __init__(self, config: PaperConfig) -> None:
+        """A block of the network's width; group norm has four groups without scale and shift."""
+        super().__init__()
+        dims, width = config.dims, config.width
+        self.conv1, self.conv2 = _conv(dims, width, width), _conv(dims, width, width)
+        self.norm = nn.GroupNorm(4, width, affine=False) if config.group_norm else nn.Identity()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B, W, *S) to the same shape."""
+        inner = torch.relu(self.norm(self.conv1(features)))
+        return torch.relu(features + self.norm(self.conv2(inner)))
+
+
+def _blocks(config: PaperConfig) -> nn.Sequential:
+    """The residual blocks of one iteration."""
+    return nn.Sequential(*(ResidualBlock(config) for _ in range(config.blocks)))
 
 
 class PaperNet(nn.Module):
@@ -73,11 +130,13 @@ class PaperNet(nn.Module):
         super().__init__()
         self.config = config
         self.readout = readout(config.readout)
-        self.projection = conv(config.dims, config.channels, config.width)
-        self.recall = (
-            RecallConv(config.dims, config.width, config.channels) if config.recall else None
-        )
-        self.head = head(config.dims, config.width, config.head, config.classes)
+        dims, width, channels = config.dims, config.width, config.channels
+        self.projection = _conv(dims, channels, width)
+        self.recall = RecallConv(dims, width, channels) if config.recall else None
+        layers: list[nn.Module] = []
+        for before, after in pairwise((width, *config.head, config.classes)):
+            layers += [_conv(dims, before, after), nn.ReLU()]
+        self.head = nn.Sequential(*layers[:-1])
 
     def check(self, inputs: Tensor) -> None:
         """Raise NetError where the inputs cannot be read by this network."""
@@ -133,9 +192,7 @@ class DeepThinking(PaperNet):
     def __init__(self, config: PaperConfig) -> None:
         """Build the network from its configuration."""
         super().__init__(config)
-        self.block = residual_blocks(
-            config.dims, config.width, config.blocks, group_norm=config.group_norm
-        )
+        self.block = _blocks(config)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration; the same at every index."""
@@ -173,10 +230,7 @@ class FeedForward(PaperNet):
         """Build the network from its configuration."""
         super().__init__(config)
         self.depth = config.depth
-        self.blocks = nn.ModuleList(
-            residual_blocks(config.dims, config.width, config.blocks, group_norm=config.group_norm)
-            for _ in range(config.depth)
-        )
+        self.blocks = nn.ModuleList(_blocks(config) for _ in range(config.depth))
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """Iteration ``index``, with the weights of that iteration."""

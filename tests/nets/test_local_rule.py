@@ -13,8 +13,15 @@ from torch import Tensor
 from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
-from iterant.nets.fast.grouped import Grouped
-from iterant.nets.local_rule import GAIN, OWN_HIDDEN, OWN_WIDTH, MessageLayout, patterns
+from iterant.nets.local_rule import (
+    GAIN,
+    OWN_HIDDEN,
+    OWN_WIDTH,
+    GroupedRule,
+    MessageLayout,
+    for_graphs,
+    patterns,
+)
 from iterant.tasks.mazes.task import Mazes
 
 MAZES = Mazes()
@@ -92,7 +99,7 @@ def test_the_state_is_zero_in_walls_and_bounded() -> None:
 @pytest.mark.parametrize("grouped", [True, False])
 def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool, grouped: bool) -> None:
     rules = rule(masked=masked, **MESSAGES)
-    net, images = Grouped(rules) if grouped else rules, mazes()
+    net, images = GroupedRule(rules) if grouped else rules, mazes()
     closed = (rules._cells(images) == 0).all(dim=1, keepdim=True)
     memory, features = net.read(images), last(think(net, images, steps=4)).features
     noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(3)).double()
@@ -131,7 +138,7 @@ def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     own_in = sight[list(range(hidden.own))][:, [config.width * 2 + n for n in state.of_side(0)]]
     bias = plain.mix.bias
     assert bias is not None
-    recalled = plain.recall(plain._with_neighbours(cells))
+    recalled = plain.recall(plain.with_neighbours(cells))
     _, _, high, wide = cells.shape
     is_open = (cells > 0).any(dim=1)
     now = plain.start(inputs)
@@ -233,11 +240,12 @@ def test_grouped_convolutions_compute_the_same(dims: int) -> None:
     size = {"width": 12, "hidden": 15} if dims == 1 else {}
     net = message_rule(dims=dims, channels=1, stem=1, masked=False, readout="argmax", **size)
     inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
-    light = Grouped(net)
+    light = GroupedRule(net)
     difference = thought(net, inputs, 12) - last(think(light, inputs, steps=12)).features
     assert difference.abs().max() < 1e-12
-    with pytest.raises(NetError, match="only a rule with messages and sides alike"):
-        Grouped(message_rule(isotropic=False))
+    assert isinstance(for_graphs(net), GroupedRule)
+    unequal = message_rule(isotropic=False)
+    assert type(for_graphs(unequal)) is type(unequal.dense_weights())
 
 
 @pytest.mark.parametrize("isotropic", [True, False])

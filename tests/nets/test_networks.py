@@ -24,7 +24,7 @@ from iterant.nets import (
     paper_net,
     parameter_count,
 )
-from iterant.nets.layers import RecallConv
+from iterant.nets.deep_thinking import RecallConv
 
 COUNTS = {
     "prefix-sums dt": 2_642_400,

@@ -21,7 +21,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from iterant.nets.fast.packed import PackedRule
+from iterant.nets.fast.sparse import PackedRule
 from iterant.nets.local_rule import LocalRule
 
 _AHEAD = 32

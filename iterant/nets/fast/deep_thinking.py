@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet
-from iterant.nets.layers import ResidualBlock
+from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet, ResidualBlock
 
 
 class Layer:

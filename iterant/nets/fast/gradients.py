@@ -18,35 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from iterant.nets.fast.grouped import can_group
-from iterant.nets.fast.packed import neighbours_of
-from iterant.nets.local_rule import LocalRule, MessageWeights, sum_over_other_sides
-
-
-class Path(Protocol):
-    """The states of open cells before the first iteration and after each."""
-
-    cells: Tensor
-    """(N,): positions of the open cells, counted over the batch and *Q"""
-
-    def logits(self, iterations: Sequence[int]) -> Tensor:
-        """(len(iterations), N, K): logits of open cells after these, counted from 1."""
-
-    def features(self, iteration: int) -> Tensor:
-        """(B, W, *Q): detached features after that iteration, 0 for the start; walls are zero."""
+from iterant.nets.fast.sparse import neighbours_of
+from iterant.nets.local_rule import (
+    LocalRule,
+    MessageWeights,
+    bias_of,
+    has_equal_messages,
+    sum_over_other_sides,
+)
 
 
 def unroll_cells(
     net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None = None
-) -> Path:
+) -> CellPath | MessagePath:
     """Iterate from these features, (B, W, *Q); ``noise`` is added before every iteration."""
-    path = MessagePath if can_group(net) else CellPath
+    path = MessagePath if has_equal_messages(net) else CellPath
     return path(net, inputs, features, steps, noise)
 
 
@@ -291,7 +283,7 @@ class MessagePath:
     def logits(self, iterations: Sequence[int]) -> Tensor:
         """(len(iterations), N, K): logits of open cells after these, counted from 1."""
         own = self._own(self._inputs[[iteration - 1 for iteration in iterations]])
-        head, bias = self._net.head.weight.flatten(1), _bias(self._net.head)
+        head, bias = self._net.head.weight.flatten(1), bias_of(self._net.head)
         # The head of such a rule reads a cell's own numbers alone.
         return (head[:, : self._layers.state.own] @ own + bias[:, None]).movedim(1, -1)
 
@@ -319,7 +311,7 @@ class MessagePath:
     def _read(self, net: LocalRule, seen: Tensor) -> None:
         """What each cell and side sees of the problem; ``seen`` (N, 1 + D, C), the cell first."""
         hidden, channels = self._layers.hidden, net.config.channels
-        recall, bias = net.recall.weight.flatten(1), _bias(net.recall)
+        recall, bias = net.recall.weight.flatten(1), bias_of(net.recall)
         # Sides are equal: side 0 stands for all, and what it sees of side 1 for all other sides.
         one, own = slice(hidden.own, hidden.own + hidden.each), slice(hidden.own)
         here, there = seen[:, :1].expand_as(seen[:, 1:]), seen[:, 1:]
@@ -341,9 +333,3 @@ class MessagePath:
         layers = self._layers
         hidden = torch.relu(layers.own_in @ receive.apply(messages, self._graph) + self._own_term)
         return torch.tanh(layers.own_out @ hidden + layers.own_bias[:, None])
-
-
-def _bias(layer: nn.Module) -> Tensor:
-    if not isinstance(layer.bias, Tensor):
-        raise TypeError("this layer of a local rule has a bias")
-    return layer.bias
