@@ -11,7 +11,7 @@ all can be told apart in grey print.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -314,26 +314,15 @@ class Reference:
             ) from error
         return cls(epochs["loss"], epochs[_VALIDATION], sorted(larger), first)
 
-    def _ours(self, records: Records) -> dict[str, History]:
-        """Histories of our runs by name."""
-        runs: dict[str, History] = {
-            f"ours, seed {one.seed}": one.figures["training"].get("history", [])
-            for one in records.of(MODEL)
-        }
-        if self.first and "ours, seed 0" not in runs:
-            runs = {"ours, seed 0, in two legs": self.first, **runs}
-        return runs
-
-    def _our_larger(self, records: Records) -> dict[str, Points]:
-        """Per cent of 33×33 solved after every iteration, by run."""
-        return {
-            f"ours, seed {one.seed}": [
-                (step, 100 * solved / test["problems"])
-                for step, solved in enumerate(test["solved"], start=1)
-            ]
-            for one in records.of(MODEL)
-            if (test := one.tests.get("33"))
-        }
+    def _ours(self, records: Records) -> Iterator[tuple[str, str, History, Points]]:
+        """Our runs: name, precision, history, and per cent of 33×33 after every iteration."""
+        runs = records.of(MODEL)
+        if self.first and not any(one.seed == 0 for one in runs):
+            yield "ours, seed 0, in two legs", _FIRST_PRECISION, self.first, []
+        for one in runs:
+            (curve,) = Peaks("33").curves([one]) or [[]]
+            history = one.figures["training"].get("history", [])
+            yield f"ours, seed {one.seed}", one.precision, history, list(enumerate(curve, 1))
 
     def section(self, records: Records, figures: str) -> str:
         """As Markdown; ``figures``: the folder of pictures."""
@@ -353,14 +342,11 @@ class Reference:
             "| --- | --- | --- | --- |",
             _row("theirs | fp32", _excerpt(validated), ends),
         ]  # fmt: skip
-        precision = {f"ours, seed {one.seed}": one.precision for one in records.of(MODEL)}
-        larger = self._our_larger(records)
-        for name, history in self._ours(records).items():
-            curve = larger.get(name, [])
+        for name, precision, history, curve in self._ours(records):
             peak = [max(curve, key=lambda point: point[1])] if curve else []
             points = [point for point in curve if point[0] in (ends[0][0], ends[1][0])] + peak
-            label = f"{name} | {precision.get(name, _FIRST_PRECISION)}"
-            lines.append(_row(label, _excerpt(_points(history, "validation", 100.0)), points))
+            validated = _points(history, "validation", 100.0)
+            lines.append(_row(f"{name} | {precision}", _excerpt(validated), points))
         return "\n".join([*lines, ""])
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
@@ -380,9 +366,9 @@ class Reference:
                                 (held_out, Trace(epochs, self.validations)),
                                 (large, _trace(self.larger)))
         ]  # fmt: skip
-        steps, larger = {step for step, _ in self.larger}, self._our_larger(records)
-        for place, (name, history) in enumerate(self._ours(records).items()):
-            points = [point for point in larger.get(name, []) if point[0] in steps]
+        steps = {step for step, _ in self.larger}
+        for place, (name, _, history, curve) in enumerate(self._ours(records)):
+            points = [point for point in curve if point[0] in steps]
             style: dict[str, Any] = {"colour": place, "stroke": place + 1}
             marker = _MARKERS[place % len(_MARKERS)]
             panels[0][1].append(Line(_trace(_points(history, "loss", 1.0)), name, **style))

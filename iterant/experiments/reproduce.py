@@ -12,7 +12,7 @@ in half precision on a GPU, local rules on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import torch
 from iterant import registry
 from iterant.experiments.catalogue import Counted, Experiment
 from iterant.experiments.models import MODELS, Model, RunSpec, usual_seconds
-from iterant.experiments.records import Records, keep_record
+from iterant.experiments.records import Record, Records, keep_record
 from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
@@ -89,30 +89,15 @@ def smaller(model: Model) -> dict[str, Any]:
 
 
 def smaller_text(experiment: Experiment) -> str:
-    """What is made smaller, in words: ``width 32 instead of 400``."""
+    """What is made smaller, in words: ``prefix-sums: width 32 (400), size 16 (32)``."""
     parts = []
     for task in dict.fromkeys(model.task for model in experiment.models):
-        models = [model for model in experiment.models if model.task == task]
-        changed = [model for model in models if smaller(model).keys() >= SMALLER[task].keys()]
-        spec = registry.task(task).spec
-        usual = {"width": paper_net(task).width, "size": spec.train_size,
+        spec, paper = registry.task(task).spec, named_recipe("paper", task)
+        usual = {**paper.described(), "width": paper_net(task).width, "size": spec.train_size,
                  "count": spec.train_count}  # fmt: skip
-        texts = []
-        for name in SMALLER[task] if changed else ():
-            now = _each(smaller(model)[name] for model in changed)
-            before = _each(getattr(one.recipe(), name) or usual.get(name, 0) for one in changed)
-            texts.append(f"{name} {now} instead of {before}")
+        texts = [f"{name} {value} ({usual[name]})" for name, value in SMALLER[task].items()]
         parts.append(f"{task}: {', '.join(texts)}")
-        if len(changed) < len(models):
-            parts[-1] += ", but for our own recipe, which is small already"
-    return "; ".join(parts)
-
-
-def _each(values: Iterator[Any]) -> str:
-    """All values once, in their order."""
-    texts = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)
-    *most, last = dict.fromkeys(texts)
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{'; '.join(parts)}, grids in proportion; our own recipe is small already"
 
 
 def needed_tests(experiment: Experiment) -> dict[str, set[str]]:
@@ -130,12 +115,12 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
     """The records that have every test and study which the experiment shows."""
     needs = needed_tests(experiment)
 
-    def enough(one: Any) -> bool:
-        model = MODELS.get(one.model)
-        if model is None or one.model not in needs:
+    def enough(one: Record) -> bool:
+        if one.model not in needs:
             return False
+        model = MODELS[one.model]
         names = {test.name for test in model.tests}
-        names |= {one_study.name for one_study in model.studies if one_study.covers(one.seed)}
+        names |= {study.name for study in model.studies if study.covers(one.seed)}
         return needs[one.model] & names <= {*one.tests, *one.studies}
 
     return Records(tuple(one for one in records.all if enough(one)))
