@@ -1,11 +1,12 @@
-"""The only loop over iterations.
+"""The loop over iterations.
 
     >>> for thought in think(net, batch.inputs, steps=30):
     ...     thought.step, thought.prediction
 
-`think` yields one `Thought` per iteration; to stop early, stop asking. Training, evaluation,
-analysis and the demo all use it. The caller decides about gradients, devices, precision and what
-to keep; logits are computed only when they are read.
+`think` yields one `Thought` per iteration; to stop early, leave the loop. Solving, evaluation and
+analysis use it, and training too, except where a fast form unrolls a whole segment in one call
+(`iterant.training.unroll`). The caller decides about gradients, devices, precision and what to
+keep; logits are computed only when they are read.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -111,7 +112,7 @@ def think(
     state: State | None = None,
     intervene: Intervention | Sequence[Intervention] = (),
 ) -> Iterator[Thought]:
-    """Iterate ``steps`` times from ``state`` (None: from the start), yielding every thought.
+    """Iterate ``steps`` times from ``state`` (None: from the start), yielding a thought each.
 
         >>> four = last(think(net, x, steps=4))
         >>> ten = last(think(net, x, steps=6, state=four.state))    # equals ten at once

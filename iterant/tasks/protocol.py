@@ -50,7 +50,7 @@ class TaskSpec:
     train_size: Size
     train_count: int = 10_000
     watch_sizes: tuple[Size, ...] = ()
-    """Larger problems that are monitored while training, never used for selection"""
+    """Larger problems, monitored in training; they select weights only with ``choose = watch``"""
     tests: tuple[tuple[Size, int], ...] = ()
     """The paper's test sets: (size, count)"""
     size_means: str = "a whole number above 0"

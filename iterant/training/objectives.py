@@ -1,11 +1,15 @@
 """Training objectives: the loss, and what one optimizer step minimises.
 
-    >>> loss = Progressive(iterations=30, alpha=1.0).run(unroll, batch)
+    >>> update = Update(inputs, targets, StepRng(seed=0, update=0), ProcessGroup())
+    >>> loss = Progressive(iterations=30, alpha=1.0).run(unroll, update)
 
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
-loss that it is compared with. An objective asks an `iterant.training.unroll.Unroll` for forward
-without gradients and forward with backward. The replay pool is an objective with its own module.
+loss that it is compared with. An objective calls two methods of `iterant.training.unroll.Unroll`:
+forward without gradients, and forward with backward. The replay pool is in `replay_pool.py`.
+
+`SparseUnroll` (local rules on a CPU) computes the same cross-entropy by cell instead of calling
+`Criterion` and `segment_loss`: a change of these must be made there too.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -39,10 +43,10 @@ class Criterion:
     smoothing: float = 0.0
     """Label smoothing"""
     places: float = 0.0
-    """Share of a second loss, which asks at which positions class 1 is
+    """Weight of a second cross-entropy, over positions: at which of them is class 1?
 
-    Where few of many positions are of class 1, as the two squares of a move, the loss by position
-    is almost minimised by predicting class 0 everywhere.
+    Where few of many positions are of class 1, such as the two squares of a chess move, the loss by
+    position is almost minimised by predicting class 0 everywhere.
     """
 
     def __call__(self, net: Net, logits: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -181,14 +185,16 @@ class Progressive(Objective):
         """Add this step's gradients to the parameters; return the loss, a scalar."""
         inputs, targets = update.shard()
         n, k = self.draw(update.rng)
-        learn = unroll.forward_backward
+        forward_backward = unroll.forward_backward
         if self.alpha == 0:
-            return learn(inputs, targets, Segment(self.iterations)).loss
+            return forward_backward(inputs, targets, Segment(self.iterations)).loss
         if self.alpha == 1:
             state = unroll.forward_no_grad(inputs, None, n) if n else None
-            return learn(inputs, targets, Segment(k), state=state).loss
-        full = learn(inputs, targets, Segment(self.iterations, 1 - self.alpha, path=True))
-        part = learn(inputs, targets, Segment(k, self.alpha), state=full.states[n] if n else None)
+            return forward_backward(inputs, targets, Segment(k), state=state).loss
+        unrolled = Segment(self.iterations, weight=1 - self.alpha, path=True)
+        full = forward_backward(inputs, targets, unrolled)
+        state = full.states[n] if n else None
+        part = forward_backward(inputs, targets, Segment(k, weight=self.alpha), state=state)
         return (1 - self.alpha) * full.loss + self.alpha * part.loss
 
 
