@@ -77,7 +77,13 @@ class Tape:
 
     def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         """Add the weight gradient of one pair."""
-        self.beside(lambda: self._add(layer, x, gradient), [x, gradient])
+
+        @torch.no_grad()
+        def add() -> None:
+            part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
+            self.add(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
+
+        self.beside(add, [x, gradient])
 
     def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
         """Run work that reads these tensors on the second stream."""
@@ -102,11 +108,6 @@ class Tape:
             torch._foreach_add_(gradients, list(self._sums.values()))
         self._sums.clear()
         self._kept.clear()  # not earlier: the second stream was reading them
-
-    @torch.no_grad()
-    def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
-        part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-        self.add(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
 
     def add(self, layer: Layer, part: Tensor) -> None:
         """Add a part of a layer's weight gradient."""
@@ -230,13 +231,9 @@ def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
     return before
 
 
-def _padding(kernel: Tensor) -> list[int]:
-    return [side // 2 for side in kernel.shape[2:]]
-
-
 def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
     """relu?(conv(x) + added?), in one kernel where cuDNN has it."""
-    padding = _padding(kernel)
+    padding = [side // 2 for side in kernel.shape[2:]]
     if x.is_cuda and relu and added is None:
         return torch.cudnn_convolution_relu(x, kernel, None, [1, 1], padding, [1, 1], 1)
     if x.is_cuda and relu and added is not None:
@@ -249,8 +246,9 @@ def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Te
 
 
 def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) -> list[Tensor]:
+    padding = [side // 2 for side in kernel.shape[2:]]
     gradients: list[Tensor] = torch.ops.aten.convolution_backward(
-        gradient, x, kernel, None, [1, 1], _padding(kernel), [1, 1], False, [0, 0], 1, which
+        gradient, x, kernel, None, [1, 1], padding, [1, 1], False, [0, 0], 1, which
     )
     return gradients
 
