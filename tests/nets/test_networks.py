@@ -17,14 +17,12 @@ from iterant.errors import DataError, NetError, UnknownName
 from iterant.nets import (
     DeepThinking,
     FeedForwardConfig,
-    Net,
     PaperConfig,
     build,
     catalogue,
     paper_net,
     parameter_count,
 )
-from iterant.nets.deep_thinking import RecallConv
 
 COUNTS = {
     "prefix-sums dt": 2_642_400,
@@ -83,26 +81,6 @@ def test_every_variant_has_the_parameters_of_its_layers(
     assert parameter_count(net) == counted_by_hand(config)
     assert isinstance(net, nn.Module)
     assert not [name for name, _ in net.named_parameters() if name.endswith("bias")]
-
-
-@pytest.mark.parametrize("dims", [1, 2])
-def test_the_recall_term_equals_convolving_the_concatenation(dims: int) -> None:
-    generator = torch.Generator().manual_seed(dims)
-    layer = RecallConv(dims, width=6, channels=3).double()
-    shape = [5, 7][:dims]
-    features = torch.randn(4, 6, *shape, generator=generator, dtype=torch.float64)
-    inputs = torch.randn(4, 3, *shape, generator=generator, dtype=torch.float64)
-    convolve = {1: functional.conv1d, 2: functional.conv2d}[dims]
-    whole = convolve(torch.cat([features, inputs], dim=1), layer.weight, padding=1)
-    apart = layer(features, layer.recalled(inputs))
-    assert (whole - apart).abs().max() < 1e-12
-
-
-@pytest.fixture(autouse=True)
-def _keep_global_rng() -> object:
-    """Layers built directly draw from the global generator: restore it."""
-    with torch.random.fork_rng(devices=[]):
-        yield
 
 
 def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
@@ -221,11 +199,6 @@ def test_wrong_inputs(inputs: Tensor, text: str) -> None:
     assert isinstance(net, DeepThinking)
     with pytest.raises(NetError, match=text):
         net.check(inputs)
-
-
-def test_networks_have_the_methods_of_net() -> None:
-    assert isinstance(build("deep-thinking", {"dims": 2, "channels": 3, "width": 4}), Net)
-    assert not isinstance(nn.Linear(2, 2), Net)
 
 
 @pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import iterant
-from iterant.engine import After, begin, last, think
+from iterant.engine import After, last, think
 from iterant.errors import NetError
 from iterant.halting import Resting, StableAnswer
 from iterant.nets import LocalRule, Net, build
@@ -217,8 +217,3 @@ def test_threads_are_given_back() -> None:
             assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_it_starts_at_zero_as_the_rule_does() -> None:
-    net, inputs = rule(), mazes(2)
-    assert not begin(SparseRule(net), inputs).features.any()
