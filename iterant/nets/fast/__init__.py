@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from iterant.nets.deep_thinking import PaperNet
 from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
-from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.fast.hopper import strings_form
 from iterant.nets.fast.sparse import SparseRule, has_sparse_form
 from iterant.nets.protocol import Net
+
+if TYPE_CHECKING:
+    from iterant.nets.fast.deep_thinking import Fused
 
 __all__ = [
     "FusedRule",
@@ -67,6 +69,12 @@ def fused(net: Net) -> Net:
 
 def trainable_form(net: object) -> Fused | None:
     """The fastest form of a network with gradients for its weights; None where there is none."""
+    if not isinstance(net, PaperNet):
+        return None
+    # Imported here: a local rule needs none of these modules.
+    from iterant.nets.fast.deep_thinking import Fused, can_fuse
+    from iterant.nets.fast.hopper import strings_form
+
     return (strings_form(net) or Fused(net)) if can_fuse(net) else None
 
 
