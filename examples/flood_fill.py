@@ -1,4 +1,4 @@
-"""A task of your own: which squares does water reach? Train on 9×9 for a minute, solve 33×33.
+"""A task of your own: which cells does water reach? Train on 9×9 for a minute, solve 33×33.
 
 python examples/flood_fill.py
 """
@@ -10,13 +10,13 @@ from iterant.tasks import PlainTask, TaskSpec
 
 
 class FloodFill(PlainTask):
-    """Walls at random and one spring; a square is wet if it is connected with the spring."""
+    """Walls at random and one spring; a cell is wet if it is connected with the spring."""
 
     spec = TaskSpec(name="flood-fill", title="flood fill", dims=2, channels=2, train_size=9,
                     readout="argmax-open")  # fmt: skip
 
     def make(self, size, random):
-        """Channels: open squares, the spring. The water spreads until nothing changes."""
+        """Channels: open cells, the spring. The water spreads until nothing changes."""
         ground = random.random((size, size)) < 0.58
         spring = np.zeros((size, size), dtype=bool)
         spring[tuple(random.choice(np.argwhere(ground)))] = True

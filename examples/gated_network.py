@@ -29,7 +29,7 @@ class Gated(torch.nn.Module):
         return torch.lerp(features, what.tanh(), where.sigmoid())
 
     def answer(self, features):
-        return self.head(features)  # logits, only when somebody asks
+        return self.head(features)  # logits, computed only when needed
 
 
 if __name__ == "__main__":

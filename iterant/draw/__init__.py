@@ -6,7 +6,7 @@
     >>> draw.save_png(problem, "maze.png")
     >>> print(draw.terminal(problem).plain)
 
-Nothing here knows a task. matplotlib is imported by the first picture, not by this package.
+Nothing here depends on a task. matplotlib is imported by the first picture, not by this package.
 """
 
 import logging

@@ -58,7 +58,7 @@ class Operations:
     """Decoding the answer"""
 
     def of(self, iterations: Tensor, looks: bool = False) -> Tensor:
-        """(…) float64: operations of so many iterations; ``looks``: the answer decoded at each."""
+        """(…) float64: operations of these numbers of iterations; ``looks``: decode at each."""
         answers = iterations.double() if looks else torch.ones_like(iterations).double()
         return self.begin + iterations.double() * self.step + answers * self.answer
 

@@ -191,7 +191,7 @@ def evaluate_long(
 
 
 def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
-    """Both answers of a network that knows what changed: once nothing does, nothing ever will."""
+    """Both answers of a network that reports its changes: once none is left, the state is final."""
     latest = computed = cells = resting = 0
 
     def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Networks: DT, DT-Recall, feed-forward, local rules. Networks know no task."""
+"""Networks: DT, DT-Recall, feed-forward, local rules. Networks do not depend on tasks."""
 
 from iterant.nets.deep_thinking import (
     DeepThinking,

@@ -1,12 +1,12 @@
-"""The interface of a network: four methods that the engine calls, and facts that it may state.
+"""The interface of a network: four methods that the engine calls, and optional attributes.
 
     >>> needs_of(net)
     Needs(dims=2, channels=3, classes=2)
     >>> check_shape(inputs, needs_of(net))
 
-Any ``nn.Module`` with the methods of `Net` takes part. Networks know no task, but carry the readout
-that they were trained for. The networks of iterant state what inputs they read in their
-configuration; of a user's network the arguments it was built with are known, or nothing.
+Any ``nn.Module`` with the methods of `Net` is a network. Networks do not depend on tasks, but carry
+the readout that they were trained for. The networks of iterant state in their configuration what
+inputs they read; a user's network may do the same.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -29,12 +29,12 @@ METHODS = ("read", "start", "step", "answer")
 """The methods of a network."""
 _SIGNATURES = "read(inputs), start(inputs), step(features, memory, index) and answer(features)"
 _SIDE = 8
-"""Positions a side of the inputs a user's network is tried on: a chess board has no more."""
+"""Positions per side of the inputs that a user's network is checked on: as on a chess board."""
 
 
 @runtime_checkable
 class Net(Protocol):
-    """What the engine asks of a network."""
+    """The methods that the engine calls."""
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """What every iteration recalls of the inputs (B, C, *S), batch first; None: nothing."""
@@ -70,9 +70,9 @@ def depth_of(net: Net) -> int | None:
 
 
 def moved_of(net: Net) -> Tensor | None:
-    """(B,): the largest change of a feature in the latest iteration, where the network knows it.
+    """(B,): the largest change of a feature in the latest iteration, where the network reports it.
 
-    Only networks whose features lie between -1 and 1 state it. NaN or infinite where a feature
+    Only networks whose features lie between -1 and 1 report it. NaN or infinite where a feature
     is. It may lie on the CPU where the features lie on a GPU.
     """
     moved: Any = getattr(net, "moved", None)
@@ -102,7 +102,7 @@ def like(net: Net, inputs: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Needs:
-    """The inputs and classes that a network is made for."""
+    """The inputs and classes that a network is built for."""
 
     dims: int
     channels: int
@@ -125,7 +125,7 @@ def needs_of(net: Net) -> Needs | None:
 
 
 def check_net(net: object) -> None:
-    """Raise NetError where this is no network, but for example the name of one."""
+    """Raise NetError where this is not a network but, for example, the name of one."""
     if isinstance(net, str | os.PathLike):
         raise NetError(
             f"wanted a network, got {os.fspath(net)!r}; load it: iterant.load({os.fspath(net)!r})"

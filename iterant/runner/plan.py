@@ -57,7 +57,7 @@ class TestSpec:
 
     @property
     def key(self) -> str:
-        """What tells it from other tests: ``size 512, 100 problems of seed 1, 300 iterations``."""
+        """Its unique name: ``size 512, 100 problems of seed 1, 300 iterations``."""
         size = "the training size" if self.size is None else f"size {self.size}"
         steps = "" if self.max_steps is None else f", {self.max_steps} iterations"
         return f"{size}, {self.count} problems of seed {self.seed}{steps}"

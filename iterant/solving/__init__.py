@@ -4,8 +4,8 @@
     >>> for solution in solutions(net, task, gather(task, "mazes/").problems):
     ...     solution.answer, solution.steps, solution.right
 
-`solve` takes tensors; `solutions` takes problems as users have them, keeps a film of the answers
-and checks the last one.
+`solve` takes tensors; `solutions` takes problems from text, files or a generator, keeps a film of
+the answers and checks the last one.
 """
 
 from iterant.solving.problems import Film, Frame, Solution, Viewer, budget_for, solutions

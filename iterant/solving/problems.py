@@ -1,10 +1,10 @@
-"""Solve problems as users have them, and keep a film of the answers: texts, files, generated ones.
+"""Solve problems from text, files or a generator, and keep a film of the answers.
 
     >>> [solution] = solutions(net, task, gather(task, "1011001").problems)
     >>> solution.answer, solution.settled, solution.steps, solution.right
     ('1101110', True, 37, True)
 
-Nothing here depends on the task: optional abilities of a task are found by its methods.
+Nothing here depends on the task: what else a task can do is recognised by its methods.
 
 Shapes: B batch, K classes, *S space.
 """
@@ -73,7 +73,7 @@ class Film:
     """
 
     def __init__(self, positions: int) -> None:
-        """Film a problem of so many positions: as many frames as fit in 16 MiB."""
+        """Keep as many frames of a problem with this many positions as fit in 16 MiB."""
         room = _FILM_BYTES // max(1, positions)
         self.most = min(max(room, _FEWEST_FRAMES), _MOST_FRAMES)
         self.every = 1
@@ -105,8 +105,8 @@ class Film:
         """The first frame, and every one whose answer differs from the one before."""
         return tuple(
             frame
-            for place, frame in enumerate(self.frames)
-            if place == 0 or not np.array_equal(frame.prediction, self.frames[place - 1].prediction)
+            for index, frame in enumerate(self.frames)
+            if index == 0 or not np.array_equal(frame.prediction, self.frames[index - 1].prediction)
         )
 
 
@@ -141,7 +141,7 @@ class Solution:
     answered_at: int = 0
     """The iteration that the answer is from"""
     seconds: float = 0.0
-    """Time of the iterations; problems of one batch have equal parts"""
+    """Time of the iterations; that of a batch is divided equally among its problems"""
     right: bool | None = None
     """Whether it equals the true answer, or is one of several; None where that is not known"""
     sure: float = 0.0
@@ -156,9 +156,9 @@ class Solution:
     """(1, *S): the best answer that the rules allow, with ``restrict``"""
     allowed_answer: str = ""
     allowed_right: bool | None = None
-    """Whether that one equals the true answer; not counted as the network's"""
+    """Whether that one equals the true answer; does not count as the network's answer"""
     history: tuple[tuple[Frame, str], ...] = ()
-    """Every change of the answer in the film, in words where they are few and small"""
+    """Every change of the answer in the film, with its text (empty for large problems)"""
 
     @property
     def settled(self) -> bool:
@@ -257,14 +257,14 @@ def solutions(
 
 
 def budget_for(task: Task, problem: Problem) -> int:
-    """Default iterations: information moves at least one cell an iteration."""
+    """Default iterations: information moves at least one cell per iteration."""
     positions = problem.batch.targets[0].numel()
     cells: int = positions // task.spec.square**task.spec.dims
     return LEAST + cells
 
 
 def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
-    """Neighbours of one shape, up to ``most`` positions; unsolvable problems stand alone."""
+    """Consecutive problems of one shape, up to ``most`` positions; unsolvable ones alone."""
     group: list[Problem] = []
     for problem in problems:
         positions = problem.batch.targets[0].numel()
@@ -291,7 +291,7 @@ class _Films:
         self.logits: dict[int, Tensor] = {}
         """(K, *S): the last logits of each problem, with ``restrict``"""
         self.seconds = 0.0
-        """Time spent here, which is not the network's"""
+        """Time spent in this callback, which is not counted as iterating"""
 
     def __call__(self, iteration: Iteration) -> None:
         start = time.perf_counter()
@@ -299,11 +299,11 @@ class _Films:
         leaving = iteration.leaving.tolist()
         if any(leaving) or any(self.films[row].due(step) for row in rows):
             frames = _frames(iteration.thought)
-            for place, row in enumerate(rows):
-                if leaving[place] or self.films[row].due(step):
-                    self.films[row].put(frames[place], last=leaving[place])
-                if leaving[place] and self.restrict:
-                    self.logits[row] = iteration.thought.logits[place]
+            for index, row in enumerate(rows):
+                if leaving[index] or self.films[row].due(step):
+                    self.films[row].put(frames[index], last=leaving[index])
+                if leaving[index] and self.restrict:
+                    self.logits[row] = iteration.thought.logits[index]
         if self.viewer is not None:
             film = self.films[rows[0]]
             self.viewer(self.problems[rows[0]], film.at(step), film)

@@ -31,7 +31,7 @@ BUDGET, LAST_LAYER = "budget", "last layer"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers of a batch, a row a sample.
+    """The answers of a batch, one row per sample.
 
     >>> answer = iterant.solve(net, x)
     >>> answer.settled, answer.prediction.shape == batch.targets.shape
@@ -162,7 +162,7 @@ class Iteration:
     leaving: Tensor
     """(b,) bool: ``done``, or all when the budget is spent"""
     any_leaving: bool
-    """Whether any is leaving: asked once, because it waits for a GPU"""
+    """Whether any is leaving; computed once, because reading it waits for the GPU"""
     watch: Watch
 
     def answer(self) -> tuple[Tensor, Tensor]:

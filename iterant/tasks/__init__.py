@@ -1,4 +1,4 @@
-"""Tasks: generate, encode, check and describe problems. Tasks know no network.
+"""Tasks: generate, encode, check and describe problems. Tasks do not depend on networks.
 
     >>> from iterant.tasks import Batch, PlainTask, TaskSpec, dataset
     >>> dataset(iterant.task("mazes"), 1000, size=9)[0]      # for a DataLoader

@@ -56,7 +56,7 @@ class TaskSpec:
     size_means: str = "a whole number above 0"
     """For help texts and errors: 'an odd number of at least 3'"""
     square: int = 1
-    """Pixels per side of one square of the problem: 2 if every square is drawn doubled"""
+    """Pixels per side of a cell: 2 if every cell is drawn as 2×2 pixels"""
 
     def __post_init__(self) -> None:
         """Refuse a spec that no network can answer."""
@@ -300,10 +300,10 @@ class Verdict:
     """Whether an answer keeps the rules of its task, right or not."""
 
     keeps: bool | None
-    """None if it cannot be told"""
+    """None if it cannot be checked"""
     words: str
     lacking: str = ""
-    """What is missing to tell, if it cannot be told"""
+    """What is missing to check it, if it cannot be checked"""
 
 
 NO_VERDICT = Verdict(None, "")

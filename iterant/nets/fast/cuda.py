@@ -1,4 +1,4 @@
-"""The fused form of a local rule for a GPU: one kernel an iteration, several iterations at a time.
+"""The fused form of a local rule for a GPU: one kernel per iteration, in blocks of iterations.
 
     >>> fast = FusedRule(net)
     >>> last(think(fast, inputs, steps=1000)).prediction     # as by the rule itself
@@ -6,7 +6,7 @@
 A rule of some hundred parameters takes a GPU less time than a kernel takes to launch. So gathering,
 both layers, tanh and the largest change of every sample are one Triton kernel, launched for a block
 of iterations before anything is read. While halting rules look at the changes of one block on the
-CPU, the GPU computes the next. Iterations that are not asked for any more are discarded.
+CPU, the GPU computes the next. Iterations that are no longer needed are discarded.
 
 Shapes: B batch, W width, N rows of a sample, A iterations of a block.
 """

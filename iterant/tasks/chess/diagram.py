@@ -18,7 +18,7 @@ from iterant.tasks.chess.position import LETTERS, SIDES, Position, as_move, move
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 ANSWER, RIGHT, WRONG = "#00695c", "#0072b2", "#e6550d"
-"""Colours of arrows, told apart by colour-blind readers too."""
+"""Colours of arrows that colour-blind readers can distinguish."""
 _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
 _LIGHT, _DARK, _MARK = (240, 217, 181), (181, 136, 99), (246, 226, 80)
 

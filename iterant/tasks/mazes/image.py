@@ -1,6 +1,6 @@
 """A maze in a picture: dark walls, light paths, one green spot (start) and one red (end).
 
-    >>> squares, notes = read_picture(Path("maze.png").read_bytes())
+    >>> cells, notes = read_picture(Path("maze.png").read_bytes())
     >>> notes
     ('9 by 9 squares of 12 pixels, start at row 1, column 3, end at row 7, column 9',)
 
@@ -13,10 +13,10 @@ paths, or lines between them, as long as they meet on one regular grid.
    been evened out.
 2. Crop to the maze.
 3. Try the regular grids on which edges between dark and light may lie (`_grids`), coarsest first,
-   until the squares of one are each of one colour.
-4. Read the squares and the spots.
+   until the cells of one are each of one colour.
+4. Read the cells and the spots.
 
-Shapes: H by W pixels, h by w squares.
+Shapes: H by W pixels, h by w cells.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ _UNEVEN = 0.12
 _PEAK = 0.5
 """Smallest strength of a frequency, where 1 is perfectly periodic."""
 _RESOLUTION = 8
-"""Frequencies tried for each whole number of squares."""
+"""Frequencies tried for each whole number of cells."""
 _TRIES = 60
 _THIN, _PEN = 0.7, 0.35
-"""Walls thinner than these shares of a path's width lie between squares, are drawn with a pen."""
+"""Walls thinner than these shares of a path's width: lie between cells; are lines of a pen."""
 _BAND = 0.3
 """Smallest difference in mean darkness between the lines of walls and of paths."""
 _WIDTHS = 12
 """Distances between edges that are tried as widths of paths and walls."""
 _MIXED, _PLAIN = 0.1, 0.9
-"""Largest share of squares of two colours; smallest mean share of a square's main colour."""
+"""Largest share of cells of two colours; smallest mean share of a cell's main colour."""
 _SHARP_COLOURS = 8
 _RIM = 0.2
-"""Share of a square on each side that is not looked at, because edges are blurred."""
+"""Share of a cell on each side that is not looked at, because edges are blurred."""
 _CLOSED = 0.8
 """Share of a side that is wall when a wall goes around a maze; it may have openings."""
 _SPOT = 0.12
-"""Smallest share of a square that is green or red in a spot."""
+"""Smallest share of a cell that is green or red in a spot."""
 
 
 class _Grid(NamedTuple):
-    """Edges of squares in pixels (one more than squares), and the size of squares in words."""
+    """Edges of cells in pixels (one more than cells), and the size of cells in words."""
 
     rows: Values
     columns: Values
@@ -83,7 +83,7 @@ class _Grid(NamedTuple):
 
 
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
-    """(h, w) codes of the squares, and notes on what was recognised."""
+    """(h, w) codes of the cells, and notes on what was recognised."""
     colours = _open(content)
     codes = pixel_codes(colours)
     for code, (colour, end) in _SPOTS.items():
@@ -99,18 +99,18 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
     rimmed = np.pad(is_wall, 1)
     beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
-    squares = np.where(is_wall | (np.outer(*grid.thin) & beside), WALL, FREE).astype(np.uint8)
-    places = {code: _spot(code, share) for code, share in spots.items()}
-    if places[START] == places[END]:
+    cells = np.where(is_wall | (np.outer(*grid.thin) & beside), WALL, FREE).astype(np.uint8)
+    positions = {code: _spot(code, share) for code, share in spots.items()}
+    if positions[START] == positions[END]:
         raise TaskError("the green and the red spot lie in one square; move them apart")
-    for code, place in places.items():
-        squares[place] = code
-    squares = _without_walls_around(squares)
-    note = f"{squares.shape[0]} by {squares.shape[1]} squares of {grid.words}"
+    for code, position in positions.items():
+        cells[position] = code
+    cells = _without_walls_around(cells)
+    note = f"{cells.shape[0]} by {cells.shape[1]} squares of {grid.words}"
     for code, (_, end) in _SPOTS.items():
-        row, column = np.argwhere(squares == code)[0]
+        row, column = np.argwhere(cells == code)[0]
         note += f", {end} at row {row + 1}, column {column + 1}"
-    return squares, (note,)
+    return cells, (note,)
 
 
 def _open(content: bytes) -> Pixels:
@@ -240,9 +240,9 @@ def _bounding_box(codes: Pixels, chosen: NDArray[np.bool_]) -> Pixels:
 
 
 def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, Values]]:
-    """The coarsest grid whose squares are each of one colour, which a photo of anything else lacks.
+    """The coarsest grid whose cells are each of one colour, which a photo of anything else lacks.
 
-    With it come the shares (h, w) of every square that are dark, and green and red.
+    With it come the shares (h, w) of every cell that are dark, and green and red.
     """
     walls = codes == WALL
     for grid in filter(None, _grids(walls, sharp=sharp)):
@@ -266,7 +266,7 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
 
 
 def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
-    """(h, w): the share of chosen pixels in the middle of every square."""
+    """(h, w): the share of chosen pixels in the middle of every cell."""
     bounds = []
     for edges in (grid.rows, grid.columns):
         begins, ends = edges[:-1], edges[1:]
@@ -276,7 +276,7 @@ def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
         bounds.append(np.stack([first, last], axis=1).ravel().astype(np.int64))
     rows, columns = bounds
     inside = chosen[: rows[-1], : columns[-1]]
-    # Every other sum is that of a rim between two squares.
+    # Every other sum is that of a rim between two cells.
     down = np.add.reduceat(inside, rows[:-1], axis=0, dtype=np.int32)[::2]
     area = np.outer(np.diff(rows)[::2], np.diff(columns)[::2])
     shares: Values = np.add.reduceat(down, columns[:-1], axis=1)[:, ::2] / area
@@ -284,14 +284,14 @@ def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
 
 
 def _too_fine(share: Values) -> bool:
-    """Whether a spot covers a square and all four around it: the grid is finer than the maze."""
+    """Whether a spot covers a cell and all four around it: the grid is finer than the maze."""
     has = np.pad(share > 0.5, 1)
     around = has[:-2, 1:-1] & has[2:, 1:-1] & has[1:-1, :-2] & has[1:-1, 2:]
     return bool((around & has[1:-1, 1:-1]).any())
 
 
 def _spot(code: int, share: Values) -> tuple[int, int]:
-    """The one square of a colour; squares near it that have some of the colour belong to it."""
+    """The one cell of a colour; cells near it that have some of the colour belong to it."""
     colour, end = _SPOTS[code]
     row, column = divmod(int(share.argmax()), share.shape[1])
     away = np.abs(np.argwhere(share > _SPOT) - (row, column)).max(axis=1, initial=0)
@@ -307,7 +307,7 @@ def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid | None]:
     """The grids on which the edges of walls may lie, the coarsest first; None is none.
 
     Edges between dark and light lie on the lines of the grid, so they are periodic. In a sharp
-    picture, drawn pixel by pixel, a pixel may be a square.
+    picture, drawn pixel by pixel, a pixel may be a cell.
     """
     # Pixels of edge before each row and before each column, (H + 1,) and (W + 1,).
     counts = []
@@ -344,7 +344,7 @@ def _pitches(counts: list[NDArray[np.int64]]) -> Iterator[float]:
 
 
 def _regular(counts: list[NDArray[np.int64]], pitch: float) -> _Grid | None:
-    """Squares of about that pitch along both axes, whose outermost edges are the picture's."""
+    """Cells of about that pitch along both axes, whose outermost edges are the picture's."""
     axes: list[Values] = []
     for each in counts:
         length = len(each) - 1
@@ -433,7 +433,7 @@ def _bands(darkness: Values, period: float) -> Values | None:
         return None
     begins = np.arange(starts[0] * period / len(mean) - period, len(darkness), period)
     lines = np.sort(np.concatenate([begins, begins + wall]))
-    # What blurring has left of a wall around is no square.
+    # What blurring has left of a wall around is no cell.
     rim = max(1.2, 0.8 * wall)
     lines = lines[(lines > rim) & (lines < len(darkness) - rim)]
     return np.array([0.0, *lines.tolist(), float(len(darkness))])

@@ -1,4 +1,4 @@
-"""Mazes: which squares lie on the path from start to end.
+"""Mazes: which cells lie on the path from start to end.
 
     >>> task = Mazes()
     >>> batch = task.sample(100, size=13, seed=1)
@@ -6,7 +6,7 @@
     (torch.Size([100, 3, 32, 32]), torch.Size([100, 32, 32]), 8)
     >>> task.encode("S.#\\n#.#\\n#.E")
 
-Shapes: N mazes of s by s squares, images of 2s + 6 pixels a side: two by two pixels per square and
+Shapes: N mazes of s by s cells, images of 2s + 6 pixels per side: two by two pixels per cell and
 three pixels of wall around. The target is 1 on the pixels of the path, ends included. A maze that a
 user gives may have loops and so several paths; its target is a shortest one.
 """
@@ -30,7 +30,7 @@ from iterant.tasks.mazes.generate import (
     FREE,
     START,
     WALL,
-    Square,
+    Cell,
     generate,
     shortest_path,
     to_image,
@@ -52,12 +52,12 @@ from iterant.tasks.protocol import (
 )
 
 _LARGEST_READ = 2001
-"""Squares per side of a maze that is read: its tensors take a third of a gigabyte."""
+"""Cells per side of a maze that is read: its tensors take a third of a gigabyte."""
 _MOST_BYTES = 64 * 2**30
 _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
-"""Squares by which `Mazes.shorten` moves the end."""
+"""Cells by which `Mazes.shorten` moves the end."""
 
 # A star, which descriptions draw on a path, is free.
 _CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
@@ -95,7 +95,7 @@ class Mazes(BenchmarkTask):
     ) -> Batch:
         """Mazes ``first … first + count - 1``, generated depth first from the start."""
         batch = super().sample(count, size=size, seed=seed, first=first)
-        # A path has four pixels per square, and one step fewer than squares.
+        # A path has four pixels per cell, and one step fewer than cells.
         steps = batch.targets.sum(dim=(1, 2)).numpy() // 4 - 1
         return Batch(batch.inputs, batch.targets, {"path_length": steps})
 
@@ -141,23 +141,23 @@ class Mazes(BenchmarkTask):
         """A maze in text, or in a picture with dark walls and a green and a red spot."""
         notes: tuple[str, ...] = ()
         if material.kind == PICTURE:
-            squares, notes = read_picture(material.content)
+            cells, notes = read_picture(material.content)
         else:
-            squares = read_maze(material.text)
-        batch = _solved_maze(squares)
+            cells = read_maze(material.text)
+        batch = _solved_maze(cells)
         unsolvable = "" if batch.labelled else "no way leads from start to end"
         return Problem(batch, material.name, notes, unsolvable)
 
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
-        """How many squares are marked, and whether they are a path."""
-        count = int(whole_squares(prediction[[index]].cpu().numpy()).sum())
+        """How many cells are marked, and whether they are a path."""
+        count = int(whole_cells(prediction[[index]].cpu().numpy()).sum())
         words = self.verdict(batch, index, prediction).words
         return f"{count} square{'' if count == 1 else 's'}: {words}"
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
-        """Whether the marked squares are one path from start to end, shortest or not."""
+        """Whether the marked cells are one path from start to end, shortest or not."""
         pixels = prediction[index].cpu().numpy() == 1
-        marked = whole_squares(pixels[None])[0]
+        marked = whole_cells(pixels[None])[0]
         if not marked.any():
             return Verdict(False, "no way is marked")
         path = _path(to_lattice(batch.inputs[[index]])[0], within=marked)
@@ -171,11 +171,11 @@ class Mazes(BenchmarkTask):
         return Verdict(True, "one way from start to end")
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
-        """The mazes with their ends moved two squares along the path, and the rows they came from.
+        """The mazes with their ends moved two cells along the path, and the rows they came from.
 
         Mazes with a path of two steps or fewer are left out.
         """
-        paths = whole_squares(batch.targets.cpu().numpy())
+        paths = whole_cells(batch.targets.cpu().numpy())
         rows = np.flatnonzero(paths.sum(axis=(1, 2)) > _SHORTENED + 1)
         if not len(rows):
             raise TaskError(
@@ -183,9 +183,9 @@ class Mazes(BenchmarkTask):
                 f"{_SHORTENED} nearer; sample larger mazes"
             )
         lattice = to_lattice(batch.inputs[torch.from_numpy(rows)])
-        for maze, squares in enumerate(lattice):
-            way = _path(squares, within=paths[rows[maze]])
-            squares[way[-1]], squares[way[-1 - _SHORTENED]] = FREE, END
+        for maze, cells in enumerate(lattice):
+            way = _path(cells, within=paths[rows[maze]])
+            cells[way[-1]], cells[way[-1 - _SHORTENED]] = FREE, END
             paths[rows[maze]][tuple(np.array(way[-_SHORTENED:]).T)] = False
         paths = paths[rows]
         targets = torch.from_numpy(to_pixels(paths.astype(np.uint8))).to(batch.targets)
@@ -195,7 +195,7 @@ class Mazes(BenchmarkTask):
         return Batch(inputs, targets, extras), torch.from_numpy(rows)
 
     def kinds(self, batch: Batch) -> list[Kind]:
-        """Mazes by the length of their path, in tens of squares."""
+        """Mazes by the length of their path, in tens of cells."""
         lengths = batch.extras.get("path_length")
         return [] if lengths is None else ranges(lengths, 10, "squares of way")
 
@@ -208,12 +208,12 @@ class Mazes(BenchmarkTask):
         solved = every_position_right(prediction, batch).cpu().numpy()
         pixels = prediction.cpu().numpy() == 1
         wrong = (prediction.cpu() != batch.targets.cpu()).flatten(1).sum(dim=1)
-        marked, lattice = whole_squares(pixels), to_lattice(batch.inputs)
+        marked, lattice = whole_cells(pixels), to_lattice(batch.inputs)
         connected, valid = np.ones((2, len(pixels)), dtype=np.bool_)
         for row in np.flatnonzero(~solved):
             path = _path(lattice[row], within=marked[row])
             connected[row] = bool(path)
-            # Each square of the path is four pixels, and there must be no others.
+            # Each cell of the path is four pixels, and there must be no others.
             valid[row] = bool(path) and 4 * len(path) == int(pixels[row].sum())
         return NearMiss(wrong, torch.from_numpy(connected), torch.from_numpy(valid))
 
@@ -225,12 +225,12 @@ class Mazes(BenchmarkTask):
             check_prediction(prediction, batch)
         image, target = batch.inputs[index].cpu().numpy(), batch.targets[index].cpu().numpy()
         answer = target if prediction is None else prediction[index].cpu().numpy()
-        squares = to_lattice(image[None])[0]
+        lattice = to_lattice(image[None])[0]
         known = bool((target >= 0).all())
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
         marks = np.select([right, predicted, target == 1], [_RIGHT, _WRONG, _MISSED], _UNMARKED)
-        caption = f"{squares.shape[0]} by {squares.shape[1]} squares"
+        caption = f"{lattice.shape[0]} by {lattice.shape[1]} squares"
         if known:
             caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
         if prediction is not None:
@@ -241,11 +241,11 @@ class Mazes(BenchmarkTask):
         ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
         painted = (marks != _UNMARKED) & ~ends
         cells[painted] = _PAINT[marks[painted]]
-        return Description(title="mazes", text=_text(squares, marks), cells=cells, caption=caption)
+        return Description(title="mazes", text=_text(lattice, marks), cells=cells, caption=caption)
 
 
-def whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(N, h, w): whether all four pixels of a square are 1 in (N, H, W)."""
+def whole_cells(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(N, h, w): whether all four pixels of a cell are 1 in (N, H, W)."""
     inside = pixels[:, BORDER:-BORDER, BORDER:-BORDER] == 1
     whole: NDArray[np.bool_] = (
         inside[:, ::2, ::2] & inside[:, 1::2, ::2] & inside[:, ::2, 1::2] & inside[:, 1::2, 1::2]
@@ -253,22 +253,22 @@ def whole_squares(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.b
     return whole
 
 
-def _path(squares: NDArray[np.uint8], within: NDArray[np.bool_] | None = None) -> list[Square]:
-    """A shortest path through (h, w) codes, over the squares `within` alone if given."""
-    start, end = (np.argwhere(squares == code)[0].tolist() for code in (START, END))
-    free = squares != WALL
+def _path(cells: NDArray[np.uint8], within: NDArray[np.bool_] | None = None) -> list[Cell]:
+    """A shortest path through (h, w) codes, over the cells `within` alone if given."""
+    start, end = (np.argwhere(cells == code)[0].tolist() for code in (START, END))
+    free = cells != WALL
     return shortest_path(free if within is None else free & within, tuple(start), tuple(end))
 
 
-def _solved_maze(squares: NDArray[np.uint8]) -> Batch:
+def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
     """One maze of (h, w) codes with its shortest path as target."""
-    if max(squares.shape) > _LARGEST_READ:
+    if max(cells.shape) > _LARGEST_READ:
         raise TaskError(
             f"mazes of at most {_LARGEST_READ} squares a side are read, got "
-            f"{squares.shape[0]} by {squares.shape[1]}; give a smaller one"
+            f"{cells.shape[0]} by {cells.shape[1]}; give a smaller one"
         )
-    path = _path(squares)
-    on_path = np.zeros_like(squares)
+    path = _path(cells)
+    on_path = np.zeros_like(cells)
     on_path[tuple(np.array(path, dtype=np.int64).reshape(-1, 2).T)] = 1
     targets = to_pixels(on_path).astype(np.int64)
     if not path:
@@ -277,12 +277,12 @@ def _solved_maze(squares: NDArray[np.uint8]) -> Batch:
         "path_length": np.array([len(path) - 1], dtype=np.int64),
         "solvable": np.array([bool(path)]),
     }
-    inputs = torch.from_numpy(to_image(squares[None]).astype(np.float32))
+    inputs = torch.from_numpy(to_image(cells[None]).astype(np.float32))
     return Batch(inputs, torch.from_numpy(targets)[None], extras)
 
 
 def read_maze(text: str) -> NDArray[np.uint8]:
-    """(h, w) codes of the squares of a maze in text, without the wall around it."""
+    """(h, w) codes of the cells of a maze in text, without the wall around it."""
     lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
     for row, line in enumerate(lines, start=1):
         if not line or len(line) != len(lines[0]):
@@ -295,20 +295,20 @@ def read_maze(text: str) -> NDArray[np.uint8]:
                 f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
                 f"{_EXAMPLE}"
             )
-    squares = np.array([[_CODES[sign] for sign in line] for line in lines], dtype=np.uint8)
+    cells = np.array([[_CODES[sign] for sign in line] for line in lines], dtype=np.uint8)
     for code, name in ((START, "start (S)"), (END, "end (E or G)")):
-        if (count := int((squares == code).sum())) != 1:
+        if (count := int((cells == code).sum())) != 1:
             raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
-    rim = np.ones(squares.shape, dtype=np.bool_)
+    rim = np.ones(cells.shape, dtype=np.bool_)
     rim[1:-1, 1:-1] = False
-    return squares[1:-1, 1:-1] if (squares[rim] == WALL).all() else squares
+    return cells[1:-1, 1:-1] if (cells[rim] == WALL).all() else cells
 
 
-def _text(squares: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:
-    """One character per square, with the wall around the maze."""
-    walled = np.pad(squares, 1)
+def _text(cells: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:
+    """One character per cell, with the wall around the maze."""
+    walled = np.pad(cells, 1)
     height, width = walled.shape
-    # Without its outermost pixels the image is two by two pixels a square, wall around included.
+    # Without its outermost pixels the image is two by two pixels per cell, wall around included.
     worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
     signs = _SIGNS[walled]
     inner = (walled == FREE) | (walled == WALL)
