@@ -27,14 +27,14 @@ from iterant.nets.protocol import depth_of, moved_of, readout_of
 
 
 class Watch:
-    """A rule at work on one batch; the answer is that of the latest iteration."""
+    """The state of a rule on one batch; the answer is that of the latest iteration."""
 
     def see(self, thought: Thought) -> Tensor:
         """(B,) bool: samples that may stop now."""
         raise NotImplementedError
 
     def none_done(self, step: int) -> bool:
-        """Whether the step alone says that no sample can be done: saves waiting for a GPU."""
+        """Whether no sample can be done at this step, known without waiting for a GPU."""
         return False
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ class Watch:
         return thought.prediction, steps
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these samples only: the others have left the batch."""
+        """Continue with these samples only: the others have left the batch."""
 
 
 class Rule(Protocol):

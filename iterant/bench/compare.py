@@ -4,7 +4,7 @@
     >>> ratio(times["plain"], times["ours"])
     {'median': 2.4, 'lowest': 2.3, 'highest': 2.6}
 
-A machine that is busy or hot slows all sides alike, so the figure to quote is the ratio within a
+A machine that is busy or hot slows all sides equally, so the figure to quote is the ratio within a
 round, with its spread over the rounds.
 """
 

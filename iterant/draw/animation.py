@@ -52,7 +52,7 @@ def describe_solution(task: Task, solution: Solution) -> Description:
         description = task.describe(_without_targets(problem.batch), 0)
         notes = [problem.unsolvable]
     else:
-        # Where an answer allowed by the rules was asked for, show that one.
+        # With ``restrict`` show the answer that the rules allow.
         answer = solution.prediction if solution.allowed is None else solution.allowed
         description = task.describe(problem.batch, 0, prediction=answer)
         notes = [solution.verdict.words if solution.right is None else ""]
@@ -165,7 +165,7 @@ def _gif(frames: Sequence[Pixels], milliseconds: int) -> bytes:
         for frame in frames
     )
     content = io.BytesIO()
-    # disposal=1 stores only what changed since the frame before; loop=0 repeats for ever.
+    # disposal=1 stores only what changed since the frame before; loop=0 repeats forever.
     first.save(content, "GIF", save_all=True, append_images=rest, loop=0, disposal=1,
                duration=[*[milliseconds] * len(rest), _HOLD])  # fmt: skip
     return content.getvalue()

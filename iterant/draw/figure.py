@@ -78,7 +78,7 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
     with rc_context(_STYLE):
         for description in descriptions:
             rows, columns = description.cells.shape[:2]
-            # About 600 pixels a side; glyphs need 26 per cell to be readable.
+            # About 600 pixels per side; glyphs need 26 per cell to be readable.
             least = 26 if description.glyphs else 1
             size = scale or min(max(600 // max(rows, columns), least), 64)
             cells.append(Bbox.from_bounds(0, 0, columns * size, rows * size))

@@ -207,7 +207,7 @@ def higher(
 
     Reproduced: the interval of the difference is above 0, and the difference is at least
     ``least``. Contrary: the interval is below 0. Too few seeds: it reaches further than ``effect``
-    from its middle, so that even the paper's effect could not have been told from none.
+    from its middle, so that even the paper's effect could not have been distinguished from none.
     """
 
     def decide(low: float, middle: float, high: float) -> str:

@@ -5,7 +5,7 @@
 A line is the mean over all finished seeds, none left out, with a band of one standard error where
 there are several; crosses are the paper's peaks, with its errors. As in the paper, networks without
 recall are dashed and those with it solid; without the progressive loss they are lighter, so that
-all can be told apart in grey print.
+all can be distinguished in greyscale.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def read_records(*places: PathLike) -> Records:
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:
-    """Append the record of a run to a ``.jsonl`` file, or write a file of its own in a folder."""
+    """Append the record of a run to a ``.jsonl`` file, or write a separate file in a folder."""
     place, result = Path(place), make_result(name, figures, seed=seed)
     if place.suffix == ".jsonl":
         make_folder(place.parent)
@@ -293,7 +293,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _record(line: Any, file: Path, number: int) -> Record | None:
-    """A checked record; None for a result of another kind, in a file of its own."""
+    """A checked record; None for a result of another kind, in a separate file."""
     where = f"{quoted(file)}, record {number}"
     result = check_result(line, where)
     figures = result["figures"]

@@ -401,7 +401,7 @@ def markdown(rows: Sequence[Sequence[str]], *, drop_empty: bool = True) -> list[
 
 
 # Networks that were trained for a time. They do not reproduce the paper's recipe, so they have
-# tables of their own, and no verdict.
+# separate tables, and no verdict.
 
 ABOUT_TIMED = (
     "**Trained for a time, not by the paper's recipe.** Every network had the seconds given here, "

@@ -10,7 +10,7 @@ distant cells is never learned. Here the same rule holds at every size, and iter
 cheaper. tanh bounds the state.
 
 **Message passing** (``messages=True``). The state of a cell is one message for each side, and
-channels of its own. The message to one neighbour is computed from the problem and from the messages
+its own channels. The message to one neighbour is computed from the problem and from the messages
 of the *other* neighbours; the cell's own channels are computed from all messages, and only the head
 reads them. No message returns to its sender. So on a problem without loops every initial state
 leads to the same fixed point, after at most as many iterations as the longest path has cells,
@@ -56,9 +56,9 @@ class LocalRuleConfig:
     hidden: int = 64
     """Channels of the hidden layer"""
     stem: int = 1
-    """Pixels a side of a cell; 2 for images whose cells are 2×2 with half a cell of border"""
+    """Pixels per side of a cell; 2 for images whose cells are 2×2 with half a cell of border"""
     isotropic: bool = True
-    """All sides are alike: rotating or mirroring a problem rotates or mirrors the answer"""
+    """The same weights on all sides: rotating or mirroring a problem does so to the answer"""
     messages: bool = False
     """Message passing, instead of showing the whole state to all neighbours"""
     masked: bool = False
@@ -250,27 +250,27 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     for to, rows in hidden.parts():
         # Isotropic: all sides share their weights, so only own or message matters.
         group = (to is None) if config.isotropic else to
-        for place, row in enumerate(rows):
-            recall_bias[row] = of_recall_bias(group, place)
+        for index, row in enumerate(rows):
+            recall_bias[row] = of_recall_bias(group, index)
             for channel in range(config.channels):
-                recall[row, channel] = of_recall(group, place, "here", channel)
+                recall[row, channel] = of_recall(group, index, "here", channel)
             for side in range(sides):
                 where = side == to if config.isotropic else side
                 for channel in range(config.channels):
                     at = (1 + side) * config.channels + channel
-                    recall[row, at] = of_recall(group, place, where, channel)
+                    recall[row, at] = of_recall(group, index, where, channel)
                 if side == to:
                     continue  # the message to a neighbour does not depend on its own message
                 # The neighbour on a side sends its message through its opposite side.
                 for number, column in enumerate(state.of_side(side ^ 1)):
                     at = (1 + side) * config.width + column
-                    sight[row, at] = of_sight(group, place, where, number)
+                    sight[row, at] = of_sight(group, index, where, number)
     for (to, columns), (_, rows) in zip(state.parts(), hidden.parts(), strict=True):
         group = (to is None) if config.isotropic else to
         for number, column in enumerate(columns):
             mix_bias[column] = of_mix_bias(group, number)
-            for place, row in enumerate(rows):
-                mix[column, row] = of_mix(group, number, place)
+            for index, row in enumerate(rows):
+                mix[column, row] = of_mix(group, number, index)
     head = torch.full((config.classes, config.width), -1)
     head[:, : state.own] = torch.arange(config.classes * state.own).view(config.classes, -1)
     return {
@@ -351,8 +351,8 @@ def share_message_weights(net: nn.Module, config: LocalRuleConfig) -> None:
 class MessageWeights:
     """The weights of an isotropic rule with messages, each once and without the zeros.
 
-    All sides are alike: side 0 stands for all. Shapes: H hidden channels and E message channels of
-    a side, O own channels of a cell. Gradients flow back to the rule.
+    All sides share their weights, so only those of side 0 are kept. Shapes: H hidden channels and E
+    message channels of a side, O own channels of a cell. Gradients flow back to the rule.
     """
 
     state: MessageLayout
@@ -401,7 +401,7 @@ def sum_over_other_sides(messages: Sequence[Tensor]) -> list[Tensor]:
 
 
 def has_equal_messages(net: object) -> TypeGuard[LocalRule]:
-    """Whether this is a local rule with messages and equal sides, as `MessageWeights` wants it."""
+    """Whether this is a local rule with messages and equal sides, as `MessageWeights` requires."""
     return type(net) is LocalRule and net.config.messages and net.config.isotropic
 
 

@@ -159,7 +159,7 @@ class SweepFolder:
 
 
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
-    """Refuse to go on with a run in other settings than it was started with."""
+    """Refuse to resume a run with other settings than it was started with."""
     old, new = (
         to_json({"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes})
         for run in (before, now)

@@ -102,7 +102,7 @@ class SlurmJob:
 def submit(
     folder: SweepFolder, names: Sequence[str], launch: Launch, cluster: Cluster
 ) -> dict[str, str]:
-    """Submit a job a run, in arrays; returns the jobs' numbers by the runs' names."""
+    """Submit one job per run, in arrays; returns the jobs' numbers by the runs' names."""
     try:
         from submitit import AutoExecutor
         from submitit.core.utils import FailedJobError, FailedSubmissionError

@@ -5,7 +5,7 @@
     >>> done.counts
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
 
-The same call starts a sweep, goes on with a stopped one, retries failed runs, and extends it by new
+The same call starts a sweep, resumes a stopped one, retries failed runs, and extends it by new
 seeds, values or tests. Seeds of a point are averaged; runs that failed are named beside the average
 with their error.
 """
@@ -85,7 +85,7 @@ def sweep(
     with SweepFolder(path, plan).lock():
         folder = SweepFolder.prepare(path, plan)
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
-        for run in before.of("failed"):  # asked for again: they get their attempts back
+        for run in before.of("failed"):  # started again by the user: reset their attempts
             folder.write_failures(run.name, Failures(0, run.error))
         left = [run.name for run in before.of("left", "failed")]
         say(f"{len(left)} of {counted(len(folder.planned), 'run')} to do in {path}")

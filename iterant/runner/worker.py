@@ -6,7 +6,7 @@
     >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
 
 The same command runs here and on a cluster, for sweeps and for ``iterant reproduce``; it needs no
-more than torch and numpy. Every run has a process of its own, so that a crash ends no other run,
+more than torch and numpy. Every run is a separate process, so that a crash does not end other runs,
 and the last line of its log says why.
 """
 
@@ -123,7 +123,7 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
 def run_one(path: str | Path, name: str, **options: Any) -> bool:
     """Carry out a run of a sweep; False: it was stopped before the end.
 
-    ``options``: fields of `Job`. Under torchrun the processes must be told whether to resume,
+    ``options``: fields of `Job`. Under torchrun the processes must agree on whether to resume,
     because the first of them creates the folder.
     """
     folder = SweepFolder.open(path)
@@ -227,7 +227,7 @@ def _run_process(
 
     It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
     """
-    # A session of its own: an interrupt from the keyboard comes to us, and we pass it on.
+    # A new session: Ctrl-C reaches only this process, which passes it on.
     process = subprocess.Popen(
         list(command), stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         env={**os.environ, **environment}, start_new_session=True,

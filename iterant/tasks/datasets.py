@@ -12,7 +12,7 @@ The benchmark's files:
 
 What a folder holds is decided by its files and shapes, so folders may be renamed. Nothing is
 unpickled: arrays are read without pickle, tensors through PyTorch's `weights_only` loading. Mazes
-stay on disk, and only the rows asked for are read.
+stay on disk, and only the requested rows are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _VOTERS = 2_000
 
 
 class ProblemDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Problems of a task, each an input (C, *S) and its targets (*S), generated when asked for."""
+    """Problems of a task, each an input (C, *S) and its targets (*S), generated on access."""
 
     def __init__(self, task: Task, count: int, *, size: Size, seed: int, first: int) -> None:
         """Remember what to sample."""
@@ -110,7 +110,7 @@ class BenchmarkTask(SizedTask, ABC):
 
 
 class _ProblemSet:
-    """One set on disk, of which only the rows that are asked for are read."""
+    """One set on disk, of which only the requested rows are read."""
 
     def __init__(self, folder: Path) -> None:
         """Open the files, and check their shapes."""

@@ -4,9 +4,9 @@
     >>> stream.below(6, index=np.arange(3), counter=0)      # a die for problems 0, 1 and 2
     array([1, 1, 2])
 
-Draws do not depend on how many problems are asked for, in which order or in what chunks, nor on the
+Draws do not depend on how many problems are drawn, in which order or in what chunks, nor on the
 machine or the version of numpy: the first hundred of a thousand problems are the hundred alone, and
-problem 90 can be made without the 89 before it. Only wrapping arithmetic on unsigned 64-bit
+problem 90 can be generated without the 89 before it. Only wrapping arithmetic on unsigned 64-bit
 integers is used, with the finaliser of splitmix64 (Steele, Lea and Flood, 2014) for mixing. Not
 for cryptography.
 """

@@ -21,7 +21,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def seconds(text: str | float) -> float:
-    """A duration as people write it: ``9m``, ``90s``, ``1h30m``, or a number of seconds."""
+    """A duration in seconds, from text: ``9m``, ``90s``, ``1h30m``, or a number of seconds."""
     if isinstance(text, int | float):
         value = float(text)
     else:
@@ -97,8 +97,8 @@ class Signals:
 class LossGuard:
     """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
 
-    A single high loss is no explosion: with the paper's recipe for prefix sums a loss of 122 was
-    seen between losses of 1e-6, and the run recovered.
+    A single high loss is not a divergence: with the paper's recipe for prefix sums a loss of 122
+    was seen between losses of 1e-6, and the run recovered.
     """
 
     ADVICE = (

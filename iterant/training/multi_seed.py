@@ -46,7 +46,7 @@ _MAX_SEEDS = 1000
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Seeds as people write them: ``0-7``, ``0,2,5``, ``0-3,8``."""
+    """Seeds from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
@@ -66,9 +66,9 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     """The seeds, if there is at least one, none is negative and all differ."""
     if not seeds:
         raise UsageError("no seeds were given; write them like 0-7 or 0,2,5")
-    for place, seed in enumerate(seeds):
+    for index, seed in enumerate(seeds):
         check_seed(seed)
-        if seed in seeds[:place]:
+        if seed in seeds[:index]:
             raise UsageError(f"seed {seed} was given twice; each seed is one run")
     return list(seeds)
 

@@ -3,7 +3,7 @@
     >>> rng = StepRng(seed=0, update=41)
     >>> rng.integer(0, 29, "prefix")          # n of step 41, now and after every resume
 
-There is no generator state to save: a resumed run draws what the unbroken run would have drawn.
+There is no generator state to save: a resumed run draws the same numbers as an uninterrupted one.
 The names of streams are hashed, so renaming one changes every run.
 """
 
@@ -71,8 +71,8 @@ class Shuffle:
         """Numbers ``first … first + count - 1`` of the sequence, across epochs if need be."""
         parts = []
         while count > 0:
-            epoch, place = divmod(first, self._problems)
-            part = self._of(epoch)[place : place + count]
+            epoch, start = divmod(first, self._problems)
+            part = self._of(epoch)[start : start + count]
             parts.append(part)
             first, count = first + len(part), count - len(part)
         return torch.cat(parts)

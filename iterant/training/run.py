@@ -70,7 +70,7 @@ def train(
         out: a new folder; give either this or ``resume``.
         resume: an existing run folder.
         start: a run whose last weights and optimizer state the new run starts from.
-        data: where the task's problems are, if not where a resumed run found them.
+        data: path of the task's problems; for a resumed run, if they were moved.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         shard_mb: split checkpoints into files of this size, in millions of bytes.
@@ -289,10 +289,10 @@ def resume_run(
 def task_and_recipe(
     config: dict[str, Any], task: Task | str | None = None, data: str | Path | None = None
 ) -> tuple[Task, Recipe]:
-    """Task and recipe of a run; ``data`` replaces the place where its problems were."""
+    """Task and recipe of a run; ``data`` replaces the path of its problems."""
     if task is None or isinstance(task, str):
-        place = data or config.get("data")
-        task = registry.task(config["task"], **({"data": place} if place else {}))
+        path = data or config.get("data")
+        task = registry.task(config["task"], **({"data": path} if path else {}))
     return task, Recipe().changed(**config["recipe"])
 
 

@@ -6,7 +6,7 @@
 
 On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`);
 on a GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`).
-Networks of the paper take fewer and larger kernels.
+The paper's networks run in fewer, larger kernels.
 `iterant.solve` and `iterant.evaluate` call this themselves.
 """
 
@@ -41,9 +41,8 @@ __all__ = [
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     """The network itself, or one that computes the same answers to these inputs with less work.
 
-    It takes part in `think` as any network does; its features have a shape of their own. With
-    ``reuse`` an iteration may overwrite the features of the one before: for callers that copy what
-    they keep.
+    Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
+    iteration may overwrite the previous features: for callers that copy what they keep.
     """
     if has_sparse_form(net) and inputs.device.type == "cpu":
         return SparseRule(net, reuse=reuse)
@@ -55,7 +54,7 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
 def fused(net: Net) -> Net:
     """A network of the paper by fewer and larger kernels; any other network itself.
 
-    Unlike those of `accelerate`, its features are the network's own, for interventions.
+    Unlike with `accelerate`, features have the original shape, so that interventions apply.
     """
     weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
     if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
@@ -82,8 +81,8 @@ def trainable_form(net: object) -> Fused | None:
 def threads(net: Net) -> Iterator[None]:
     """Compute with as many threads as are fastest for this network.
 
-    A sparse iteration is a few dozen operations on small tensors, which cost more to share out
-    between threads than to compute.
+    A sparse iteration is a few dozen operations on small tensors, which cost more to distribute
+    over threads than to compute.
     """
     wanted: Any = getattr(net, "threads", None)
     before = torch.get_num_threads()

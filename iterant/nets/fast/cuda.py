@@ -90,7 +90,7 @@ class FusedRule(PackedRule):
         return self._memory
 
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-        """Go on with some samples: these rows of the inputs read last and of the last features."""
+        """Continue with some samples, given their rows of the last inputs and features."""
         if self._features is not None:
             self._table = self._table[which]
             super().keep(which, inputs, features)

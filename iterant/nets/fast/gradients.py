@@ -7,7 +7,7 @@
 Open cells of all samples are the rows of one matrix. `CellPath` works for every local rule. In a
 rule with messages and equal sides, every message comes from the same small layer, and only the
 answer reads a cell's own numbers: `MessagePath` computes just the messages between open cells, and
-the rest where it is asked for. Both equal the dense iterations up to rounding.
+the rest on demand. Both equal the dense iterations up to rounding.
 
 Shapes: B batch, C channels, W width, K classes, *Q space in cells, N open cells, D sides of a cell,
 M messages between open cells, E numbers of a message, O own numbers of a cell, H hidden numbers of

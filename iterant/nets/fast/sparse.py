@@ -3,15 +3,15 @@
     >>> fast = SparseRule(net)
     >>> last(think(fast, inputs, steps=1000)).prediction     # as by the rule itself
 
-Most of a maze is wall, and walls hold zero for ever: the open cells of a batch are the rows of one
-matrix. Each sample has as many rows as the sample with most open cells, and one more, which is
-always zero: it stands for walls and what lies outside.
+Most of a maze is wall, and walls stay zero: the open cells of a batch are the rows of one
+matrix. Each sample has as many rows as the sample with the most open cells, and one more, which
+is always zero and stands for walls and the outside.
 
-What a cell holds next depends on itself and its neighbours alone. Where none of them changed in the
-last iteration, the cell would come out the same. In a rule with messages a cell reads only what its
-neighbours write to it, so it is computed only if one of those messages changed: in a large maze
-about six times, in thousands of iterations. No change is too small to count, so a state at rest
-here is a state at rest of the rule itself, up to rounding.
+The next state of a cell depends only on itself and its neighbours. If none of them changed in the
+last iteration, the cell does not change either. In a rule with messages a cell reads only the
+messages of its neighbours, so it is computed only if one of those changed: in a large maze about
+six times in thousands of iterations. Even the smallest change counts, so a state at rest here is a
+state at rest of the rule itself, up to rounding.
 
 Shapes: B batch, W width, H hidden, K classes, D sides of a cell, *S space in pixels, *Q space in
 cells, N rows of a sample, n active cells.
@@ -48,11 +48,11 @@ class Cells:
         flat = is_open.flatten(1)
         of_each = flat.sum(dim=1)
         wall = int(of_each.max()) if count else 0  # the row behind the last cell
-        sample, place = flat.nonzero(as_tuple=True)
+        sample, cell = flat.nonzero(as_tuple=True)
         before = (of_each.cumsum(dim=0) - of_each)[sample]  # cells of earlier samples
         row = torch.arange(len(sample), device=device) - before
         position = torch.full((count, wall + 1), flat.shape[1], device=device)
-        position[sample, row] = place
+        position[sample, row] = cell
         beside = neighbours_of(is_open)
         there = beside < len(sample)
         neighbours = torch.full((count, wall + 1, beside.shape[1]), wall, device=device)
@@ -85,7 +85,7 @@ def neighbours_of(is_open: Tensor) -> Tensor:
     sides = []
     for axis in range(1, is_open.dim()):
         for shift in (1, -1):
-            # What rolls in at an edge comes from the opposite one: a wall takes its place.
+            # roll() wraps around: overwrite what comes in from the opposite edge with a wall.
             rolled = numbers.roll(shift, axis)
             rolled.select(axis, 0 if shift == 1 else -1).fill_(count)
             sides.append(rolled[is_open])
@@ -93,7 +93,7 @@ def neighbours_of(is_open: Tensor) -> Tensor:
 
 
 class PackedRule:
-    """A local rule on packed cells, without gradients; what an iteration does is a subclass's.
+    """A local rule on packed cells, without gradients; subclasses define the iteration.
 
     It keeps tables of the inputs read last and of the features returned last. Features of another
     origin (an intervention, a stored state) are allowed at every iteration, at some cost.
@@ -122,7 +122,7 @@ class PackedRule:
 
     @torch.no_grad()
     def read(self, inputs: Tensor) -> Tensor:
-        """What every cell makes of the problem, (B, N, H)."""
+        """The recall term of every cell, (B, N, H)."""
         if inputs is not self._inputs:
             memory = self.net.read(inputs)
             cells = Cells.of(memory[:, -1].bool())
@@ -139,7 +139,7 @@ class PackedRule:
         return self.net.in_pixels(self._cells.unpack(logits, self._head_bias))
 
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-        """Go on with some samples: these rows of the inputs read last and of the last features."""
+        """Continue with some samples, given their rows of the last inputs and features."""
         if self._features is not None:
             old = self._cells
             cells = Cells(old.space, old.position[which], old.neighbours[which])
@@ -243,15 +243,15 @@ class SparseRule(PackedRule):
         return super().answer(features)
 
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-        """Go on with some samples: these rows of the inputs read last and of the last features."""
+        """Continue with some samples, given their rows of the last inputs and features."""
         if self._features is not None:
             rows, active = self._features.shape[1], self._active
             sample = active.div(rows, rounding_mode="floor")
-            place = torch.full((len(self._features),), -1)
-            place[which] = torch.arange(len(which))
-            stays = place[sample] >= 0
+            new_row = torch.full((len(self._features),), -1)
+            new_row[which] = torch.arange(len(which))
+            stays = new_row[sample] >= 0
             super().keep(which, inputs, features)
-            self._active = (place[sample] * rows + active.remainder(rows))[stays]
+            self._active = (new_row[sample] * rows + active.remainder(rows))[stays]
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
         super()._lay_out(inputs, cells, memory)
@@ -280,7 +280,7 @@ class SparseRule(PackedRule):
         largest = change.amax(dim=1)
         # Exactly zero is unchanged; NaN counts as changed.
         if messages:
-            # What I read on a side and who reads what I wrote there are the same neighbour.
+            # The neighbour whose message a cell reads on a side also reads the message sent there.
             changed = change[:, self._own :].view(count, -1, self._each).amax(dim=2) != 0
             readers = self._neighbours.index_select(0, active)[changed]
         else:

@@ -244,7 +244,7 @@ def impossible(board: chess.Board) -> str:
 def legal_moves(position: Position) -> dict[Move, str]:
     """Every legal move and how players write it, ``{(3, 59): "Rd8#"}``.
 
-    A promotion is written without the new piece, which the network is not asked for.
+    A promotion is written without the new piece, which the network does not predict.
     """
     board = _board(position)
     return {

@@ -146,7 +146,7 @@ def pixel_codes(colours: Pixels) -> Pixels:
         most = np.maximum(np.maximum(red, green), blue)
         spread = most - np.minimum(np.minimum(red, green), blue)
         vivid = (spread * 20 > most * 9) & (most > 95)
-        # Red within 20 degrees of hue, green within 45; any other bright paint is no wall.
+        # Red within 20 degrees of hue, green within 45; any other bright paint is free.
         is_red = vivid & (red == most) & (np.abs(green - blue) * 3 < spread)
         is_green = vivid & (green == most) & (np.abs(blue - red) * 4 < spread * 3)
         painted = vivid & (most > 150) & ~is_red & ~is_green
@@ -433,7 +433,7 @@ def _bands(darkness: Values, period: float) -> Values | None:
         return None
     begins = np.arange(starts[0] * period / len(mean) - period, len(darkness), period)
     lines = np.sort(np.concatenate([begins, begins + wall]))
-    # What blurring has left of a wall around is no cell.
+    # The blurred rest of a surrounding wall is not a cell.
     rim = max(1.2, 0.8 * wall)
     lines = lines[(lines > rim) & (lines < len(darkness) - rim)]
     return np.array([0.0, *lines.tolist(), float(len(darkness))])

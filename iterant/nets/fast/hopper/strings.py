@@ -112,7 +112,7 @@ class FusedStrings(Fused):
         self._row_steps = [
             of_features + blocks[at : at + each] for at in range(0, len(blocks), each)
         ]
-        """The layers of every iteration, or of all alike"""
+        """The layers of each iteration, or one set shared by all"""
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term."""
