@@ -124,7 +124,7 @@ def card_markdown(card: Card) -> str:
     command = card.command if "`" in card.command else f"`{card.command}`"
     before = []
     if card.earlier:
-        head = f"Before, {card.earlier.what} ({_files(card.earlier.results)}):"
+        head = f"Earlier measurements {card.earlier.what} ({_files(card.earlier.results)}):"
         before = ["", head, "", *_table(card.earlier.figures)]
     return "\n".join(
         [
@@ -136,13 +136,13 @@ def card_markdown(card: Card) -> str:
             f"- **Trained on**: {card.trained_on}",
             f"- **How**: {card.how}",
             f"- **Command**: {command}",
-            f"- **Commit**: {card.commit} (recipes are named as they were there; they change)",
+            f"- **Commit**: {card.commit} (recipe names refer to this commit)",
             f"- **Seed**: {card.seed}",
             f"- **Hardware**: {card.hardware}",
             f"- **Figures from**: {_files(card.results)}",
             *(f"- {note}" for note in card.notes),
             "",
-            "Tested without a filter, after a fixed number of iterations; the seed is the test's:",
+            "Tested without a filter, after a fixed number of iterations (seed: of the test set):",
             "",
             *_table(card.figures),
             *before,
@@ -159,7 +159,7 @@ def _files(results: tuple[str, ...]) -> str:
 
 
 def _table(figures: Mapping[Size, Figure]) -> list[str]:
-    heading = "size|problems|seed|iterations|wholly right (95 % interval)|after twice as many"
+    heading = "size|problems|seed|iterations|solved (95 % interval)|after twice as many"
     rows = []
     for size, figure in sorted(figures.items()):
         low, right, high = (
