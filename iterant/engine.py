@@ -141,7 +141,7 @@ def think(
 
 
 class _Thinking(Iterator[Thought]):
-    """The loop: an iterator that keeps its start for `last`."""
+    """The loop: an iterator that keeps its first state for `last`."""
 
     def __init__(
         self,

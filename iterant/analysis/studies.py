@@ -181,11 +181,11 @@ def _run(
                      tick=third(1)),
             independence(net, task, batch, steps=steps, seed=seed, tick=third(2)),
         )  # fmt: skip
-    made = cases(what, task, batch, after=after, seed=seed)
-    left_out = len(batch) - sum(len(case.batch) for case in made)
+    all_cases = cases(what, task, batch, after=after, seed=seed)
+    left_out = len(batch) - sum(len(case.batch) for case in all_cases)
     length = batch.inputs.shape[-1] if what == "bit-flip" else None
     return (
-        recover(net, task, made, steps=steps, after=after, what=what, left_out=left_out,
+        recover(net, task, all_cases, steps=steps, after=after, what=what, left_out=left_out,
                 length=length, tick=tick),
     )  # fmt: skip
 

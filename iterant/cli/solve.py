@@ -56,7 +56,7 @@ FORMAT, VERSION = "iterant-solutions", 1
 _RULES = ("rest", "stable", "plain", "max-confidence")
 _PICTURE_SECONDS, _LINE_SECONDS = 1 / 8, 3.0
 _LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
-"""Lines beside the live picture, below the last picture, and that a picture needs"""
+"""Terminal lines: beside the live picture, below the last picture, the fewest of a picture"""
 _PICTURES = 64
 """Problems in one image file."""
 _WIDE = 60
@@ -182,13 +182,13 @@ class LiveViewer:
         pace: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``pace``: iterations a second at most; ``clock`` gives the time in seconds."""
+        """``pace``: most iterations per second; ``clock`` gives the time in seconds."""
         self.task, self.screen, self.live, self.pace, self.clock = task, screen, live, pace, clock
         self.start = clock()
         self.last = self.start if live is None else -math.inf
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Called at each iteration."""
+        """Called after every iteration."""
         from iterant.draw.animation import describe_iteration
         from iterant.draw.terminal import terminal
 
@@ -310,7 +310,7 @@ def save_solutions(
 
 
 def _cells(solution: Solution, number: int) -> dict[str, str]:
-    """What is printed about a solution, by name; without what is not known."""
+    """The columns of a solution, by name; empty where unknown."""
     words = {True: "yes", False: "no", None: "?"}
     tried = solution.prediction is not None
     since = solution.history[-1][0].step if solution.history else solution.steps

@@ -75,8 +75,8 @@ def describe_iteration(task: Task, problem: Problem, frame: Frame) -> Descriptio
 
 def _title(problem: Problem, description: Description) -> str:
     """The title, with the name of the problem's file to tell many problems apart."""
-    named = problem.name and not problem.made
-    return f"{description.title}: {problem.name}" if named else description.title
+    has_name = problem.name and not problem.made
+    return f"{description.title}: {problem.name}" if has_name else description.title
 
 
 def _without_targets(batch: Batch) -> Batch:

@@ -144,15 +144,15 @@ def check_net(net: object) -> None:
 def check_shape(inputs: Tensor, needs: Needs) -> None:
     """Raise NetError where inputs have other axes or channels, or are empty."""
     axes = needs.dims + 2
-    wanted = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
+    expected = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
     if inputs.dim() != axes or inputs.shape[1] != needs.channels:
         alone = inputs.dim() == axes - 1 and inputs.shape[0] == needs.channels
         hint = "; one problem alone is inputs[None]" if alone else ""
         raise NetError(
-            f"this network reads inputs of shape {wanted}, got {tuple(inputs.shape)}{hint}"
+            f"this network reads inputs of shape {expected}, got {tuple(inputs.shape)}{hint}"
         )
     if min(inputs.shape) < 1:
-        raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {wanted}")
+        raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {expected}")
 
 
 def check_kind(inputs: Tensor, weight: Tensor) -> None:
@@ -195,12 +195,12 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
             f"step() of {word!r} makes features of shape {tuple(after.shape)} from "
             f"{tuple(features.shape)}; wanted the same shape"
         )
-    wanted = (2, classes, *inputs.shape[2:])
-    if logits.shape != wanted:
+    expected = (2, classes, *inputs.shape[2:])
+    if logits.shape != expected:
         raise NetError(
             f"answer() of {word!r} gave {tuple(logits.shape)} for 2 problems of "
             f"{tuple(inputs.shape[2:])}; "
-            f"wanted {wanted}: a score for each of {classes} classes at every position"
+            f"wanted {expected}: a score for each of {classes} classes at every position"
         )
     for method, values in (("step", after), ("answer", logits)):
         if values.isnan().any():

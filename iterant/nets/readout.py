@@ -90,5 +90,5 @@ def readout(word: str) -> Readout:
     >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
     tensor([[0, 1, 0, 1]])
     """
-    found: Readout = registry.find("readout", word)()
-    return found
+    instance: Readout = registry.find("readout", word)()
+    return instance

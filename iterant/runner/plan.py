@@ -290,9 +290,9 @@ def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
                 for word, value in test.items()]  # fmt: skip
         for values in itertools.product(*each):
             settings: Fields = dict(zip(test, values, strict=True))
-            wanted, size = settings.get("task"), settings.get("size")
-            if wanted is not None and wanted not in list(tasks):
-                raise UsageError(f"a test is for task {wanted!r}, and no run is; leave it out")
+            task_name, size = settings.get("task"), settings.get("size")
+            if task_name is not None and task_name not in list(tasks):
+                raise UsageError(f"a test is for task {task_name!r}, and no run is; leave it out")
             for word in ("count", "max_steps"):
                 value = settings.get(word, 1)
                 if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -301,7 +301,7 @@ def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
                     )
             check_seed(settings.get("seed", 0))
             for word, task in tasks.items():
-                if size is not None and wanted in (None, word):
+                if size is not None and task_name in (None, word):
                     parse = task.parse_size if isinstance(size, str) else task.check_size
                     settings["size"] = parse(size)
             specs.append(TestSpec(**settings))

@@ -41,13 +41,13 @@ _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
 _TRIES = 3
-"""How often a run that ends below ``again_below`` is started."""
+"""Attempts of a run that ends below ``again_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
 _TWICE = 1000
-"""How many validation problems are run for twice the iterations, at most."""
+"""Validation problems that are also tested after twice the iterations, at most."""
 PERFECT = "stopped by a perfect validation"
-"""Why a run ends whose best weights cannot change: the first of equally good ones are kept."""
+"""The reason to stop at 100 %: no later weights can replace the first of equally good ones."""
 
 Figures = dict[str, float]
 

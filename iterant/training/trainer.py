@@ -4,8 +4,8 @@
     >>> trainer = Trainer(net, recipe, device)
     >>> loss = trainer.update(inputs, targets, StepRng(seed=0, update=0), factor=1.0)
 
-The network's own parameters are float32, and the optimizer moves these. In half precision a copy
-of the network computes and its gradients are copied back.
+The optimizer updates float32 parameters. In half precision a copy of the network runs forward and
+backward, and its gradients are copied back.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class Trainer:
             torch.backends.cudnn.benchmark = True
             _make_channels_last(self.module)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
-        # The network that computes: the trained one itself, or its copy in half precision.
+        # Three views of one network: `module` has the float32 parameters that the optimizer moves,
+        # `compute` (`net` for callers) runs: the module itself or its copy in half precision, and
+        # `fast` is the fused form of `compute`, if there is one.
         half = self.dtype != torch.float32
         self.compute = copy.deepcopy(self.module).to(self.dtype) if half else self.module
         self.net: Any = self.compute
@@ -191,7 +193,7 @@ class Trainer:
 
     @contextmanager
     def averaged(self) -> Iterator[Net]:
-        """The network to evaluate: with EMA weights where the recipe keeps them."""
+        """The network to evaluate, with EMA weights inside the block if the recipe has them."""
         if self.average is None:
             yield self.net
             return
@@ -240,7 +242,7 @@ class Trainer:
         for name, value in parts["optimizer"].items():
             index, _, key = name.partition(".")
             state.setdefault(int(index), {})[key] = value
-        groups = self.optimizer.state_dict()["param_groups"]  # rates are set at every update
+        groups = self.optimizer.state_dict()["param_groups"]  # update() sets the learning rates
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         for weight, moments in self.optimizer.state.items():
             for key, value in moments.items():

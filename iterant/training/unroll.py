@@ -31,7 +31,7 @@ from iterant.training.objectives import Criterion, Segment, segment_loss
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a segment leaves behind; nothing here carries gradients."""
+    """The result of a segment, detached."""
 
     loss: Tensor
     """The loss without the segment's weight, a scalar"""
@@ -88,6 +88,7 @@ class Unroll:
         noise: Tensor | None,
     ) -> tuple[Tensor, list[State]]:
         """The loss of a segment, with its graph, and the states to return."""
+        # Lazy: `segment_loss` runs the iterations as it consumes the thoughts.
         thoughts = iterate(self.net, inputs, steps=segment.steps, state=start, noise=noise)
         loss, states = segment_loss(
             self.net, thoughts, inputs, targets, segment, start, self.criterion
@@ -138,9 +139,11 @@ def can_unroll_cells(net: Net) -> bool:
 class SparseUnroll(Unroll):
     """Computes gradients on open cells only.
 
-    Losses, gradients and states are those of `Unroll` up to rounding: walls hold zero, whatever
+    Losses, gradients and states are those of `Unroll` up to rounding: walls stay zero, whatever
     noise or corruption a pool adds. Only the penalty on change (``settle``) differs where walls
-    were corrupted, since that vanishes by itself.
+    were corrupted, since that corruption vanishes in one iteration.
+
+    The cross-entropy of `Criterion` (without ``places``) is restated here by cell: change both.
     """
 
     def _loss(
@@ -155,7 +158,7 @@ class SparseUnroll(Unroll):
         # The penalty on change counts messages to walls, which only the path of cells computes.
         unroll = CellPath if segment.settle else unroll_cells
         path = unroll(net, inputs, start.features, segment.steps, noise)
-        # Without weights of each iteration, the loss is that of the last.
+        # Without weights per iteration, only the last has a loss.
         each = segment.each or (*[0.0] * (segment.steps - 1), 1.0)
         weights = {iteration: weight for iteration, weight in enumerate(each, 1) if weight}
         logits = path.logits(list(weights))  # (iterations, N, K)

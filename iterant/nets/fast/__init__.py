@@ -84,12 +84,12 @@ def threads(net: Net) -> Iterator[None]:
     A sparse iteration is a few dozen operations on small tensors, which cost more to distribute
     over threads than to compute.
     """
-    wanted: Any = getattr(net, "threads", None)
+    count: Any = getattr(net, "threads", None)
     before = torch.get_num_threads()
-    if not isinstance(wanted, int) or wanted == before:
+    if not isinstance(count, int) or count == before:
         yield
         return
-    torch.set_num_threads(wanted)
+    torch.set_num_threads(count)
     try:
         yield
     finally:

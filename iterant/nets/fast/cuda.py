@@ -125,7 +125,7 @@ class FusedRule(PackedRule):
 def _padded(matrix: Tensor) -> Tensor:
     """With zeros to sides that a block of the kernel can have: powers of 2, at least 16."""
     sides = [max(16, 1 << (side - 1).bit_length()) for side in matrix.shape]
-    down, right = (wanted - side for wanted, side in zip(sides, matrix.shape, strict=True))
+    down, right = (padded - side for padded, side in zip(sides, matrix.shape, strict=True))
     return nn.functional.pad(matrix, (0, right, 0, down)).contiguous()
 
 
