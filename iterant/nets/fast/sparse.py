@@ -207,6 +207,11 @@ class SparseRule(PackedRule):
         """Cells computed since the start, over all iterations"""
         self._active: Tensor
 
+    @property
+    def cells(self) -> int:
+        """Open cells of all samples."""
+        return len(self._every)
+
     def start(self, inputs: Tensor) -> Tensor:
         """Zeros, (B, N, W)."""
         self.computed = 0
