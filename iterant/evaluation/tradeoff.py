@@ -145,7 +145,7 @@ def tradeoff(
 def compaction(
     net: Net, batch: Batch, rule: Rule, *, steps: int, portion: int | None = None
 ) -> tuple[int, int]:
-    """How many problems get another answer, and stop elsewhere, if none leaves the batch.
+    """How many answers, and how many stopping iterations, differ if no problem leaves the batch.
 
         >>> compaction(net, batch, StableAnswer(5), steps=60)
         (0, 0)

@@ -136,7 +136,7 @@ def peak(curves: Sequence[Sequence[float]], problems: int = 0) -> Peak | None:
 
 
 def verdict(ours: Summary | None, paper: Value | None) -> str:
-    """What the two allow to be said; "": nothing.
+    """How the two compare; "": no statement.
 
     "above" and "below" where the intervals are apart. "no difference shown" only where one could
     have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no further
@@ -198,7 +198,7 @@ class Measure:
         return [{**one.tests, **one.studies}.get(self.needs, {}) for one in records]
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """One curve a seed, for figures; a gap is NaN."""
+        """One curve per seed, for figures; a gap is NaN."""
         return []
 
     def of(self, records: Sequence[Record]) -> Cell:
@@ -301,7 +301,7 @@ class Recovered(PeakMeasure):
     def of(self, records: Sequence[Record]) -> Cell:
         """The peak; as text, the iterations until a problem is right for the first time.
 
-        The paper has such a number for networks that forget all answers again.
+        The paper has such a number for networks whose answers are all wrong again at the end.
         """
 
         def text(some: Sequence[Record]) -> str:
@@ -380,7 +380,7 @@ class Indices(Measure):
 
 
 def curves_with_failed(measure: Measure, records: Sequence[Record]) -> list[Curve]:
-    """A curve a run; for accuracies, a run that diverged solves nothing at any iteration."""
+    """One curve per run; for accuracies, a run that diverged solves nothing at any iteration."""
     curves = measure.curves(records)
     if not curves or not isinstance(measure, PeakMeasure):
         return curves

@@ -166,12 +166,12 @@ def train_missing(
     recorded: Collection[str] = (),
     say: Say = print,
 ) -> list[RunSpec]:
-    """Train and measure these runs, a record of each into ``out``; returns those without one.
+    """Train and measure these runs, write their records to ``out``; returns runs without one.
 
-    ``experiment``: everything is smaller, for want of a GPU, and only what it shows is tested.
-    Every run gets its share of the budget then; one that is cut off is measured as it is, and
-    goes on when it is asked for again. ``precision``: of the paper's models, "fp16" on a GPU.
-    ``recorded``: names of runs whose record exists; they are trained, and not recorded again.
+    ``experiment``: without a GPU, train smaller runs and test only what this experiment shows.
+    Every run then gets its share of the budget; one that is cut off is measured as it is, and
+    resumed by the next call. ``precision``: of the paper's models, "fp16" on a GPU.
+    ``recorded``: names of runs that have a record; they are trained but not recorded again.
     """
     keys = dict.fromkeys(run.model for run in runs)
     options: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Train one run of the paper's tables and measure it: the job of the plan of ``reproduce``.
 
 A run ends with its recipe, or when validation is perfect: the first of equally good checkpoints is
-tested, so no later epoch could replace it. Recorded are curves, counts and a history, about ten
-thousand bytes a run.
+tested, so no later epoch could replace it. A record has curves, counts and a history, about ten
+thousand bytes per run.
 """
 
 from __future__ import annotations

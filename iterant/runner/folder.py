@@ -1,4 +1,4 @@
-"""The folder of a sweep: its plan, the run folders, what became of each run, and where it stands.
+"""The folder of a sweep: its plan, the run folders, and the outcome and state of each run.
 
     >>> folder = SweepFolder.prepare("runs/widths", plan)      # new, or extended by new runs
     >>> status(folder).counts

@@ -57,7 +57,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a sweep within its process: what the function that a plan names is called with.
+    """One run of a sweep within its process: the argument of the plan's job function.
 
     That function returns the outcome: figures with at least ``tests`` and, of a run that was cut
     off, ``finished`` False. It returns None where the run was stopped and has none.
@@ -79,7 +79,7 @@ class Job:
         return registry.task(self.planned.task, **({"data": data} if data else {}))
 
     def train(self, suffix: str = "", *, until_perfect: bool = False, **changes: Any) -> RunFolder:
-        """Train the run, or go on; ``suffix``: of the folder of a variant with ``changes``."""
+        """Train or resume the run; ``suffix``: of the folder of a variant with ``changes``."""
         name, data = self.planned.name + suffix, self.folder.plan.data
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
         options: dict[str, Any] = {
@@ -121,7 +121,7 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
 
 
 def run_one(path: str | Path, name: str, **options: Any) -> bool:
-    """Carry out a run of a sweep; False: it was stopped before the end.
+    """Execute a run of a sweep; False: it was stopped before the end.
 
     ``options``: fields of `Job`. Under torchrun the processes must agree on whether to resume,
     because the first of them creates the folder.
@@ -282,11 +282,11 @@ def run_local(
     time_for: Callable[[str], float | None] = lambda name: None,
     ended: Callable[[str, str], None] = lambda name, how: None,
 ) -> str | None:
-    """Carry out runs of a sweep side by side; returns why it stopped before the end, or None.
+    """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
-    their last checkpoint. ``limit``: seconds for all. ``time_for``: asked before a run starts,
-    the seconds that it may train, 0 to leave it out. GPUs are assigned in turn.
+    their last checkpoint. ``limit``: seconds for all. ``time_for(name)``: called before a run
+    starts, the seconds that it may train, 0 to skip it. GPUs are assigned in turn.
     """
     count = max(1, min(len(names), at_once or capacity(launch)))
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
