@@ -114,6 +114,15 @@ def test_a_cycle_is_not_settled_if_it_is_long_or_its_answers_differ(
     assert answer.stopped_by == ("budget",)
 
 
+def test_a_cycle_may_deviate_by_a_share_of_its_largest_feature() -> None:
+    def wobbling(size: float) -> Any:
+        return lambda features, _, i: torch.full_like(features, 1e6 * (1 + i % 2) + size * (i % 5))
+
+    for size, stopped_by in ((4.0, "settled"), (400.0, "budget")):  # even: the same answers
+        answer = solve(Stepping(wobbling(size)), ticks(1), max_steps=200)
+        assert answer.stopped_by == (stopped_by,)
+
+
 def test_a_cycle_that_begins_late_is_found() -> None:
     late = Stepping(lambda features, _, i: (features + 2) % 6 if i > 500 else features + 2)
     answer = solve(late, ticks(1), max_steps=1000)

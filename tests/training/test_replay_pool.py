@@ -338,6 +338,17 @@ def test_loss_after_every_iteration_is_their_mean() -> None:
     restated.assert_same(ours, restated.gradients_of(wanted, weights), 1e-12)
 
 
+def test_disc_restated() -> None:
+    drawn = torch.rand(20, 3, generator=torch.Generator().manual_seed(5)).tolist()
+    left = disc(torch.ones(20, 1, 9, 12), torch.Generator().manual_seed(5))
+    for (row, column, share), one in zip(drawn, left, strict=True):
+        radius = 1 + share * (0.4 * 9 - 1)
+        for i in range(9):
+            for j in range(12):
+                inside = math.hypot(i - row * 9, j - column * 12) < radius
+                assert bool(one[0, i, j] == 0) == inside
+
+
 def test_disc_zeroes_a_disc() -> None:
     generator = torch.Generator().manual_seed(5)
     features = torch.rand(400, 3, 13, 13, generator=generator) + 1
