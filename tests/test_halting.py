@@ -115,11 +115,11 @@ def test_a_cycle_is_not_settled_if_it_is_long_or_its_answers_differ(
 
 
 def test_a_cycle_may_deviate_by_a_share_of_its_largest_feature() -> None:
-    def wobbling(size: float) -> Any:
-        return lambda features, _, i: torch.full_like(features, 1e6 * (1 + i % 2) + size * (i % 5))
+    def drifting(size: float) -> Any:
+        return lambda features, _, i: torch.full_like(features, 1e6 * (1 + i % 2) + size * i)
 
     for size, stopped_by in ((4.0, "settled"), (400.0, "budget")):  # even: the same answers
-        answer = solve(Stepping(wobbling(size)), ticks(1), max_steps=200)
+        answer = solve(Stepping(drifting(size)), ticks(1), max_steps=200)
         assert answer.stopped_by == (stopped_by,)
 
 
