@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from iterant.engine import State, Thought
+from iterant.nets.fast.gradients import cell_rows
 from iterant.nets.protocol import Net, readout_of
 from iterant.training.distributed import ProcessGroup
 from iterant.training.rng import StepRng
@@ -68,6 +69,33 @@ class Criterion:
             return losses.mean()
         weights = counted.flatten(1).to(losses.dtype)
         return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
+
+    def by_cell(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """`_by_position` for logits (I, N, K) of open cells after I iterations: (I,) losses.
+
+        ``targets`` (N, K) are rows of `cell_targets`, with smoothing and averaging in them.
+        """
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        return -(logits.log_softmax(dim=-1) * targets).sum(dim=(1, 2))
+
+    def cell_targets(self, net: Any, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(cells of all samples, K): the weight of every cell and class in the loss.
+
+        A cell answers for all of its pixels; the mean is over a sample's counted pixels, then over
+        samples.
+        """
+        config = net.config
+        classes = functional.one_hot(targets, config.classes).movedim(-1, 1).to(inputs.dtype)
+        counted = net.readout.counted(inputs)
+        if counted is not None:
+            classes = classes * counted[:, None]
+        if config.stem > 1:
+            pool = functional.avg_pool1d if config.dims == 1 else functional.avg_pool2d
+            classes = pool(classes, 2, stride=2, padding=1) * 2**config.dims
+        pixels = classes.sum(dim=1, keepdim=True)
+        weights = (1 - self.smoothing) * classes + self.smoothing / config.classes * pixels
+        total = pixels.flatten(1).sum(dim=1).clamp_min(1) * len(inputs)
+        return cell_rows(weights / total.view(-1, *[1] * (weights.dim() - 1)))
 
     def _over_positions(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
         """Softmax over positions; the target is uniform over the positions of class 1."""

@@ -18,11 +18,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from iterant.engine import State, Thought, last, think
 from iterant.nets.fast.deep_thinking import Fused
-from iterant.nets.fast.gradients import CellPath, cell_rows, unroll_cells
+from iterant.nets.fast.gradients import CellPath, unroll_cells
 from iterant.nets.fast.hopper import FusedStrings
 from iterant.nets.fast.sparse import has_sparse_form
 from iterant.nets.protocol import Net
@@ -142,8 +141,6 @@ class SparseUnroll(Unroll):
     Losses, gradients and states are those of `Unroll` up to rounding: walls stay zero, whatever
     noise or corruption a pool adds. Only the penalty on change (``settle``) differs where walls
     were corrupted, since that corruption vanishes in one iteration.
-
-    The cross-entropy of `Criterion` (without ``places``) is restated here by cell: change both.
     """
 
     def _loss(
@@ -162,9 +159,8 @@ class SparseUnroll(Unroll):
         each = segment.each or (*[0.0] * (segment.steps - 1), 1.0)
         weights = {iteration: weight for iteration, weight in enumerate(each, 1) if weight}
         logits = path.logits(list(weights))  # (iterations, N, K)
-        logits = logits if logits.dtype == torch.float64 else logits.float()
-        shares = self._targets(inputs, targets)[path.cells]
-        losses = -(logits.log_softmax(dim=-1) * shares).sum(dim=(1, 2))
+        shares = self.criterion.cell_targets(net, inputs, targets)[path.cells]
+        losses = self.criterion.by_cell(logits, shares)
         loss = (losses * losses.new_tensor(list(weights.values()))).sum()
         if isinstance(path, CellPath) and segment.settle:
             scale = segment.steps * start.features.numel()
@@ -172,23 +168,3 @@ class SparseUnroll(Unroll):
         after = range(1, segment.steps + 1) if segment.path else [segment.steps]
         states = [State(path.features(i), start.step + i) for i in after]
         return loss, [start, *states] if segment.path else states
-
-    def _targets(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """(cells of all samples, K): the share of the loss of every cell and class.
-
-        A cell answers for all of its pixels; the mean is over a sample's counted pixels, then over
-        samples.
-        """
-        net: Any = self.net
-        config, smoothing = net.config, self.criterion.smoothing
-        classes = functional.one_hot(targets, config.classes).movedim(-1, 1).to(inputs.dtype)
-        counted = net.readout.counted(inputs)
-        if counted is not None:
-            classes = classes * counted[:, None]
-        if config.stem > 1:
-            pool = functional.avg_pool1d if config.dims == 1 else functional.avg_pool2d
-            classes = pool(classes, 2, stride=2, padding=1) * 2**config.dims
-        pixels = classes.sum(dim=1, keepdim=True)
-        shares = (1 - smoothing) * classes + smoothing / config.classes * pixels
-        total = pixels.flatten(1).sum(dim=1).clamp_min(1) * len(inputs)
-        return cell_rows(shares / total.view(-1, *[1] * (shares.dim() - 1)))
