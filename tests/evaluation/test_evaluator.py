@@ -299,3 +299,11 @@ def test_a_timer_reads_cuda_events_at_the_end(monkeypatch: pytest.MonkeyPatch) -
         timer.mark()
     assert timer.seconds() == [0.25, 0.5, 0.75]
     assert [event.waited for event in timer.marks] == [False, False, False, True], "only the last"
+
+
+def test_times_on_a_cpu_count_from_the_start() -> None:
+    timer = Timer(torch.device("cpu"))
+    for _ in range(3):
+        timer.mark()
+    first, second, third = timer.seconds()
+    assert 0 <= first <= second <= third < 60

@@ -322,3 +322,19 @@ def test_checks_refuse_unwritable_paths(inside: Path, monkeypatch: pytest.Monkey
         with pytest.raises(UsageError, match="cannot be written; choose another"):
             check(inside / place)
     assert asked == [inside, inside]
+
+
+def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert files.read_bytes(path, limit=5) == b"12345"
+    with pytest.raises(RunError, match="larger than 4 B"):
+        files.read_bytes(path, limit=4)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
+)
+def test_an_error_of_the_system_keeps_its_words(error: OSError, text: str) -> None:
+    assert f"cannot read 'x': {text}; check" in str(files.explain_os_error(error, "read", "x"))

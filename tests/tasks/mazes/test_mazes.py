@@ -263,3 +263,17 @@ def test_a_loose_pixel_is_no_valid_path() -> None:
     assert found.wrong.tolist() == [0, 1, 0]
     assert found.connected.tolist() == [True] * 3
     assert found.valid.tolist() == [True, False, True]
+
+
+def test_a_verdict_needs_whole_cells_and_nothing_beside_the_path() -> None:
+    mazes = Mazes()
+    batch = mazes.sample(1, size=9, seed=0)
+    assert mazes.verdict(batch, 0, batch.targets).keeps
+    corner, extra = batch.targets.clone(), batch.targets.clone()
+    corner[0, 0, 0] = 1
+    extra[0, :2, :2] = 1
+    for prediction in (corner, torch.zeros_like(corner)):
+        assert not mazes.verdict(batch, 0, prediction).keeps
+    (row, column) = (batch.targets[0] == 1).nonzero()[0].tolist()
+    extra[0, row : row + 2, column : column + 2] = 0
+    assert not mazes.verdict(batch, 0, extra).keeps
