@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from thinkers import PAIRS, Ticking, small_batch, small_net
@@ -123,6 +125,12 @@ def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:
     with pytest.raises(NetError, match=text) as caught:
         think(net, inputs, steps=steps)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("net", ["mazes", Ticking, object()], ids=["name", "class", "object"])
+def test_what_is_no_network(net: Any) -> None:
+    with pytest.raises(NetError, match="wanted a network, got"):
+        think(net, GOOD, steps=1)
 
 
 def test_a_state_of_another_batch() -> None:
