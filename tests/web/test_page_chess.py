@@ -61,8 +61,10 @@ def test_a_pasted_position_is_answered_as_by_the_package(
         for look in curve[1:]:
             assert look["value"] == pytest.approx(float(likely[look["step"]][at]), abs=1e-3)
     told = Chess().tell(batch, 0, own)
+    # Move and message are drawn a little after the network settles.
+    text = "document.querySelector('{}').innerText.trim()"
+    visit.wait(f"{text.format('#words')}.includes({text.format('[data-is=move]')})")
     words = visit.page.inner_text("[data-is=move]")
-    assert words in visit.words
     assert ("no move" in told) == ("no move" in words)
     assert all(name in words for name in (told[:2], told[2:4]) if "no move" not in told)
     assert visit.page.locator(".score").count() == 2
