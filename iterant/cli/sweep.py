@@ -66,7 +66,7 @@ def start(
         gpus_per_node: of one run on Slurm
         cpus_per_task: of one run on Slurm
         memory: of one run on Slurm, in GB
-        warning: seconds before its limit at which a job is told to save
+        warning: seconds before its limit at which a job is signalled to save
         detach: submit to Slurm and do not watch
         look: seconds between looks at Slurm's queue
         results: the folder for the result

@@ -163,7 +163,7 @@ def stop(path: PathLike) -> str:
             words = lock_holder(folder.path) or "another process"
             raise RunError(f"{folder.path} is run by {words}; stop it there")
         os.kill(int(who["pid"]), signal.SIGTERM)
-        texts.append(f"process {who['pid']} was told to save and leave")
+        texts.append(f"process {who['pid']} was signalled to save and stop")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
     return "; ".join(texts) or "nothing was running"

@@ -60,8 +60,8 @@ def test_accuracy_by_kind() -> None:
     ((plot, trace),) = result.plots()
     assert plot.x_label == "squares of way"
     assert list(trace.x) == sorted(kind.at for kind in result.kinds)
-    for name, told in result.figures().items():
-        assert told["95 %"][0] <= told["at the end"] <= told["95 %"][1], name
+    for name, kind in result.figures().items():
+        assert kind["95 %"][0] <= kind["at the end"] <= kind["95 %"][1], name
 
 
 def test_kinds_of_puzzles() -> None:

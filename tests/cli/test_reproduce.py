@@ -117,8 +117,8 @@ def test_without_a_gpu_runs_are_made_smaller(
     text = said(capsys, *words)
     assert "missing: 3 runs, about" in text
     assert "there is no GPU here, so everything is made smaller: prefix-sums: width 4 " in text
-    for told in ("width 4 (400)", "size 8 (32)", "count 40 (10000)"):
-        assert told in text
+    for change in ("width 4 (400)", "size 8 (32)", "count 40 (10000)"):
+        assert change in text
     assert "0.00 %" in text
     assert read_records("results/reduced").names == {
         "sums-n0-s0", "sums-recall-a1-s0", "sums-ours-s0"

@@ -217,7 +217,7 @@ def test_languages_and_marks_are_known(page: Path) -> None:
 @pytest.mark.usefixtures("small")
 def test_a_wrong_block_fails(tmp_path: Path) -> None:
     with pytest.raises(NameError):
-        run_python(Block("python", "nobody", 1), tmp_path, {})
+        run_python(Block("python", "missing", 1), tmp_path, {})
     with pytest.raises(SyntaxError):
         run_python(Block("python", "1 +", 1, ("parse only (why)",)), tmp_path, {})
     with pytest.raises(Exception, match="--sise"):

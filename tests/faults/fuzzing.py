@@ -1,4 +1,4 @@
-"""Corrupt inputs for readers and command lines, telling refusals from crashes."""
+"""Corrupt inputs for readers and command lines, distinguishing refusals from crashes."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_stopping_tells_the_process_that_runs_it_and_no_other(
     monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
     assert stop(folder.path) == "nothing was running"
     with folder.lock():
-        assert stop(folder.path) == f"process {os.getpid()} was told to save and leave"
+        assert stop(folder.path) == f"process {os.getpid()} was signalled to save and stop"
         assert told == [(os.getpid(), signal.SIGTERM)]
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
         with pytest.raises(RunError, match=f"is run by process {os.getpid()} on .*stop it there"):
