@@ -168,7 +168,7 @@ class TestHere:
         def interrupt() -> None:
             while not (out / "runs" / name / "checkpoints" / "last.json").exists():
                 time.sleep(0.05)
-            assert stop(out).startswith(f"process {os.getpid()} was told")
+            assert stop(out).startswith(f"process {os.getpid()} was signalled")
 
         monkeypatch.chdir(tmp_path)
         threading.Thread(target=interrupt).start()
