@@ -29,8 +29,8 @@ from iterant.evaluation import is_finite, like
 from iterant.evaluation.evaluator import POSITIONS_AT_ONCE
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
+from iterant.rng import Stream
 from iterant.tasks.protocol import Batch, Task
-from iterant.tasks.rng import Stream
 
 Tick = Callable[[int, int], None]
 """Progress: called with the work done and the work in all."""

@@ -30,8 +30,7 @@ from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
-from iterant.tasks.protocol import Batch, Size, Task
-from iterant.tasks.rng import check_count
+from iterant.tasks.protocol import Batch, Size, Task, check_count
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_objective

@@ -36,6 +36,7 @@ from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, build, parameter_count
 from iterant.nets.factory import variant_config
 from iterant.nets.protocol import Net, depth_of, readout_of
+from iterant.rng import StepRng
 from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Batch
@@ -43,7 +44,6 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer, build_network
 from iterant.zoo import load
 

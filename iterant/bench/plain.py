@@ -22,11 +22,11 @@ from torch.nn import functional
 
 from iterant.errors import UsageError
 from iterant.nets import FeedForward, Net, PaperNet
+from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.objectives import Progressive
 from iterant.training.optim import build_optimizer
 from iterant.training.recipe import Recipe
-from iterant.training.rng import StepRng
 from iterant.training.trainer import build_objective
 
 _GOLDEN = 0.618033988749895

@@ -23,8 +23,8 @@ from typing import Any
 from iterant import registry
 from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_bytes
+from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
-from iterant.tasks.rng import check_seed
 from iterant.training.multi_seed import check_seeds, parse_seeds
 from iterant.training.recipe import Recipe
 from iterant.training.run import recipe_for

@@ -7,7 +7,6 @@ protocol.py        what a task offers, and optional abilities
 user.py            user-defined tasks: `PlainTask`, and the checks of any task
 inputs.py          problems from text, files, folders and pictures
 datasets.py        problems as a PyTorch data set; the files of the original benchmark
-rng.py             counter-based random numbers
 prefix_sums.py     bits and their running parity
 mazes/             mazes and the path through them
 chess/             positions and the move to find

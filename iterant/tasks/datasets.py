@@ -34,8 +34,8 @@ from torch.utils.data import Dataset
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import make_folder, write_atomic
-from iterant.tasks.protocol import Batch, Size, SizedTask, Task
-from iterant.tasks.rng import Stream, check_count, check_seed, problem_numbers
+from iterant.rng import Stream, check_seed
+from iterant.tasks.protocol import Batch, Size, SizedTask, Task, check_count, problem_numbers
 
 _VOTERS = 2_000
 """Chess puzzles of each colour that decide the orientation of a file."""

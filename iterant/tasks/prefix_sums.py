@@ -18,6 +18,7 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
+from iterant.rng import Stream
 from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import TEXT, Material, Problem
 from iterant.tasks.protocol import (
@@ -27,7 +28,6 @@ from iterant.tasks.protocol import (
     TaskSpec,
     check_prediction,
 )
-from iterant.tasks.rng import Stream
 
 _STRIP = 64
 """Bits per row of a drawing; longer strings continue below."""

@@ -27,7 +27,7 @@ from torch import Tensor
 from iterant import registry
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.rng import is_whole
+from iterant.rng import is_whole
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -211,6 +211,20 @@ def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
             "sample problems from the task, or give a labelled set"
         )
     return (prediction == batch.targets).flatten(1).all(dim=1)
+
+
+def check_count(count: int) -> int:
+    """The count if it is a positive integer, else TaskError."""
+    if not is_whole(count) or count < 1:
+        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
+    return count
+
+
+def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
+    """The numbers ``first … first + count - 1``, checked."""
+    if not is_whole(first) or first < 0:
+        raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
+    return np.arange(first, first + check_count(count), dtype=np.int64)
 
 
 class SizedTask:

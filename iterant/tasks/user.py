@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
+from iterant.rng import check_seed
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -33,8 +34,8 @@ from iterant.tasks.protocol import (
     Task,
     TaskSpec,
     check_prediction,
+    problem_numbers,
 )
-from iterant.tasks.rng import check_seed, problem_numbers
 
 _PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
 _COLOURS = np.array([[86.0, 180.0, 233.0], [230.0, 159.0, 0.0], [0.0, 158.0, 115.0],

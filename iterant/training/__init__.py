@@ -7,7 +7,7 @@ trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss sc
 objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion
 replay_pool.py  the loss on a pool of states from earlier steps
 unroll.py       iterate and back-propagate; cuda_graphs.py does so faster
-data.py         the training set; rng.py: random numbers as a function of seed and step
+data.py         the training set
 distributed.py  several processes by torchrun
 
 The command line reads recipes without torch: `train` imports it on first use.

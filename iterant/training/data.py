@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
+from iterant.rng import StepRng, Stream, to_device
 from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Task
-from iterant.tasks.rng import Stream
 from iterant.training.recipe import Recipe
-from iterant.training.rng import StepRng, to_device
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.nets.protocol import Net, depth_of
+from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.distributed import ProcessGroup
@@ -34,7 +35,6 @@ from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
-from iterant.training.rng import Shuffle, StepRng
 from iterant.training.trainer import Trainer, build_network
 
 _LOGS_PER_EPOCH = 20

@@ -24,8 +24,8 @@ import torch
 from iterant.errors import RunError, TrainingStopped, UsageError
 from iterant.io import RunFolder
 from iterant.io.files import check_writable_folder
+from iterant.rng import check_seed
 from iterant.tasks.protocol import Task
-from iterant.tasks.rng import check_seed
 from iterant.training.data import TrainingSet
 from iterant.training.interrupts import Clock, Signals, seconds
 from iterant.training.logging import Reporter

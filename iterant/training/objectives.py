@@ -27,8 +27,8 @@ from torch.nn import functional
 from iterant.engine import State, Thought
 from iterant.nets.fast.gradients import cell_rows
 from iterant.nets.protocol import Net, readout_of
+from iterant.rng import StepRng
 from iterant.training.distributed import ProcessGroup
-from iterant.training.rng import StepRng
 
 if TYPE_CHECKING:
     from iterant.training.unroll import Unroll

@@ -21,9 +21,9 @@ from torch import Tensor
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
+from iterant.rng import StepRng, to_device
 from iterant.training.objectives import Objective, Segment, Update
 from iterant.training.recipe import Recipe
-from iterant.training.rng import StepRng, to_device
 from iterant.training.unroll import Unroll
 
 JITTER = 0.3

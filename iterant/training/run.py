@@ -23,8 +23,8 @@ from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, code_version
 from iterant.nets import build, parameter_count
+from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
-from iterant.tasks.rng import check_seed
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, Signals, seconds

@@ -24,6 +24,7 @@ from iterant.nets import LocalRuleConfig, Net, build, variant_config
 from iterant.nets.factory import VARIANTS
 from iterant.nets.fast import trainable_form
 from iterant.nets.protocol import check_user_net, depth_of
+from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ProcessGroup
@@ -31,7 +32,6 @@ from iterant.training.objectives import Criterion, Objective, Progressive, RunTi
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import StepRng
 from iterant.training.unroll import SparseUnroll, Unroll, can_unroll_cells
 
 _EMA_WARMUP = 10

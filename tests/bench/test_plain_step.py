@@ -15,10 +15,10 @@ from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss
 from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.rng import StepRng
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Progressive, Update
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
 from iterant.training.unroll import Unroll
 

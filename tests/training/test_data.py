@@ -12,10 +12,10 @@ from torch import Tensor
 
 import iterant
 from iterant.errors import RecipeError, TaskError
+from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.data import TrainingSet
 from iterant.training.recipe import Recipe
-from iterant.training.rng import StepRng
 
 CPU = torch.device("cpu")
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder
+from iterant.rng import StepRng
 from iterant.training import train_seeds
 from iterant.training.multi_seed import parse_seeds, seed_folder
-from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer
 
 

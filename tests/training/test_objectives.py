@@ -15,11 +15,11 @@ from torch import Tensor, nn
 import iterant
 from iterant.nets import Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Update
 from iterant.training.recipe import Recipe
-from iterant.training.rng import StepRng
 from iterant.training.trainer import build_network
 from iterant.training.unroll import Unroll
 

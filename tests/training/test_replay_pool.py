@@ -22,11 +22,11 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.nets.readout import TwoBest
+from iterant.rng import StepRng
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Segment, Update
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import JITTER, ReplayPool, disc
-from iterant.training.rng import StepRng
 from iterant.training.unroll import StepResult, Unroll
 
 BATCH, SLOTS = 8, 24

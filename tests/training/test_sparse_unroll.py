@@ -9,11 +9,11 @@ from torch import Tensor, nn
 import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
+from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.data import TrainingSet
 from iterant.training.objectives import Criterion, Segment
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.rng import Shuffle, StepRng
 from iterant.training.trainer import Trainer, build_network
 from iterant.training.unroll import SparseUnroll, StepResult, Unroll
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import NetError, RecipeError
+from iterant.rng import StepRng
 from iterant.training.objectives import Objective, Update
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe, recipe
-from iterant.training.rng import StepRng
 from iterant.training.trainer import Trainer, build_network
 from iterant.training.unroll import Unroll
 

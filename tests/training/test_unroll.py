@@ -17,6 +17,7 @@ from iterant.engine import State, last, think
 from iterant.nets import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.nets.fast.hopper import FusedStrings
+from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
@@ -24,7 +25,6 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment, Update
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.rng import StepRng
 from iterant.training.unroll import StepResult, Unroll, iterate
 
 

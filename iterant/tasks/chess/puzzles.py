@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from iterant.errors import DataError, MissingExtra
 from iterant.io.files import check_new_folder, make_folder
+from iterant.rng import mix
 from iterant.tasks.chess.position import LETTERS, impossible, pack, python_chess
-from iterant.tasks.rng import mix
 
 FLAGS = ("mateIn1", "mateIn2", "mateIn3", "mate", "oneMove", "short", "long", "veryLong")
 """The themes that are kept, the lowest bit of `flags` first."""
@@ -200,7 +200,7 @@ def subset(puzzles: Puzzles, count: int = SUBSET) -> Puzzles:
 
     Of puzzles with the same board and side to move, the first by (rating, id) is kept. Of these,
     the `count` with the smallest hash are kept: the id, read as a big-endian integer of five bytes,
-    through `iterant.tasks.rng.mix`. The choice depends on ids alone, so another dump of the
+    through `iterant.rng.mix`. The choice depends on ids alone, so another dump of the
     database gives nearly the same one. If there are fewer, all are kept, and `source` says so.
     """
     order = np.lexsort((puzzles.ids, puzzles.rating))

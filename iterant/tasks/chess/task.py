@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import DataError, MissingExtra, TaskError
+from iterant.rng import Stream
 from iterant.tasks.chess.diagram import diagram
 from iterant.tasks.chess.formats import parse_epd, read_game, split_games
 from iterant.tasks.chess.position import (
@@ -56,11 +57,11 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     Verdict,
+    check_count,
     check_prediction,
     every_position_right,
     ranges,
 )
-from iterant.tasks.rng import Stream, check_count
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """4,000 puzzles shipped with the package, spread evenly over the 1.5 million."""

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.tasks.rng import Stream
+from iterant.rng import Stream
 
 WALL, FREE, START, END = range(4)
 """Codes of cells."""

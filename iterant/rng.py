@@ -6,19 +6,25 @@
 
 Draws do not depend on how many problems are drawn, in which order or in what chunks, nor on the
 machine or the version of numpy: the first hundred of a thousand problems are the hundred alone, and
-problem 90 can be generated without the 89 before it. Only wrapping arithmetic on unsigned 64-bit
-integers is used, with the finaliser of splitmix64 (Steele, Lea and Flood, 2014) for mixing. Not
-for cryptography.
+problem 90 can be generated without the 89 before it. There is no generator state to save: a resumed
+training run draws the same numbers as an uninterrupted one. The names of streams are hashed, so
+renaming one changes every run.
+
+Only wrapping arithmetic on unsigned 64-bit integers is used, with the finaliser of splitmix64
+(Steele, Lea and Flood, 2014) for mixing. Not for cryptography.
 """
 
 from __future__ import annotations
 
 import hashlib
 import operator
+from dataclasses import dataclass
 from typing import SupportsIndex
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from iterant.errors import TaskError
 
@@ -41,20 +47,6 @@ def check_seed(seed: SupportsIndex) -> int:
             f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try --seed 0"
         )
     return operator.index(seed)
-
-
-def check_count(count: int) -> int:
-    """The count if it is a positive integer, else TaskError."""
-    if not is_whole(count) or count < 1:
-        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
-    return count
-
-
-def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
-    """The numbers ``first … first + count - 1``, checked."""
-    if not is_whole(first) or first < 0:
-        raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
-    return np.arange(first, first + check_count(count), dtype=np.int64)
 
 
 def mix(words: Words) -> Words:
@@ -102,3 +94,72 @@ class Stream:
         """A permutation of 0 … count - 1."""
         keys = self.bits(index=0, counter=np.arange(count))
         return np.argsort(keys, kind="stable").astype(np.int64)
+
+
+@dataclass(frozen=True)
+class StepRng:
+    """The random numbers of one optimizer step of one run.
+
+    >>> rng = StepRng(seed=0, update=41)
+    >>> rng.integer(0, 29, "prefix")          # n of step 41, now and after every resume
+    """
+
+    seed: int
+    update: int
+
+    def integer(self, low: int, high: int, what: str) -> int:
+        """An integer from ``low`` to ``high``, both included."""
+        drawn = Stream(self.seed, "training", what).below(high - low + 1, self.update, 0)
+        return low + int(drawn)
+
+    def integers(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
+        """``count`` integers below ``bound``."""
+        return Stream(self.seed, "training", what).below(bound, self.update, np.arange(count))
+
+    def choose(self, count: int, of: int, what: str) -> NDArray[np.int64]:
+        """``count`` different integers below ``of``."""
+        return Stream(self.seed, "training", what, self.update).order(of)[:count]
+
+    def generator(self, what: str) -> torch.Generator:
+        """A CPU generator, for many numbers such as noise."""
+        bits = Stream(self.seed, "training", what).bits(self.update, 0)
+        return torch.Generator().manual_seed(int(bits) >> 1)
+
+
+def to_device(drawn: Tensor, device: torch.device) -> Tensor:
+    """Copy numbers drawn on the CPU to a device without waiting for its queue.
+
+    Only copies from pinned memory are asynchronous.
+    """
+    if device.type != "cuda":
+        return drawn.to(device)
+    return drawn.pin_memory().to(device, non_blocking=True)
+
+
+class Shuffle:
+    """Which problems each step sees: epoch after epoch, each a fresh shuffle of all of them.
+
+    >>> shuffle = Shuffle(problems=40_000, seed=0)
+    >>> shuffle.take(first=0, count=50)         # the problems of the first step
+    """
+
+    def __init__(self, problems: int, seed: int) -> None:
+        """An endless sequence of shuffles of ``problems`` numbers."""
+        self._problems, self._seed = problems, seed
+        self._epoch, self._shuffle = -1, torch.empty(0, dtype=torch.int64)
+
+    def take(self, first: int, count: int) -> Tensor:
+        """Numbers ``first … first + count - 1`` of the sequence, across epochs if need be."""
+        parts = []
+        while count > 0:
+            epoch, start = divmod(first, self._problems)
+            part = self._of(epoch)[start : start + count]
+            parts.append(part)
+            first, count = first + len(part), count - len(part)
+        return torch.cat(parts)
+
+    def _of(self, epoch: int) -> Tensor:
+        if epoch != self._epoch:
+            shuffled = Stream(self._seed, "training", "order", epoch).order(self._problems)
+            self._epoch, self._shuffle = epoch, torch.from_numpy(shuffled)
+        return self._shuffle
