@@ -28,7 +28,7 @@ from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import parameter_count
 from iterant.nets.factory import paper_net
-from iterant.nets.fast import has_sparse_form
+from iterant.nets.fast import fastest_device
 from iterant.runner.folder import Failures, SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
 from iterant.runner.worker import Launch, capacity, run_local
@@ -301,11 +301,9 @@ def fill_counts(
         say(f"{one.run.name}: {row.problems} problems of size {row.size}, after "
             f"{row.iterations:,} iterations and twice as many")  # fmt: skip
         net: Any = load(run.path)
-        where = registry.device(device)
-        # Local rules are fastest on the CPU, where only cells that change are computed.
-        precision = "fp16" if where.type == "cuda" and not has_sparse_form(net) else EXACT
-        if not has_sparse_form(net):
-            net.to(where, torch.float16 if precision == "fp16" else torch.float32)
+        where = fastest_device(net, registry.device(device))
+        precision = "fp16" if where.type == "cuda" else EXACT
+        net.to(where, torch.float16 if precision == "fp16" else torch.float32)
         task = MODELS[row.model].task
         label, test, _ = measure_counts(
             net, registry.task(task), int(row.size), row.problems, row.iterations, seed=SEED

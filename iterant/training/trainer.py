@@ -22,7 +22,7 @@ from iterant import registry
 from iterant.errors import NetError, RecipeError, UnknownName
 from iterant.nets import LocalRuleConfig, Net, build, variant_config
 from iterant.nets.factory import VARIANTS
-from iterant.nets.fast import trainable_form
+from iterant.nets.fast import can_unroll_cells, trainable_form
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
@@ -32,7 +32,7 @@ from iterant.training.objectives import Criterion, Objective, Progressive, RunTi
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.unroll import SparseUnroll, Unroll, can_unroll_cells
+from iterant.training.unroll import SparseUnroll, Unroll
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""

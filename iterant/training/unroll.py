@@ -19,11 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.engine import State, Thought, last, think
-from iterant.nets.fast.deep_thinking import Fused
+from iterant.engine import State, Thought, begin, last, think
 from iterant.nets.fast.gradients import CellPath, unroll_cells
-from iterant.nets.fast.hopper import FusedStrings
-from iterant.nets.fast.sparse import has_sparse_form
 from iterant.nets.protocol import Net
 from iterant.training.objectives import Criterion, Segment, segment_loss
 
@@ -50,7 +47,7 @@ class Unroll:
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
         """Iterate without gradients; None starts from the projection."""
         with torch.no_grad():
-            return last(iterate(self.net, inputs, steps=steps, state=state)).state
+            return last(run_segment(self.net, inputs, steps=steps, state=state)).state
 
     def forward_backward(
         self,
@@ -74,8 +71,8 @@ class Unroll:
         loss, states = self._loss(inputs, targets, segment, start, noise)
         weighted = loss * segment.weight
         torch.autograd.backward(weighted if self.scale is None else weighted * self.scale)
-        if isinstance(self.net, Fused):
-            self.net.flush()
+        if callable(flush := getattr(self.net, "flush", None)):  # of a fast form
+            flush()
         return StepResult(loss.detach(), [state.detached() for state in states])
 
     def _loss(
@@ -88,14 +85,14 @@ class Unroll:
     ) -> tuple[Tensor, list[State]]:
         """The loss of a segment, with its graph, and the states to return."""
         # Lazy: `segment_loss` runs the iterations as it consumes the thoughts.
-        thoughts = iterate(self.net, inputs, steps=segment.steps, state=start, noise=noise)
+        thoughts = run_segment(self.net, inputs, steps=segment.steps, state=start, noise=noise)
         loss, states = segment_loss(
             self.net, thoughts, inputs, targets, segment, start, self.criterion
         )
         return loss, states if segment.path else states[-1:]
 
 
-def iterate(
+def run_segment(
     net: Net,
     inputs: Tensor,
     *,
@@ -103,17 +100,17 @@ def iterate(
     state: State | None = None,
     noise: Tensor | None = None,
 ) -> Iterable[Thought]:
-    """As `iterant.think`; a fused 1-D network computes the whole segment in one call.
+    """As `iterant.think`; a fast form may compute the whole segment in one call.
 
-    Without gradients such a network returns the last thought only.
+    Without gradients such a form returns the last thought only.
     """
     if noise is not None:
         return think(net, inputs, steps=steps, state=state, intervene=_AddNoise(noise))
-    if not isinstance(net, FusedStrings) or steps < 1:
+    segment: Any = getattr(net, "segment", None)
+    if segment is None or steps < 1:
         return think(net, inputs, steps=steps, state=state)
-    net.check(inputs)
-    start = state or State(net.start(inputs))
-    path = net.segment(start.features, net.read(inputs), steps, start.step)
+    start = state or begin(net, inputs)
+    path = segment(start.features, net.read(inputs), steps, start.step)
     first = start.step + (steps if not torch.is_grad_enabled() else 1)
     return [Thought(net, State(phi, first + i), inputs) for i, phi in enumerate(path)]
 
@@ -126,13 +123,6 @@ class _AddNoise:
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
         return State(state.features + self.noise, state.step), inputs
-
-
-def can_unroll_cells(net: Net) -> bool:
-    """Whether this is a local rule and all positions that its loss counts lie on open cells."""
-    if not has_sparse_form(net):
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
 
 
 class SparseUnroll(Unroll):

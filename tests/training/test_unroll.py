@@ -25,7 +25,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment, Update
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
-from iterant.training.unroll import StepResult, Unroll, iterate
+from iterant.training.unroll import StepResult, Unroll, run_segment
 
 
 class FakeGraph:
@@ -174,8 +174,8 @@ def test_iterate_equals_think(steps: int, learning: bool) -> None:
     with torch.set_grad_enabled(learning):
         begun = State(net.start(x), 3)
         wanted = list(think(net, x, steps=steps, state=begun))
-        got = list(iterate(fast, x, steps=steps, state=begun))
-        end = last(iterate(fast, x, steps=steps))
+        got = list(run_segment(fast, x, steps=steps, state=begun))
+        end = last(run_segment(fast, x, steps=steps))
     assert [t.step for t in got] == [t.step for t in wanted][0 if learning else -1 :]
     for mine, theirs in zip(reversed(got), reversed(wanted), strict=False):
         assert (mine.features - theirs.features).abs().max() < 1e-12

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
 from iterant.nets.deep_thinking import PaperNet
 from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
-from iterant.nets.fast.sparse import SparseRule, has_sparse_form
+from iterant.nets.fast.sparse import SparseRule
+from iterant.nets.local_rule import LocalRule
 from iterant.nets.protocol import Net
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ __all__ = [
     "FusedRule",
     "SparseRule",
     "accelerate",
+    "can_unroll_cells",
+    "fastest_device",
     "fused",
-    "has_sparse_form",
     "threads",
     "trainable_form",
 ]
@@ -44,11 +46,31 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
     iteration may overwrite the previous features: for callers that copy what they keep.
     """
-    if has_sparse_form(net) and inputs.device.type == "cpu":
+    if not _is_local_rule(net):
+        return fused(net)
+    if inputs.device.type == "cpu":
         return SparseRule(net, reuse=reuse)
-    if can_fuse_rule(net, inputs):
-        return FusedRule(net)
-    return fused(net)
+    return FusedRule(net) if can_fuse_rule(net, inputs) else net
+
+
+def _is_local_rule(net: object) -> TypeGuard[LocalRule]:
+    """Whether it computes as `LocalRule` does; a subclass may compute something else."""
+    return type(net) is LocalRule
+
+
+def fastest_device(net: Net, device: torch.device) -> torch.device:
+    """``device``, but the CPU for a local rule: only there its sparse form computes."""
+    return torch.device("cpu") if _is_local_rule(net) else device
+
+
+def can_unroll_cells(net: Net) -> bool:
+    """Whether training may iterate open cells only: `iterant.nets.fast.gradients`.
+
+    That takes a local rule whose loss counts no position outside of open cells.
+    """
+    if not _is_local_rule(net):
+        return False
+    return not net.config.masked or net.config.readout == "argmax-open"
 
 
 def fused(net: Net) -> Net:
@@ -67,14 +89,21 @@ def fused(net: Net) -> Net:
 
 
 def trainable_form(net: object) -> Fused | None:
-    """The fastest form of a network with gradients for its weights; None where there is none."""
+    """The fastest form of a network with gradients for its weights; None where there is none.
+
+    Call its ``flush`` after every backward pass. A form with a method ``segment`` computes several
+    iterations in one call.
+    """
     if not isinstance(net, PaperNet):
         return None
     # Imported here: a local rule needs none of these modules.
     from iterant.nets.fast.deep_thinking import Fused, can_fuse
     from iterant.nets.fast.hopper import strings_form
 
-    return (strings_form(net) or Fused(net)) if can_fuse(net) else None
+    if not can_fuse(net):
+        return None
+    on_gpu = net.projection.weight.is_cuda
+    return (strings_form(net) if on_gpu else None) or Fused(net)
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -296,8 +295,3 @@ class SparseRule(PackedRule):
         marked = self._mark.nonzero().flatten()
         self._mark[marked] = False
         return largest, marked
-
-
-def has_sparse_form(net: object) -> TypeGuard[LocalRule]:
-    """Whether `SparseRule` computes the same; a subclass may compute something else."""
-    return type(net) is LocalRule

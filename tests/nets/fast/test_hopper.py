@@ -17,7 +17,7 @@ from iterant.errors import NetError
 from iterant.nets import build
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.deep_thinking import Fused
-from iterant.nets.fast.hopper import FusedStrings
+from iterant.nets.fast.hopper import FusedStrings, strings_form
 from iterant.nets.fast.hopper.rows import Rows, aligned, kernel_gradients
 
 needs_hopper = pytest.mark.skipif(
@@ -193,19 +193,20 @@ def test_there_is_no_iteration_beyond_the_last() -> None:
 
 
 def test_the_form_follows_from_network_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    def form(kind: str = "deep-thinking", **changes: object) -> type:
-        return type(trainable_form(network(kind, **changes)))
+    def has_form(kind: str = "deep-thinking", **changes: object) -> bool:
+        return strings_form(network(kind, **changes)) is not None
 
-    assert form(width=128) is Fused, "a CPU has no use for the other form"
-    monkeypatch.setattr("iterant.nets.fast.hopper.strings.has_kernels", lambda tensor: True)
-    assert form(width=128) is FusedStrings
-    assert form("feed-forward", width=128) is FusedStrings
-    assert form("feed-forward", width=128, recall=True) is Fused
-    assert form(width=120) is Fused
-    assert form(width=300) is Fused, "rows are whole pieces of 16 bytes"
-    assert form(width=128, bounded=True) is Fused
-    assert form(width=128, dims=2) is Fused
+    assert type(trainable_form(network(width=128))) is Fused
     assert trainable_form(network(width=128, group_norm=True)) is None
+    assert not has_form(width=128), "a CPU has no kernels"
+    monkeypatch.setattr("iterant.nets.fast.hopper.strings.has_kernels", lambda tensor: True)
+    assert has_form(width=128)
+    assert has_form("feed-forward", width=128)
+    assert not has_form("feed-forward", width=128, recall=True)
+    assert not has_form(width=120)
+    assert not has_form(width=300), "rows are whole pieces of 16 bytes"
+    assert not has_form(width=128, bounded=True)
+    assert not has_form(width=128, dims=2)
 
 
 @needs_hopper
