@@ -25,7 +25,7 @@ MODULES = [
     if not module.name.endswith("__main__")
 ]
 TRUE = ["draw.figure", "engine", "evaluation.evaluator", "halting", "nets.factory",
-        "nets.protocol", "nets.readout", "registry", "solving.solver", "tasks.prefix_sums",
+        "nets.protocol", "nets.readout", "registry", "solving", "tasks.prefix_sums",
         "tasks.protocol", "tasks.user", "training.recipe", "zoo.cards"]  # fmt: skip
 """Modules whose examples are run; those of others show a use in a program of the reader's."""
 

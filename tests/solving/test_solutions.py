@@ -197,7 +197,7 @@ def test_classes_of_two_digits_stay_apart() -> None:
 def test_the_batch_size_is_limited(
     word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["iterant.solving.problems"], word, most)
+    monkeypatch.setattr(sys.modules["iterant.solving"], word, most)
     net: Any = exact_prefix_sums()
     start, seen = net.start, []
 

@@ -92,7 +92,7 @@ def test_a_batch_of_mixed_difficulty_stops_sample_by_sample_as_the_dense_one_doe
     inputs = torch.cat(batches)
     inputs[3] = 0
     quick = iterant.solve(net, inputs, max_steps=400, rule=rule_of_halting)
-    monkeypatch.setattr("iterant.solving.solver.accelerate", lambda net, *_, **__: net)
+    monkeypatch.setattr("iterant.solving.accelerate", lambda net, *_, **__: net)
     plain = iterant.solve(net, inputs, max_steps=400, rule=rule_of_halting)
     assert torch.equal(quick.prediction, plain.prediction)
     assert torch.equal(quick.settled, plain.settled)

@@ -1,12 +1,13 @@
-"""Solve problems from text, files or a generator, and keep a film of the answers.
+"""Iterate until each problem is done, and decode the answers.
 
-    >>> [solution] = solutions(net, task, gather(task, "1011001").problems)
-    >>> solution.answer, solution.settled, solution.steps, solution.right
-    ('1101110', True, 37, True)
+    >>> answer = solve(net, batch.inputs, max_steps=1000)
+    >>> task.solved(answer.prediction, batch)
 
-Nothing here depends on the task: what else a task can do is recognised by its methods.
+`solve` takes tensors. `solutions` takes problems from text or files (`iterant.tasks.inputs.gather`)
+or a generator, keeps a film of the answers and checks the last one.
+`iterate` is the loop underneath, for evaluation too.
 
-Shapes: B batch, K classes, *S space.
+Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 """
 
 from __future__ import annotations
@@ -14,19 +15,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from itertools import groupby
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant.engine import Thought
-from iterant.errors import UsageError
+from iterant.engine import Thought, begin, check_inputs, think
+from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
-from iterant.halting import SETTLED, Rule
-from iterant.nets.protocol import Net, like, readout_of
-from iterant.solving.solver import Answer, Iteration, check_fits, solve
+from iterant.halting import SETTLED, Fixed, Resting, Rule, Watch
+from iterant.nets.fast import accelerate, threads
+from iterant.nets.protocol import (
+    Needs,
+    Net,
+    check_net,
+    depth_of,
+    keep_samples,
+    like,
+    needs_of,
+    readout_of,
+)
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
     NO_VERDICT,
@@ -39,13 +50,200 @@ from iterant.tasks.protocol import (
     verdict_of,
 )
 
+BUDGET, LAST_LAYER = "budget", "last layer"
+"""Reasons to stop other than a rule's: no iterations left, no layers left."""
 LEAST = 1000
-"""Default iterations of any problem; one more is allowed for each of its cells."""
+"""Default iterations of `solutions`; one more is allowed for each cell of the problem."""
 _TOGETHER, _POSITIONS = 64, 1 << 18
 """Problems and positions of a batch, at most"""
 _POSITIONS_IN_WORDS = 1 << 17
 """Positions of all answers of a film: up to this many, each answer is put in words"""
 _FILM_BYTES, _FEWEST_FRAMES, _MOST_FRAMES = 16 << 20, 16, 4096
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answers of a batch, one row per sample.
+
+    >>> answer = iterant.solve(net, x)
+    >>> answer.settled, answer.prediction.shape == batch.targets.shape
+    (tensor([True, True]), True)
+    """
+
+    prediction: Tensor
+    """(B, *S) int64, by the network's readout"""
+    steps: Tensor
+    """(B,) int64: iterations each sample took before it stopped"""
+    answered_at: Tensor
+    """(B,) int64: the iteration the answer is from (before ``steps`` for `MostConfident`)"""
+    stopped_by: tuple[str, ...]
+    """Why each sample stopped: "settled", "stable answer", "fixed iterations" or another rule's
+    reason where the rule was met; else "budget", or "last layer" for networks of fixed depth"""
+
+    @property
+    def settled(self) -> Tensor:
+        """(B,) bool: whether the state is at rest or in a cycle that keeps its answer.
+
+        More iterations then give the same answer; see `iterant.halting.Resting`.
+        """
+        settled = [reason == SETTLED for reason in self.stopped_by]
+        return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
+
+    def __repr__(self) -> str:
+        """The number settled and their iterations, in one line."""
+        least, most = int(self.steps.min()), int(self.steps.max())
+        took = f"{'' if least == most else f'{least} to '}{counted(most, 'iteration')}"
+        shape = " × ".join(map(str, self.prediction.shape[1:]))
+        answers, settled = counted(len(self.steps), "answer"), int(self.settled.sum())
+        return f"Answer({answers} of {shape}: {settled} settled, after {took})"
+
+
+class AnswerBuffer:
+    """The answers of a whole batch, filled in as samples stop."""
+
+    def __init__(self, count: int, device: torch.device) -> None:
+        """Room for ``count`` samples."""
+        self.prediction = torch.empty(0, dtype=torch.int64, device=device)
+        self.steps = torch.zeros(count, dtype=torch.int64, device=device)
+        self.answered_at = torch.zeros_like(self.steps)
+        self.met = torch.zeros(count, dtype=torch.bool, device=device)
+
+    def put(
+        self, watch: Watch, thought: Thought, rows: Tensor, leaving: Tensor, done: Tensor
+    ) -> None:
+        """Take the answers of the samples that are leaving; ``done``: because the rule is met.
+
+        ``rows`` (b,) are the samples' indices in the whole batch.
+        """
+        prediction, answered_at = watch.answer(thought)
+        if not len(self.prediction):
+            self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
+        here = leaving.nonzero().flatten()
+        there = rows[here]
+        self.prediction[there], self.answered_at[there] = prediction[here], answered_at[here]
+        self.steps[there], self.met[there] = thought.step, done[here]
+
+    def answer(self, net: Net, rule: Rule) -> Answer:
+        """All answers, with the reason why each sample stopped."""
+        if not len(self.prediction):
+            raise NetError("nothing was answered: the network took no iteration")
+        depth, reason = depth_of(net), str(getattr(rule, "reason", type(rule).__name__))
+        stopped_by = tuple(
+            reason if met else LAST_LAYER if step == depth else BUDGET
+            for met, step in zip(self.met.tolist(), self.steps.tolist(), strict=True)
+        )
+        return Answer(self.prediction, self.steps, self.answered_at, stopped_by)
+
+
+@torch.no_grad()
+def solve(
+    net: Net,
+    inputs: Tensor,
+    *,
+    max_steps: int = 1000,
+    rule: Rule | None = None,
+    callback: Callable[[Iteration], None] | None = None,
+) -> Answer:
+    """Iterate on every problem until the rule is met or ``max_steps`` iterations are done.
+
+        >>> answer = solve(net, batch.inputs)
+        >>> task.solved(answer.prediction, batch)
+        tensor([True, True])
+        >>> answer.steps.shape, answer.settled
+        (torch.Size([2]), tensor([True, True]))
+
+    Samples that are done leave the batch, so the cost is the sum of the samples' iterations. The
+    default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
+    or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
+    Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
+    ``callback`` is called with every `Iteration`.
+    """
+    check_inputs(net, inputs)
+    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
+        raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
+    depth = depth_of(net)
+    budget = int(max_steps) if depth is None else min(int(max_steps), depth)
+    # The default rule copies the features that it keeps; another rule might not.
+    fast = accelerate(net, inputs, reuse=rule is None)
+    if rule is None:
+        rule = Resting() if depth is None else Fixed()
+    answers = AnswerBuffer(len(inputs), inputs.device)
+    with threads(fast):
+        for iteration in iterate(fast, inputs, rule, budget):
+            if callback is not None:
+                callback(iteration)
+            if iteration.any_leaving:
+                leaving, done = iteration.leaving, iteration.done
+                answers.put(iteration.watch, iteration.thought, iteration.rows, leaving, done)
+    return answers.answer(net, rule)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of the samples still in the batch."""
+
+    thought: Thought
+    before: Tensor
+    """(b, W, *S): the features before the iteration"""
+    rows: Tensor
+    """(b,) int64: the samples' indices in the whole batch"""
+    done: Tensor
+    """(b,) bool: whether the rule is met"""
+    leaving: Tensor
+    """(b,) bool: ``done``, or all when the budget is spent"""
+    any_leaving: bool
+    """Whether any is leaving; computed once, because reading it waits for the GPU"""
+    watch: Watch
+
+    def answer(self) -> tuple[Tensor, Tensor]:
+        """Prediction (b, *S) and the step (b,) it is from, if all stopped now."""
+        return self.watch.answer(self.thought)
+
+
+def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Iteration]:
+    """Yield every iteration up to the budget; samples for which the rule is met leave the batch.
+
+    >>> cost = sum(len(iteration.rows) for iteration in iterate(net, x, StableAnswer(), 1000))
+    """
+    if not callable(getattr(rule, "watch", None)):
+        raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
+    watch, state = rule.watch(), begin(net, inputs)
+    rows = torch.arange(len(inputs), device=inputs.device)
+    while len(rows):
+        before = state.features
+        for thought in think(net, inputs, steps=budget - state.step, state=state):
+            done = watch.see(thought)
+            over = thought.step >= budget
+            leaving = torch.ones_like(done) if over else done
+            any_leaving = over or (not watch.none_done(thought.step) and bool(done.any()))
+            if any_leaving:  # a rule may decide on the CPU
+                done, leaving = done.to(rows.device), leaving.to(rows.device)
+            yield Iteration(thought, before, rows, done, leaving, any_leaving, watch)
+            if over:
+                return
+            if any_leaving:
+                break
+            before = thought.features
+        else:
+            raise NetError("the network took no iteration")
+        staying = (~done).nonzero().flatten()
+        watch.keep(staying)
+        rows, inputs, state = rows[staying], inputs[staying], thought.state.rows(staying)
+        keep_samples(net, staying, inputs, state.features)
+
+
+def check_fits(net: Net, task: Task) -> None:
+    """Raise NetError where the inputs or classes of a network are not those of the task."""
+    check_net(net)
+    if isinstance(task, str | type):
+        raise UsageError(f'wanted a task, got {task!r}; give iterant.task("mazes") or Mine()')
+    spec, needs = task.spec, needs_of(net)
+    offered = Needs(spec.dims, spec.channels, spec.classes)
+    if needs is not None and needs != offered:
+        raise NetError(
+            f"this network is for {needs.beside(offered)}, and {spec.name} has "
+            f"{offered.beside(needs)}; take a network that was trained on {spec.name}"
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +284,7 @@ class Film:
 
     def put(self, frame: Frame, *, last: bool = False) -> None:
         """Add a frame if it is due; ``last``: in any case."""
-        if self.frames and frame.step <= self.frames[-1].step:
+        if not (last or self.due(frame.step)):
             return
         if len(self.frames) >= self.most:
             self.every *= 2
@@ -96,8 +294,6 @@ class Film:
 
     def at(self, step: int) -> Frame:
         """The frame of that iteration, or the last one before it."""
-        if not self.frames:
-            raise UsageError("the film is empty: no iteration was done")
         before = [frame for frame in self.frames if frame.step <= step]
         return before[-1] if before else self.frames[0]
 
@@ -230,7 +426,9 @@ def solutions(
 ) -> Iterator[Solution]:
     """Solve every problem; yields the solutions in order.
 
-        >>> [solution] = solutions(net, task, gather(task, "maze.txt").problems)
+        >>> [solution] = solutions(net, task, [Problem(batch[[0]])])
+        >>> solution.settled, solution.right
+        (True, True)
 
     Small problems of one shape are solved in one batch, unless there is a viewer.
     ``max_steps=None`` allows 1,000 iterations and one for each cell of the problem; the default
@@ -244,7 +442,7 @@ def solutions(
         )
     for group in _groups(problems, 0 if viewer is not None else _POSITIONS):
         if group[0].unsolvable:
-            yield Solution(group[0], Film(1))
+            yield from (Solution(problem, Film(1)) for problem in group)
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
         inputs = like(net, torch.cat([problem.batch.inputs for problem in group]))
@@ -258,28 +456,17 @@ def solutions(
 
 def budget_for(task: Task, problem: Problem) -> int:
     """Default iterations: information moves at least one cell per iteration."""
-    positions = problem.batch.targets[0].numel()
-    cells: int = positions // task.spec.square**task.spec.dims
+    cells: int = problem.batch.targets[0].numel() // task.spec.square**task.spec.dims
     return LEAST + cells
 
 
 def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
-    """Consecutive problems of one shape, up to ``most`` positions; unsolvable ones alone."""
-    group: list[Problem] = []
-    for problem in problems:
-        positions = problem.batch.targets[0].numel()
-        fits = (
-            group
-            and not (problem.unsolvable or group[0].unsolvable)
-            and problem.batch.inputs.shape == group[0].batch.inputs.shape
-            and len(group) < min(_TOGETHER, most // positions)
-        )
-        if group and not fits:
-            yield group
-            group = []
-        group.append(problem)
-    if group:
-        yield group
+    """Consecutive problems of one shape, up to ``most`` positions; unsolvable ones apart."""
+    for _, same in groupby(problems, lambda one: (one.unsolvable, one.batch.inputs.shape)):
+        group = list(same)
+        size = min(_TOGETHER, max(1, most // group[0].batch.targets[0].numel()))
+        for first in range(0, len(group), size):
+            yield group[first : first + size]
 
 
 class _Films:
@@ -295,18 +482,16 @@ class _Films:
 
     def __call__(self, iteration: Iteration) -> None:
         start = time.perf_counter()
-        step, rows = iteration.thought.step, iteration.rows.tolist()
+        thought, rows = iteration.thought, iteration.rows.tolist()
         leaving = iteration.leaving.tolist()
-        if any(leaving) or any(self.films[row].due(step) for row in rows):
-            frames = _frames(iteration.thought)
-            for index, row in enumerate(rows):
-                if leaving[index] or self.films[row].due(step):
-                    self.films[row].put(frames[index], last=leaving[index])
-                if leaving[index] and self.restrict:
-                    self.logits[row] = iteration.thought.logits[index]
+        if any(leaving) or any(self.films[row].due(thought.step) for row in rows):
+            for row, frame, last in zip(rows, _frames(thought), leaving, strict=True):
+                self.films[row].put(frame, last=last)
+        if self.restrict and any(leaving):
+            self.logits.update(zip(rows, thought.logits, strict=True))
         if self.viewer is not None:
             film = self.films[rows[0]]
-            self.viewer(self.problems[rows[0]], film.at(step), film)
+            self.viewer(self.problems[rows[0]], film.at(thought.step), film)
         self.seconds += time.perf_counter() - start
 
 
@@ -315,12 +500,10 @@ def _solution(
 ) -> Solution:
     batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
     answered_at, changes = int(answer.answered_at[row]), film.changes()
-    in_words = len(changes) * batch.targets[0].numel() <= _POSITIONS_IN_WORDS
-
-    def words(frame: Frame) -> str:
-        grid = torch.from_numpy(frame.prediction)[None].long()
-        return answer_text(task, batch, 0, grid) if in_words else ""
-
+    texts = [""] * len(changes)
+    if len(changes) * batch.targets[0].numel() <= _POSITIONS_IN_WORDS:
+        grids = [torch.from_numpy(frame.prediction)[None].long() for frame in changes]
+        texts = [answer_text(task, batch, 0, grid) for grid in grids]
     return Solution(
         problem=problem,
         film=film,
@@ -334,7 +517,7 @@ def _solution(
         answer=answer_text(task, batch, 0, prediction),
         wanted=expected_answer(task, batch),
         verdict=verdict_of(task, batch, 0, prediction),
-        history=tuple((frame, words(frame)) for frame in changes),
+        history=tuple(zip(changes, texts, strict=True)),
     )
 
 
