@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 import iterant
-from iterant.cli.screen import console, display
+from iterant.cli.common import console
+from iterant.cli.display import display
 from iterant.cli.solve import save_solutions, show, viewer
 from iterant.draw.plots import save_curves
 from iterant.evaluation import evaluate_batch

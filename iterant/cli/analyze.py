@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import SEVERAL, DataPath, DeviceName, task_of
-from iterant.cli.screen import echo, print_table, progress_bar
+from iterant.cli.common import (
+    SEVERAL,
+    DataPath,
+    DeviceName,
+    echo,
+    print_table,
+    progress_bar,
+    task_of,
+)
 from iterant.errors import UsageError
 from iterant.formatting import counted
 

@@ -14,8 +14,15 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant.cli.options import SEVERAL, DeviceName, TaskName, task_of
-from iterant.cli.screen import echo, print_table, progress_bar
+from iterant.cli.common import (
+    SEVERAL,
+    DeviceName,
+    TaskName,
+    echo,
+    print_table,
+    progress_bar,
+    task_of,
+)
 from iterant.formatting import byte_size
 
 bench = App(name="bench", help="Measure iterant beside the plain way of doing the same.")

@@ -12,8 +12,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-from iterant.cli.options import FLAG, SEVERAL
-from iterant.cli.screen import echo
+from iterant.cli.common import FLAG, SEVERAL, echo
 
 
 def demo(

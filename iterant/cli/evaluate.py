@@ -14,16 +14,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from iterant import registry
-from iterant.cli.options import FLAG, DataPath, DeviceName, Patience, Sizes, Tolerance, rule_of
-from iterant.cli.screen import echo, print_table, progress_bar
+from iterant.cli.common import (
+    FLAG,
+    RULES,
+    DataPath,
+    DeviceName,
+    Patience,
+    Sizes,
+    Tolerance,
+    echo,
+    print_table,
+    progress_bar,
+    rule_of,
+)
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
 
 if TYPE_CHECKING:
     from iterant.evaluation import Curve
     from iterant.evaluation.tradeoff import TradeOff
-
-_RULES = ("plain", "max-confidence", "stable", "rest")
 
 
 def evaluate(
@@ -32,7 +41,7 @@ def evaluate(
     max_steps: int | None = None,
     count: int = 1000,
     seed: int = 1,
-    rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(_RULES)}")] = "plain",
+    rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(RULES)}")] = "plain",
     patience: Patience = None,
     tolerance: Tolerance = None,
     trade: Annotated[bool, FLAG] = False,
@@ -71,7 +80,7 @@ def evaluate(
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import HasSource
 
-    chosen = rule_of(_RULES, rule, patience, tolerance)
+    chosen = rule_of(rule, patience, tolerance, default="plain")
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
     if trade and (check or picture or chosen):

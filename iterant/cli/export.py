@@ -10,8 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from iterant.cli.options import TaskName, task_of
-from iterant.cli.screen import echo
+from iterant.cli.common import TaskName, echo, task_of
 
 
 def export(

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from iterant.cli.options import DataPath, Sizes, TaskName, task_of
-from iterant.cli.screen import console, echo, progress_bar, warn
+from iterant.cli.common import DataPath, Sizes, TaskName, console, echo, progress_bar, task_of, warn
 from iterant.formatting import counted
 
 _MOST = 64

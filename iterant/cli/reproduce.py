@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import DataPath, DeviceName
-from iterant.cli.screen import console
+from iterant.cli.common import DataPath, DeviceName, console
 from iterant.errors import RunError, UsageError
 from iterant.formatting import duration
 

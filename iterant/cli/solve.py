@@ -30,17 +30,22 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from iterant.cli.options import (
+from iterant.cli.common import (
     FLAG,
+    RULES,
     DataPath,
     DeviceName,
     Patience,
     TaskName,
     Tolerance,
+    console,
+    echo,
+    print_table,
+    progress_bar,
     rule_of,
     task_of,
+    warn,
 )
-from iterant.cli.screen import console, echo, print_table, progress_bar, warn
 from iterant.errors import TaskError, UsageError
 from iterant.formatting import percent
 
@@ -53,7 +58,6 @@ if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
 
 FORMAT, VERSION = "iterant-solutions", 1
-_RULES = ("rest", "stable", "plain", "max-confidence")
 _PICTURE_SECONDS, _LINE_SECONDS = 1 / 8, 3.0
 _LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
 """Terminal lines: beside the live picture, below the last picture, the fewest of a picture"""
@@ -74,7 +78,7 @@ def solve(
     save: Path | None = None,
     max_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     halt: Annotated[
-        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(_RULES)}")
+        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(RULES)}")
     ] = "rest",
     patience: Patience = None,
     tolerance: Tolerance = None,
@@ -104,7 +108,7 @@ def solve(
     from iterant.solving import solutions
 
     target = None if save is None else check_target(save)
-    rule = rule_of(_RULES, halt, patience, tolerance)
+    rule = rule_of(halt, patience, tolerance, default="rest")
     opened = task_of(task, data)
     inputs = _read(opened, problems, {"size": size, "seed": seed, "count": count}, pgn=pgn)
     loaded = network(opened, net, device)

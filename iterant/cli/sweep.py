@@ -16,8 +16,8 @@ from typing import Annotated, Any
 
 from cyclopts import App
 
-from iterant.cli.options import FLAG, DeviceName
-from iterant.cli.screen import console, display
+from iterant.cli.common import FLAG, DeviceName, console
+from iterant.cli.display import display
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 sweep = App(

@@ -8,24 +8,29 @@ iterant train chess --recipe paper --show
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from iterant import registry
-from iterant.cli.options import (
+from iterant.cli.common import (
     FLAG,
+    SEVERAL,
     TASKS,
     DataPath,
     DeviceName,
-    recipe_fields,
+    console,
+    echo,
+    print_table,
     task_of,
-    with_recipe_flags,
 )
-from iterant.cli.screen import console, display, echo, print_table
+from iterant.cli.display import display
 from iterant.errors import TrainingStopped, UsageError
 from iterant.formatting import counted, percent
 from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
@@ -36,6 +41,55 @@ if TYPE_CHECKING:
     from iterant.training.logging import Reporter
 
 _DEFAULT = "quick"
+
+
+class RecipeField(NamedTuple):
+    """A field of `Recipe` as its source describes it."""
+
+    section: str
+    """The comment above its group"""
+    name: str
+    help: str
+    """The docstring below it"""
+
+
+def recipe_fields() -> list[RecipeField]:
+    """All fields in their order.
+
+    >>> [field.name for field in recipe_fields()][:2]
+    ['name', 'net']
+    """
+    fields, section = [], "The recipe"
+    pattern = r'^(?:    # (.+)\n)?    (\w+): .+\n    """((?s:.+?))"""'
+    for title, name, text in re.findall(pattern, inspect.getsource(Recipe), re.MULTILINE):
+        section, text = title or section, " ".join(text.split()).replace("None", "none")
+        fields.append(RecipeField(section, name, text[:1].lower() + text[1:]))
+    return fields
+
+
+def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with ``**changes`` a flag for every recipe field but the notes.
+
+    Only flags that are given reach the command: ``--clip none`` differs from no --clip.
+    """
+    signature, types = inspect.signature(command), get_type_hints(Recipe)
+    flags = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    groups: dict[str, Group] = {}
+    for section, name, text in recipe_fields():
+        if name == "notes":
+            continue
+        group = groups.setdefault(section, Group(section, sort_key=len(groups) + 1))
+        # The task knows how its sizes are written: 32, or 0:600000.
+        kind: Any = str if name == "size" else types[name]
+        extra = SEVERAL if "tuple" in str(kind) else Parameter()
+        annotation = Annotated[kind | None, extra, Parameter(help=text, group=group)]
+        flags.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
+        )
+    vars(command)["__signature__"] = signature.replace(parameters=flags)
+    return command
 
 
 @with_recipe_flags

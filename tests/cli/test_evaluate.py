@@ -13,8 +13,7 @@ from thinkers import small_net
 
 import iterant
 from iterant.analysis.studies import Subject
-from iterant.cli.evaluate import _RULES
-from iterant.cli.options import rule_of
+from iterant.cli.common import rule_of
 from iterant.halting import MostConfident, Resting, StableAnswer
 from iterant.io import read_result, save_weights
 from iterant.nets import FeedForward, FeedForwardConfig, Net
@@ -138,7 +137,7 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     ],
 )
 def test_names_of_rules(word: str, patience: Any, tolerance: Any, rule: Any) -> None:
-    assert rule_of(_RULES, word, patience, tolerance) == rule
+    assert rule_of(word, patience, tolerance, default="plain") == rule
 
 
 @pytest.mark.parametrize("words", [(), ("--trade",)])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iterant.cli.options import recipe_fields
+from iterant.cli.train import recipe_fields
 from iterant.io import RunFolder
 from iterant.training.recipe import Recipe, recipe
 from iterant.training.trainer import Trainer
@@ -118,7 +118,7 @@ def test_one_run(command: Any) -> None:
     lines = output.splitlines()
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
     assert "update 8 of 8" in output
-    assert "monitoring validation: " in output
+    assert "monitoring: validation at 2m " in output
     assert lines[-1].startswith("finished; best on validation: ")
     again = command("train", "--resume", "runs/prefix-sums-quick-3")
     assert again[0] == 0
