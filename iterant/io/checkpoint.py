@@ -53,8 +53,6 @@ NET = "net."
 ORDER = ("best", "averaged", "last")
 """The checkpoints of a run in order of preference, after "prefer" of its configuration."""
 
-_REMEDY = "use another checkpoint or a copy of this one"
-
 
 def save_tensors(
     path: PathLike,
@@ -96,7 +94,7 @@ def _replace(
     shard_mb: float | None,
 ) -> list[Path]:
     """Write the shards, then the index that makes them valid."""
-    limit = (LARGEST_SHARD_MB if shard_mb is None else shard_mb) * 1_000_000
+    limit = (shard_mb or LARGEST_SHARD_MB) * 1_000_000
     groups: list[dict[str, Tensor]] = [{}]
     size = 0
     for name, tensor in tensors.items():
@@ -110,13 +108,10 @@ def _replace(
     token = secrets.token_hex(6)
     _remove_unlisted(index, stem)  # first: a nearly full disk needs the space
     try:
-        shards = [
-            write_shard(
-                index.with_name(f"{stem}-{token}-{number:05}-of-{len(groups):05}.safetensors"),
-                group,
-            )
-            for number, group in enumerate(groups, start=1)
-        ]
+        shards = []
+        for number, group in enumerate(groups, start=1):
+            name = f"{stem}-{token}-{number:05}-of-{len(groups):05}.safetensors"
+            shards.append(write_shard(index.with_name(name), group))
         weights = {"shards": shards, "split": {}}
         write_json(index, {**content, "weights": weights}, checksummed=True)
     finally:
@@ -140,9 +135,8 @@ def write_shard(
         }
         data = save(copies, metadata)
     except Exception as error:  # the libraries raise nearly any exception
-        cause = " ".join(str(error).split())
         raise UsageError(
-            f"the tensors {', '.join(tensors)} cannot be saved ({cause}); "
+            f"the tensors {', '.join(tensors)} cannot be saved; "
             "convert them to dense tensors of a dtype that safetensors knows"
         ) from error
     write_atomic(path, data)
@@ -155,19 +149,19 @@ def _remove_unlisted(index: Path, stem: str) -> None:
 
     If the index exists but cannot be read, keep all: they may still be recovered.
     """
-    ours = re.compile(
-        rf"\.?{re.escape(stem)}-[0-9a-f]{{12}}-\d{{5}}-of-\d{{5}}\.safetensors"
-        rf"(\.[0-9a-f]{{12}}\.tmp)?|\.{re.escape(index.name)}\.[0-9a-f]{{12}}\.tmp"
+    shard_or_temporary = re.compile(
+        rf"{re.escape(stem)}-[0-9a-f]{{12}}-\d{{5}}-of-\d{{5}}\.safetensors"
+        r"|\..*\.[0-9a-f]{12}\.tmp"
     )
+    listed = set()
     try:
-        listed = {shard["file"] for shard in _read_index(index)["weights"]["shards"]}
-    except RunError:
         if index.exists():
-            return
-        listed = set()
+            listed = {shard["file"] for shard in _read_index(index)["weights"]["shards"]}
+    except RunError:
+        return
     with contextlib.suppress(OSError):
         for path in index.parent.iterdir():
-            if ours.fullmatch(path.name) and path.name not in listed:
+            if shard_or_temporary.fullmatch(path.name) and path.name not in listed:
                 path.unlink(missing_ok=True)
 
 
@@ -191,27 +185,27 @@ def read_weights(
     folder = Path(folder)
     if folder.parent.name == CHECKPOINTS and which is None and not folder.is_dir():
         folder, which = folder.parent.parent, folder.name
-    if not (folder / CONFIG).exists():
-        what = f"holds no weights and no run ({CONFIG} is missing)"
+    path = folder / CONFIG
+    if not path.exists():
         raise RunError(
-            f"{quoted(folder)} {what if folder.is_dir() else 'does not exist'}; "
+            f"{quoted(folder)} does not exist or has no {CONFIG}; "
             "give a run folder or a folder of weights"
         )
-    config = read_json(folder / CONFIG)
+    config = read_json(path)
     keys = config.keys() if isinstance(config, dict) else set()
     if {"weights", "kind"} <= keys:
         if which is not None:
             raise RunError(f"{quoted(folder)} holds one set of weights, no checkpoint {which!r}")
-        config, tensors = _load(folder / CONFIG)
+        config, tensors = _load(path)
         del config["weights"]
     elif "net" in keys:
         config, tensors = _read_run(folder, which)
     else:
         raise RunError(
-            f"{quoted(folder / CONFIG)} describes neither weights of iterant nor a run; "
+            f"{quoted(path)} describes neither weights of iterant nor a run; "
             "check the path, or use: iterant import"
         )
-    check_format(config, folder / CONFIG)
+    check_format(config, path)
     return config, tensors
 
 
@@ -222,8 +216,8 @@ def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str
     name = next((name for name in order if name in saved), None)
     if name is None:
         raise RunError(
-            f"{quoted(folder)} has no checkpoint {which or 'yet'}; "
-            + (f"it has: {', '.join(saved)}" if saved else "let it train until its first")
+            f"{quoted(folder)} has no checkpoint {which or 'yet'}; choose one that it has "
+            f"({', '.join(saved) or 'none'}) or let it train longer"
         )
     tensors, _ = load_tensors(folder / CHECKPOINTS / name, NET)
     if not tensors or not isinstance(config["net"], dict):
@@ -283,19 +277,20 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
 
     tensors: dict[str, Tensor] = {}
     for shard in weights["shards"]:
-        if any(name.startswith(prefix) for name in shard["holds"]):
+        names = [name for name in shard["holds"] if name.startswith(prefix)]
+        if names:
             path = folder / shard["file"]
             data = read_bytes(path)
-            if hashlib.sha256(data).hexdigest() != shard["sha256"]:
-                raise RunError(
-                    f"{quoted(path)} does not match its checksum: damaged or cut short; {_REMEDY}"
-                )
             try:
+                if hashlib.sha256(data).hexdigest() != shard["sha256"]:
+                    raise ValueError("checksum")
                 loaded = load(data)
-                names = [name for name in shard["holds"] if name.startswith(prefix)]
                 tensors |= {name: loaded[name] for name in names}
-            except Exception as error:  # a file that others wrote, with its checksum
-                raise RunError(f"{quoted(path)} is no safetensors file; {_REMEDY}") from error
+            except Exception as error:  # safetensors raises nearly any exception
+                raise RunError(
+                    f"{quoted(path)} does not match its checksum or is no safetensors file; "
+                    "use another checkpoint or a copy of this one"
+                ) from error
     for name, shape in weights["split"].items():
         parts = [tensors.pop(key) for key in list(tensors) if key.rpartition("#")[0] == name]
         if parts:

@@ -1,11 +1,11 @@
-"""Files that are whole or absent: atomic writes, JSON with a checksum, JSON lines.
+"""Files that are whole or absent: atomic writes, JSON with a checksum, JSON lines, folder locks.
 
     >>> write_json("runs/m0/config.json", {"seed": 1}, checksummed=True)
     >>> read_json("runs/m0/config.json", checksummed=True)
     {'seed': 1}
 
 A reader sees the old file or the new one, never half of it. A process killed while writing leaves
-at most a hidden ``.tmp`` file, which `iterant.io.lock` removes. Every `OSError` becomes a one-line
+at most a hidden ``.tmp`` file, which `lock_folder` removes. Every `OSError` becomes a one-line
 `RunError`. JSON has no NaN and no infinity: they are refused, or become null where values are only
 shown (``nan_to_null=True``).
 """
@@ -13,13 +13,18 @@ shown (``nan_to_null=True``).
 from __future__ import annotations
 
 import contextlib
-import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -32,14 +37,8 @@ Record = dict[str, Any]
 LARGEST_JSON = 64 << 20
 """Larger than any JSON file that iterant writes; refuse others before they fill the memory."""
 
-_BLOCK = 1 << 16
-_FULL = "the disk is full; free some space or choose another folder"
-_CAUSES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EFBIG: "the file is larger than the system allows; lower --shard-mb",
-    errno.EROFS: "the file system is read-only; choose a folder that can be written",
-}
+LOCK = "lock"
+"""The name of the file that `lock_folder` locks."""
 
 
 def quoted(path: PathLike) -> str:
@@ -49,8 +48,11 @@ def quoted(path: PathLike) -> str:
 
 def explain_os_error(error: OSError, verb: str, path: PathLike) -> RunError:
     """One line for a refusal by the system: ``raise explain_os_error(error, "write", path)``."""
-    other = f"{(error.strerror or str(error)).lower()}; check the path and its permissions"
-    return RunError(f"cannot {verb} {quoted(path)}: {_CAUSES.get(error.errno or 0, other)}")
+    reason = (error.strerror or str(error)).lower()
+    return RunError(
+        f"cannot {verb} {quoted(path)}: {reason}; "
+        "check the path, its permissions and the free space"
+    )
 
 
 def make_folder(path: PathLike) -> Path:
@@ -117,20 +119,18 @@ def write_atomic(path: PathLike, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # unsupported by some systems
-                raise
-        finally:
-            os.close(folder)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise explain_os_error(error, "write", path) from error
         raise
+    with contextlib.suppress(OSError):  # some file systems cannot synchronise a folder
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
@@ -199,17 +199,12 @@ def write_json(
 def read_json(path: PathLike, *, checksummed: bool = False) -> Any:
     """Read a JSON file; verify and remove the checksum of one that was written with it."""
     value = _parse(read_bytes(path, LARGEST_JSON), quoted(path))
-    if not checksummed:
-        return value
-    if not isinstance(value, dict) or "sha256" not in value:
+    if checksummed and (
+        not isinstance(value, dict) or value.pop("sha256", None) != checksum(value)
+    ):
         raise RunError(
-            f"{quoted(path)} carries no checksum, so iterant did not write it or it is damaged; "
-            "restore it from a copy or choose another folder"
-        )
-    if value.pop("sha256") != checksum(value):
-        raise RunError(
-            f"{quoted(path)} does not match its own checksum: it was damaged or edited; "
-            "restore it from a copy"
+            f"{quoted(path)} does not match its own checksum: it was damaged, edited or not "
+            "written by iterant; restore it from a copy"
         )
     return value
 
@@ -240,19 +235,18 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     The line reaches the operating system at once: a killed process loses nothing, a power cut may
     lose the last seconds.
     """
+    left = _line(record)
     try:
         with Path(path).open("ab+", buffering=0) as file:
-            end = start = file.seek(0, os.SEEK_END)
-            tail = b""
-            while start > 0 and b"\n" not in tail:
-                start = max(0, start - _BLOCK)
-                file.seek(start)
-                tail = file.read(end - start)
-            last = tail.rpartition(b"\n")[2]
-            complete = _record(last) is not None
-            end -= 0 if complete else len(last)
+            end = file.tell()
+            file.seek(max(0, end - 1))
+            if file.read() not in (b"", b"\n"):
+                tail = _last_line(path)
+                if _is_record(tail):
+                    left = b"\n" + left
+                else:
+                    end -= len(tail)
             file.truncate(end)
-            left = b"\n" * complete + _line(record)
             try:
                 while left:  # one call may write less than it is given
                     left = left[file.write(left) :]
@@ -271,29 +265,98 @@ def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
 def read_lines(path: PathLike) -> list[Record]:
     """All complete records; a damaged line other than a torn last one is an error."""
     *lines, tail = read_bytes(path).split(b"\n")
-    records: list[Record] = []
+    lines += [tail] if _is_record(tail) else []
+    records = []
     for number, line in enumerate(lines, start=1):
         where = f"line {number} of {quoted(path)}"
         record = _parse(line, where)
         if not isinstance(record, dict):
             raise RunError(f"{where} is not a JSON object; restore it from a copy")
         records.append(record)
-    last = _record(tail)
-    return records if last is None else [*records, last]
+    return records
 
 
 def is_torn(path: PathLike) -> bool:
     """Whether the last line is incomplete, so that `read_lines` skips it."""
-    tail = read_bytes(path).rpartition(b"\n")[2]
-    return bool(tail) and _record(tail) is None
+    tail = _last_line(path)
+    return bool(tail) and not _is_record(tail)
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(to_json(record, nan_to_null=True), allow_nan=False).encode() + b"\n"
 
 
-def _record(line: bytes) -> Record | None:
-    with contextlib.suppress(RunError):
-        value = _parse(line, "")
-        return value if isinstance(value, dict) else None
-    return None
+def _last_line(path: PathLike) -> bytes:
+    """What follows the last newline."""
+    return read_bytes(path).rpartition(b"\n")[2]
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(_parse(line, ""), dict)
+    except RunError:
+        return False
+
+
+# Locks: one writer per folder.
+#
+# The lock is the system's advisory `flock` on a file, whose content is for messages. It ends with
+# the process, so a stale lock cannot exist. On NFS it works where the server offers locks. The
+# package filelock would truncate the content whenever another process tries to lock.
+
+
+@contextlib.contextmanager
+def lock_folder(folder: PathLike) -> Iterator[None]:
+    """Lock a folder and remove what killed writers left; refuse one that is locked already."""
+    path = Path(folder) / LOCK
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(FileIO(path, "a+"))
+            deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
+            while not _try_lock(file, fcntl.LOCK_EX):
+                time.sleep(0.02)
+                if time.monotonic() > deadline:
+                    raise RunError(
+                        f"{quoted(folder)} is in use by {lock_holder(folder)}; "
+                        "wait for it, stop it, or choose another folder"
+                    )
+            owner = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "command": " ".join(" ".join(sys.argv).split()),
+                "since": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            file.truncate(0)
+            file.write(json.dumps(owner).encode() + b"\n")
+            for leftover in path.parent.glob(".*.tmp"):
+                leftover.unlink(missing_ok=True)
+        except OSError as error:
+            raise explain_os_error(error, "lock", path) from error
+        yield
+
+
+def lock_holder(folder: PathLike) -> str | None:
+    """The process that writes into a folder, in words, or None."""
+    owner = lock_info(folder)
+    if not owner:
+        return None if owner is None else "another process"
+    pid, host, since, command = (owner.get(k) for k in ("pid", "host", "since", "command"))
+    return f"process {pid} on {host} since {since} ({command})"
+
+
+def lock_info(folder: PathLike) -> dict[str, Any] | None:
+    """The same as a dict (pid, host, since, command), empty where they are not written yet."""
+    try:
+        with FileIO(Path(folder) / LOCK) as file:
+            return None if _try_lock(file, fcntl.LOCK_SH) else dict(json.loads(file.read(1 << 16)))
+    except OSError:
+        return None
+    except (TypeError, ValueError):
+        return {}
+
+
+def _try_lock(file: FileIO, kind: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+        return True
+    return False

@@ -82,19 +82,15 @@ def code_version() -> tuple[str | None, bool | None]:
 
 def versions() -> dict[str, str | None]:
     """Versions of iterant, Python, torch and numpy."""
-
-    def installed(package: str) -> str | None:
+    known: dict[str, str | None] = {"iterant": None, "python": platform.python_version()}
+    for package in ("iterant", "torch", "numpy"):
         try:
-            return metadata.version(package)
+            known[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            return None
-
-    return {
-        "iterant": installed("iterant"),
-        "python": platform.python_version(),
-        "torch": getattr(sys.modules.get("torch"), "__version__", None) or installed("torch"),
-        "numpy": installed("numpy"),
-    }
+            known[package] = None
+    if "torch" in sys.modules:  # its own version also names the build: 2.11.0+cpu
+        known["torch"] = sys.modules["torch"].__version__
+    return known
 
 
 def hardware() -> dict[str, Any]:
@@ -119,13 +115,9 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def command_line(words: Sequence[str] | None = None) -> str:
-    """A command as one line without the machine's paths; by default, of this process.
-
-    >>> command_line(["/home/me/bin/iterant", "train", "mazes"])
-    'iterant train mazes'
-    """
-    first, *rest = (sys.argv if words is None else words) or [""]
+def command_line() -> str:
+    """The command of this process without paths of the machine: ``iterant train mazes``."""
+    first, *rest = sys.argv or [""]
     program = PurePath(first)
     if program.name in ("__main__.py", "main.py"):  # python -m iterant
         program = program.parent
@@ -155,18 +147,14 @@ def make_result(
     figures: Mapping[str, Any],
     *,
     seed: int | Sequence[int] | None = None,
-    command: str | Sequence[str] | None = None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """The content that `write_result` writes."""
     _check_name(name)
     commit, dirty = code_version()
-    try:
-        line = command_line(shlex.split(command) if isinstance(command, str) else command)
-    except ValueError:  # an open quote: not a shell command, so treat it as prose
-        line = _without_machine_paths(command)
     return {
         "name": name,
-        "command": line,
+        "command": command_line() if command is None else _without_machine_paths(command),
         "commit": commit,
         "dirty": dirty,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -182,7 +170,7 @@ def write_result(
     figures: Mapping[str, Any],
     *,
     seed: int | Sequence[int] | None = None,
-    command: str | Sequence[str] | None = None,
+    command: str | None = None,
     folder: PathLike = "results",
 ) -> Path:
     """Write ``folder/NAME.json`` and return its path; ``command`` is this process's by default."""

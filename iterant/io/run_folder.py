@@ -40,10 +40,13 @@ from iterant.io.checkpoint import (
     save_tensors,
 )
 from iterant.io.files import (
+    LOCK,
     PathLike,
     Record,
     append_line,
     check_writable_folder,
+    lock_folder,
+    lock_holder,
     make_folder,
     quoted,
     read_json,
@@ -51,7 +54,6 @@ from iterant.io.files import (
     write_json,
     write_lines,
 )
-from iterant.io.lock import FILE, lock_folder, lock_holder
 from iterant.io.results import environment
 
 if TYPE_CHECKING:
@@ -120,12 +122,12 @@ class RunFolder:
                 "or choose another --out"
             )
         # A process killed while creating a run leaves some parts without a config: start over.
-        foreign = sorted(n for n in names - _PARTS - {FILE} if not re.fullmatch(r"\..*\.tmp", n))
-        if foreign:
-            raise RunError(
-                f"{quoted(folder)} is not empty (it has {foreign[0]!r}) and is no run; "
-                "choose another --out"
-            )
+        for name in sorted(names - _PARTS - {LOCK}):
+            if not re.fullmatch(r"\..*\.tmp", name):
+                raise RunError(
+                    f"{quoted(folder)} is not empty (it has {name!r}) and is no run; "
+                    "choose another --out"
+                )
 
     @classmethod
     def create(cls, path: PathLike, config: Mapping[str, Any]) -> RunFolder:
@@ -147,9 +149,8 @@ class RunFolder:
         folder = Path(path)
         for name in (CONFIG, ENVIRONMENT, STATUS, METRICS):
             if not (folder / name).exists():
-                missing = f"holds no run ({name} is missing)"
                 raise RunError(
-                    f"{quoted(folder)} {missing if folder.is_dir() else 'does not exist'}; "
+                    f"{quoted(folder)} does not exist or holds no run ({name} is missing); "
                     "give the folder that was --out when training: iterant runs lists them"
                 )
         config = read_json(folder / CONFIG, checksummed=True)

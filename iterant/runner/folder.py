@@ -29,8 +29,14 @@ from typing import Any
 from iterant.errors import RunError
 from iterant.io import RunFolder, read_json, write_json
 from iterant.io.checkpoint import CONFIG
-from iterant.io.files import PathLike, make_folder, quoted, to_json
-from iterant.io.lock import lock_folder, lock_holder
+from iterant.io.files import (
+    PathLike,
+    lock_folder,
+    lock_holder,
+    make_folder,
+    quoted,
+    to_json,
+)
 from iterant.runner.plan import Plan, PlannedRun
 
 PLAN, SLURM, LOG = "sweep.json", "slurm", "log"

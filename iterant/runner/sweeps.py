@@ -30,8 +30,13 @@ from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration
 from iterant.io import write_result
-from iterant.io.files import PathLike, check_writable_folder, make_folder
-from iterant.io.lock import lock_holder, lock_info
+from iterant.io.files import (
+    PathLike,
+    check_writable_folder,
+    lock_holder,
+    lock_info,
+    make_folder,
+)
 from iterant.runner import slurm
 from iterant.runner.folder import Failures, SweepFolder, SweepStatus, refuse_foreign, status
 from iterant.runner.plan import Plan, PlannedRun, read_plan

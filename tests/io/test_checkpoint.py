@@ -72,7 +72,7 @@ def test_failed_save_keeps_the_old_set(
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def fail(*_: object, **__: object) -> None:
-        raise RunError("the disk is full; free some space")
+        raise RunError("no space left")
 
     if moment == "index":
         monkeypatch.setattr(module, "write_json", fail)
@@ -83,7 +83,7 @@ def test_failed_save_keeps_the_old_set(
             "write_atomic",
             lambda p, d: write_atomic(p, d) if next(calls) < good else fail(),
         )
-    with pytest.raises(RunError, match="disk is full"):
+    with pytest.raises(RunError, match="no space left"):
         save_tensors(tmp_path / "last", DOUBLED, {"step": 2}, shard_mb=0.01)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -312,7 +312,7 @@ def test_preferred_checkpoint_of_a_run(
     assert read == {"format": 1, **NET}
     assert identical(loaded, tensors(names.index(chosen)))
     assert identical(read_weights(run.path / "checkpoints" / chosen)[1], loaded)
-    with pytest.raises(RunError, match=r"no checkpoint other; it has: .*last"):
+    with pytest.raises(RunError, match=r"no checkpoint other; .*last"):
         read_weights(run.path / "checkpoints" / "other")
     with pytest.raises(RunError, match="is a run folder"):
         save_weights(run.path, NET, {})
@@ -324,14 +324,14 @@ def test_folders_without_weights(tmp_path: Path) -> None:
             read_weights(path)
 
     refused(tmp_path / "none", "does not exist")
-    refused(tmp_path, r"config\.json is missing")
-    refused(run_with(tmp_path / "m0").path, "until its first")
+    refused(tmp_path, r"no config\.json")
+    refused(run_with(tmp_path / "m0").path, "has no checkpoint yet")
     RunFolder.create(tmp_path / "m1", {"net": NET}).save("best", {"other": torch.ones(1)})
     refused(tmp_path / "m1", "no network")
     for foreign in ('{"architectures": ["Bert"]}', "[]", '{"kind": "x", "config": {}}'):
         (tmp_path / CONFIG).write_text(foreign)
         refused(tmp_path, "neither weights of iterant nor a run")
     (tmp_path / CONFIG).write_text('{"kind": "x", "config": {}, "weights": {}}')
-    refused(tmp_path, "no checksum")
+    refused(tmp_path, "checksum")
     save_weights(tmp_path / "w", {**NET, "format": 2}, {})
     refused(tmp_path / "w", "has format 2")

@@ -5,14 +5,13 @@ import json
 import multiprocessing
 import os
 import threading
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from iterant.errors import RunError
-from iterant.io.lock import FILE, lock_folder, lock_holder
+from iterant.io.files import LOCK, lock_folder, lock_holder
 
 START = multiprocessing.get_context("forkserver")
 
@@ -44,10 +43,10 @@ def test_one_process_locks_and_its_end_releases(tmp_path: Path, killed: bool) ->
     else:
         ours.send("release")
         assert ours.recv() == "released"
-    assert str(child.pid) in (tmp_path / FILE).read_text(), "the stale content must be there"
+    assert str(child.pid) in (tmp_path / LOCK).read_text(), "the stale content must be there"
     assert lock_holder(tmp_path) is None
     with lock_folder(tmp_path):
-        assert json.loads((tmp_path / FILE).read_text())["pid"] == os.getpid()
+        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
     if not killed:
         ours.send("end")
         child.join()
@@ -65,31 +64,15 @@ def test_same_process_cannot_lock_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b'{"pid": 1}', b"\xff\x00"])
 def test_content_of_the_file_does_not_matter(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / LOCK).write_bytes(content)
     assert lock_holder(tmp_path) is None
     with lock_folder(tmp_path):
-        (tmp_path / FILE).write_bytes(content)
-        assert lock_holder(tmp_path) == "another process"
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
-    with lock_folder(tmp_path):
-        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
-        child.start()
-    try:
-        deadline = time.monotonic() + 20
-        while lock_holder(tmp_path) and time.monotonic() < deadline:
-            time.sleep(0.01)  # the child closes its copy as it starts
-        assert lock_holder(tmp_path) is None
-        assert child.is_alive()
-    finally:
-        child.kill()
-        child.join()
+        (tmp_path / LOCK).write_bytes(content)
+        assert lock_holder(tmp_path) is not None
 
 
 def test_a_process_that_looks_does_not_disturb(tmp_path: Path) -> None:
-    with (tmp_path / FILE).open("w") as file:
+    with (tmp_path / LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_SH)  # as `lock_info` does for an instant
         threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN)).start()
         with lock_folder(tmp_path):
@@ -106,4 +89,4 @@ def test_locking_removes_leftovers(tmp_path: Path) -> None:
     for name in (".a.json.0123456789ab.tmp", "a.json", ".hidden"):
         (tmp_path / name).touch()
     with lock_folder(tmp_path):
-        assert {p.name for p in tmp_path.iterdir()} == {FILE, "a.json", ".hidden"}
+        assert {p.name for p in tmp_path.iterdir()} == {LOCK, "a.json", ".hidden"}

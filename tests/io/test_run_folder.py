@@ -13,7 +13,7 @@ import torch
 
 from iterant.errors import RunError, UsageError
 from iterant.io.checkpoint import CHECKPOINTS, CONFIG, save_weights
-from iterant.io.lock import FILE
+from iterant.io.files import LOCK
 from iterant.io.run_folder import ENVIRONMENT, METRICS, STATUS, RunFolder, list_runs
 
 CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
@@ -34,7 +34,7 @@ def test_create_and_open(run: RunFolder) -> None:
     assert again.checkpoints() == []
     assert again.status.state == again.state == "created"
     assert again.environment["versions"]["torch"] == torch.__version__
-    names = {CONFIG, ENVIRONMENT, STATUS, METRICS, CHECKPOINTS, FILE}
+    names = {CONFIG, ENVIRONMENT, STATUS, METRICS, CHECKPOINTS, LOCK}
     assert {path.name for path in run.path.iterdir()} == names
 
 

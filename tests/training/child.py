@@ -26,7 +26,7 @@ from small_runs import KINDS
 
 from iterant.errors import IterantError, RunError
 from iterant.io import RunFolder
-from iterant.io.lock import lock_holder
+from iterant.io.files import lock_holder
 from iterant.training import train
 from iterant.training.interrupts import Signals
 from iterant.training.loop import Loop
