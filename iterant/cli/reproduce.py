@@ -266,46 +266,52 @@ def _show_list(records: Records, screen: Console) -> None:
             screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
         rows = list(_list_rows(one, records))
         if rows:
-            head = ["network", "measured", "seeds", "ours", "the paper's"]
-            _show_table("", [head, *rows], screen)
+            _show_table("", rows, screen)
         else:
             screen.print("no number yet, and none in the paper")
         screen.print()
 
 
-def _show_table(title: str, rows: Sequence[Sequence[str]], screen: Console) -> None:
+def _show_table(title: str, rows: Sequence[dict[str, str]], screen: Console) -> None:
     """Without empty columns; rich breaks what does not fit."""
     from rich.table import Table
 
-    head, *rest = rows
-    narrow = screen.width < _WIDE and len(head) > len(_FEW) // 2
+    narrow = screen.width < _WIDE and len(rows[0]) > len(_FEW) // 2
     columns = [
-        i for i, name in enumerate(head)
-        if any(row[i] for row in rest) and (name in _FEW or not narrow)
-    ]  # fmt: skip
-    table = Table(*(head[i] for i in columns), title=title or None, title_justify="left", box=None)
-    for row in rest:
-        table.add_row(*(row[i] for i in columns))
+        name for name in rows[0] if any(row[name] for row in rows) and (name in _FEW or not narrow)
+    ]
+    table = Table(*columns, title=title or None, title_justify="left", box=None)
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
     screen.print(table)
 
 
-def _list_rows(one: Experiment, records: Records) -> Iterator[list[str]]:
-    """A network, what is measured, its seeds, our number and the paper's."""
-    from iterant.experiments.report import HEAD, TIMED_HEAD, rows_of, timed_rows
+def _list_rows(one: Experiment, records: Records) -> Iterator[dict[str, str]]:
+    """Networks with their seeds, our number and the paper's."""
+    from iterant.experiments.report import rows_of, timed_rows
 
-    rows = [dict(zip(HEAD, cells, strict=True)) for cells in rows_of(one, records.whole)[1:]]
-    by_time, no_runs = timed_rows(one, records)[1:], not any(row["all seeds"] for row in rows)
+    rows, by_time = rows_of(one, records.whole), timed_rows(one, records)
+    no_runs = not any(row["all seeds"] for row in rows)
     for row in rows:
         ours, theirs = row["all seeds"], row["the paper"]
         # Rows without any number are left out where nothing was run, or where others were timed.
         if ours or theirs != "–" or not (no_runs or by_time):
             seeds = row["seeds"] if ours else "0"
-            yield [_network(row), row["measured"], seeds, ours or "not run", theirs]
-    for cells in by_time:
-        row = dict(zip(TIMED_HEAD, cells, strict=True))
+            yield _list_row(row, row["measured"], seeds, ours or "not run", theirs)
+    for row in by_time:
         measured = f"{row['measured']}, trained for {row['trained for']}"
-        yield [_network(row), measured, row["seeds"], row["solved"], cells[-1]]
+        theirs = row["the paper (its recipe, its puzzles)"]
+        yield _list_row(row, measured, row["seeds"], row["solved"], theirs)
 
 
-def _network(row: dict[str, str]) -> str:
-    return row["model"] + (f" α = {row['α']}" if row["α"] else "")
+def _list_row(
+    row: dict[str, str], measured: str, seeds: str, ours: str, theirs: str
+) -> dict[str, str]:
+    network = row["model"] + (f" α = {row['α']}" if row["α"] else "")
+    return {
+        "network": network,
+        "measured": measured,
+        "seeds": seeds,
+        "ours": ours,
+        "the paper's": theirs,
+    }

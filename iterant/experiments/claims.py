@@ -4,9 +4,8 @@
     'not seen'
 
 A claim is the sentence, where the paper makes it, the numbers it gives, the tables of RESULTS.md
-that have ours, and a check. None of our numbers is written here. A `Quantity` is a number of every
-seed of a model; a check turns quantities into a verdict: `higher`, `same`, `bound`, `every_seed`,
-`solved`, and `every` joins several.
+that have ours, and checks, each of which turns records into a verdict. None of our numbers is
+written here. A `Quantity` is a number of every seed of a model.
 
 Intervals are 95 % over seeds (see measures.py). The interval of a difference of two means joins
 both: its lower end is below the difference by the root of the sum of squares of how far the first
@@ -27,7 +26,6 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     Summary,
-    Value,
     summary,
 )
 from iterant.experiments.models import MODELS
@@ -61,8 +59,6 @@ class Verdict:
 
 
 Check = Callable[[Records], Verdict]
-Decide = Callable[[float, float, float], str]
-"""The verdict on a difference, from its lower end, middle and upper end."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,17 @@ class Claim:
     theirs: str
     rows: tuple[str, ...]
     """Names of experiments whose tables have our numbers"""
-    check: Check
+    checks: tuple[Check, ...]
+
+    def check(self, records: Records) -> Verdict:
+        """Contrary where one check is, reproduced where all are.
+
+        Otherwise the reason: not run, too few seeds, not seen, in this order.
+        """
+        verdicts = [check(records) for check in self.checks]
+        order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
+        worst = min((one.verdict for one in verdicts), key=order.index)
+        return Verdict(worst, tuple(line for one in verdicts for line in one.ours))
 
 
 # Numbers of every seed of a model
@@ -91,8 +97,9 @@ class Quantity:
 
     of: Callable[[Records, str], Summary | None]
     """Its mean over all finished seeds; None: not measured"""
-    text: Callable[[Summary], str] = lambda value: Value(value.mean, value.error).text
+    text: Callable[[Summary], str] = lambda value: value.text
     difference: Callable[[float, float, float], str] = _points
+    """From its lower end, middle and upper end"""
     heading: str = ""
     """Text before the numbers"""
 
@@ -102,25 +109,28 @@ def peak(size: str) -> Quantity:
 
     Plain DT is shown by its most confident iteration there, and so it is here.
     """
-    return Quantity(lambda records, model: Peaks(size, MODELS[model].confident)
-                    .of(records.of(model)).every)  # fmt: skip
+
+    def of(records: Records, model: str) -> Summary | None:
+        return Peaks(size, MODELS[model].confident).of(records.of(model)).value
+
+    return Quantity(of)
 
 
 def peak_after(study: str) -> Quantity:
     """The peak after an intervention."""
     measure = Recovered(study)
-    return Quantity(lambda records, model: measure.of(records.of(model)).every,
-                    heading=f"{study}: ")  # fmt: skip
+    return Quantity(
+        lambda records, model: measure.of(records.of(model)).value, heading=f"{study}: "
+    )
 
 
 def fall(size: str) -> Quantity:
     """Points of accuracy from the peak of a seed's curve to its last iteration: overthinking."""
 
     def of(records: Records, model: str) -> Summary | None:
-        runs = records.of(model)
-        tests = [one.tests[size]["problems"] for one in runs if size in one.tests]
+        runs = [one for one in records.of(model) if size in one.tests]
         falls = [max(curve) - curve[-1] for curve in Peaks(size).curves(runs)]
-        return summary(falls, min(tests, default=0))
+        return summary(falls, min((one.tests[size]["problems"] for one in runs), default=0))
 
     return Quantity(of, lambda value: f"{value.number} points lost")
 
@@ -161,78 +171,63 @@ def solved_after(size: str, iterations: int) -> Quantity:
         fewest = min((problems for problems, _ in shares.values()), default=0)
         return summary([share for _, share in shares.values()], fewest)
 
-    return Quantity(of, lambda value: f"{Value(value.mean, value.error).text} after "
-                    f"{iterations:,} iterations")  # fmt: skip
+    return Quantity(of, lambda value: f"{value.text} after {iterations:,} iterations")
 
 
 # Checks
 
 
-def _compare(
-    quantity: Quantity, models: tuple[str, str], names: tuple[str, str] | None, decide: Decide
-) -> Check:
-    """Two models, compared by the interval of the difference of their means."""
-
-    def check(records: Records) -> Verdict:
-        first, second = (quantity.of(records, model) for model in models)
-        numbers = quantity.heading + ", ".join(
-            f"{name} {'not run' if value is None else quantity.text(value)}"
-            for name, value in zip(names or map(label, models), (first, second), strict=True)
-        )
-        if first is None or second is None:
-            return Verdict(NOT_RUN, () if first is second is None else (numbers,))
-        seeds = counted(second.seeds, "seed")
-        seeds = seeds if first.seeds == second.seeds else f"{first.seeds} and {seeds}"
-        if min(first.seeds, second.seeds) < LEAST_SEEDS or not (first.interval and second.interval):
-            return Verdict(TOO_FEW, (f"{numbers} ({seeds})",))
-        (low_1, high_1), (low_2, high_2) = first.interval, second.interval
-        middle = first.mean - second.mean
-        low = middle - math.hypot(first.mean - low_1, high_2 - second.mean)
-        high = middle + math.hypot(high_1 - first.mean, second.mean - low_2)
-        line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
-        return Verdict(decide(low, middle, high), (line,))
-
-    return check
-
-
-def higher(
+def compare(
     quantity: Quantity,
-    more: str,
-    less: str,
+    first: str,
+    second: str,
+    *,
     effect: float = MARGIN,
     least: float = 0.0,
+    equal: bool = False,
     names: tuple[str, str] | None = None,
 ) -> Check:
-    """The first model is above the other.
+    """The first model is above the other; ``equal``: equal to it, within `MARGIN`.
 
     Reproduced: the interval of the difference is above 0, and the difference is at least
-    ``least``. Contrary: the interval is below 0. Too few seeds: it reaches further than ``effect``
+    ``least``; contrary: the interval is below 0; too few seeds: it reaches further than ``effect``
     from its middle, so that even the paper's effect could not have been distinguished from none.
+    Equal: the interval is within the margin; contrary: all of it is beyond; else too few seeds.
     """
 
     def decide(low: float, middle: float, high: float) -> str:
+        if equal:
+            if low >= -MARGIN and high <= MARGIN:
+                return REPRODUCED
+            return CONTRARY if low > MARGIN or high < -MARGIN else TOO_FEW
         if low > 0:
             return REPRODUCED if middle >= least else NOT_SEEN
         if high < 0:
             return CONTRARY
         return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
-    return _compare(quantity, (more, less), names, decide)
+    def check(records: Records) -> Verdict:
+        one, other = quantity.of(records, first), quantity.of(records, second)
+        numbers = quantity.heading + ", ".join(
+            f"{name} {'not run' if value is None else quantity.text(value)}"
+            for name, value in zip(
+                names or (label(first), label(second)), (one, other), strict=True
+            )
+        )
+        if one is None or other is None:
+            return Verdict(NOT_RUN, () if one is other is None else (numbers,))
+        seeds = counted(other.seeds, "seed")
+        seeds = seeds if one.seeds == other.seeds else f"{one.seeds} and {seeds}"
+        if min(one.seeds, other.seeds) < LEAST_SEEDS or not (one.interval and other.interval):
+            return Verdict(TOO_FEW, (f"{numbers} ({seeds})",))
+        (low_1, high_1), (low_2, high_2) = one.interval, other.interval
+        middle = one.mean - other.mean
+        low = middle - math.hypot(one.mean - low_1, high_2 - other.mean)
+        high = middle + math.hypot(high_1 - one.mean, other.mean - low_2)
+        line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
+        return Verdict(decide(low, middle, high), (line,))
 
-
-def same(quantity: Quantity, one: str, other: str, names: tuple[str, str] | None = None) -> Check:
-    """Two models are equal within `MARGIN`.
-
-    Reproduced: the interval of the difference is within the margin; contrary: all of it is
-    beyond; otherwise there are too few seeds.
-    """
-
-    def decide(low: float, middle: float, high: float) -> str:
-        if low >= -MARGIN and high <= MARGIN:
-            return REPRODUCED
-        return CONTRARY if low > MARGIN or high < -MARGIN else TOO_FEW
-
-    return _compare(quantity, (one, other), names, decide)
+    return check
 
 
 def bound(
@@ -309,21 +304,6 @@ def solved(model: str, size: str) -> Check:
     return check
 
 
-def every(*checks: Check) -> Check:
-    """Several checks: contrary where one is, reproduced where all are.
-
-    Otherwise the reason: not run, too few seeds, not seen, in this order.
-    """
-
-    def check(records: Records) -> Verdict:
-        verdicts = [one(records) for one in checks]
-        order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
-        worst = min((one.verdict for one in verdicts), key=order.index)
-        return Verdict(worst, tuple(line for one in verdicts for line in one.ours))
-
-    return check
-
-
 def label(key: str) -> str:
     """What a model is called."""
     return MODELS[key].title
@@ -353,6 +333,8 @@ def _grows(record: Record) -> bool | None:
     return not curves[0][-1] <= curves[0][0] if curves else None
 
 
+# Claims of several kinds
+
 _STUDIES = ("noise", "zeros", "swap")
 
 
@@ -361,120 +343,127 @@ def _paper(size: str, *models: str) -> str:
     return ", ".join(f"{label(model)} {PEAKS[size][model].text}" for model in models)
 
 
-def _higher(size: str, more: str, less: str) -> Check:
-    """A difference of peaks for which the paper gives numbers."""
-    return higher(peak(size), more, less, PEAKS[size][more].mean - PEAKS[size][less].mean)
+def _higher(
+    text: str, place: str, rows: tuple[str, ...], size: str, *pairs: tuple[str, str]
+) -> Claim:
+    """Of each pair of models, the first has the higher peak, by numbers that the paper gives."""
+    peaks = PEAKS[size]
+    checks = [
+        compare(peak(size), more, less, effect=peaks[more].mean - peaks[less].mean)
+        for more, less in pairs
+    ]
+    models = dict.fromkeys(model for pair in pairs for model in pair)
+    return Claim(text, place, _paper(size, *models), rows, tuple(checks))
 
 
-def _keeps(size: str, recall: str, *without: str) -> Check:
+def _keeps(size: str, recall: str, *without: str) -> tuple[Check, ...]:
     """One model keeps its accuracy to the last iteration; others lose more of theirs."""
-    falls = (higher(fall(size), other, recall) for other in without)
-    return every(*falls, bound(fall(size), recall, at_most=MARGIN, shown=False))
+    falls = [compare(fall(size), other, recall) for other in without]
+    return (*falls, bound(fall(size), recall, at_most=MARGIN, shown=False))
 
 
-def _recovers(recall: str, without: str) -> Check:
+def _recovers(recall: str, without: str) -> tuple[Check, ...]:
     """After each intervention of Table 7, recall is above the same network without it."""
     known, lost = INTERVENTIONS[recall], INTERVENTIONS[without]
-    return every(*(
-        higher(peak_after(study), recall, without, known[study][1] - lost[study][1])
+    return tuple(
+        compare(peak_after(study), recall, without, effect=known[study][1] - lost[study][1])
         for study in _STUDIES
-    ))  # fmt: skip
+    )
 
 
-_RESTING = f"end at {100 * AT_REST:g} % of the first ‖Δφ‖ or less"
-_GROWING = "end above the first ‖Δφ‖"
+def _fixed_point(text: str, place: str, rows: str, recall: list[str], without: list[str]) -> Claim:
+    """With recall ‖Δφ‖ falls to nearly 0, without it grows."""
+    rest = f"end at {100 * AT_REST:g} % of the first ‖Δφ‖ or less"
+    checks = (
+        every_seed(tuple(recall), _converges, rest),
+        every_seed(tuple(without), _grows, "end above the first ‖Δφ‖"),
+    )
+    theirs = "a picture: with recall ‖Δφ‖ falls, without it explodes"
+    return Claim(text, place, theirs, (rows,), checks)
+
+
 _LARGE = PEAKS["201"]["mazes-recall-a0.01"]
-_RATIO = (PEAKS["512"]["sums-recall-a0"].step or 0) / (PEAKS["512"]["sums-recall-a1"].step or 1)
+_SLOW, _FAST = (PEAKS["512"][f"sums-recall-a{alpha}"].step or 0 for alpha in (0, 1))
 _PUZZLES, _BEST = "600000:700000", "chess-recall-a0.5"
 _FALLS = "a picture: without recall the curves fall, with recall they stay"
-_RESTS = "a picture: with recall ‖Δφ‖ falls, without it explodes"
 
 CLAIMS: dict[str, Claim] = {
     "overthinking-sums": Claim(
         "Recall stops overthinking: 48 bits", "Section 5, Figure 6", _FALLS,
         ("fig-easy-problems",),
-        every(_keeps("48", "sums-recall-a0", "sums-dt-a0"),
-             _keeps("48", "sums-recall-a1", "sums-dt-a1")),
+        (*_keeps("48", "sums-recall-a0", "sums-dt-a0"),
+         *_keeps("48", "sums-recall-a1", "sums-dt-a1")),
     ),
     "overthinking-mazes": Claim(
         "Recall stops overthinking: mazes of 13×13", "Section 5, Figure 6", _FALLS,
         ("fig-easy-problems",),
-        every(_keeps("13", "mazes-recall-a0", "mazes-dt-a0"),
-             _keeps("13", "mazes-recall-a0.01", "mazes-dt-a0.01")),
+        (*_keeps("13", "mazes-recall-a0", "mazes-dt-a0"),
+         *_keeps("13", "mazes-recall-a0.01", "mazes-dt-a0.01")),
     ),
-    "recall-sums": Claim(
+    "recall-sums": _higher(
         "512 bits need recall", "Section 4, Figure 3, Table 3",
-        _paper("512", "sums-recall-a0", "sums-dt-a0", "sums-recall-a1", "sums-dt-a1"),
-        ("fig-arch-loss-ablation", "table-prefix-peaks"),
-        every(_higher("512", "sums-recall-a0", "sums-dt-a0"),
-             _higher("512", "sums-recall-a1", "sums-dt-a1")),
+        ("fig-arch-loss-ablation", "table-prefix-peaks"), "512",
+        ("sums-recall-a0", "sums-dt-a0"), ("sums-recall-a1", "sums-dt-a1"),
     ),
-    "recall-mazes": Claim(
+    "recall-mazes": _higher(
         "Mazes of 59×59 need recall", "Section 4, Figure 4, Table 4",
-        _paper("59", "mazes-recall-a0", "mazes-dt-a0", "mazes-recall-a0.01", "mazes-dt-a0.01"),
-        ("fig-mazes-ablation", "table-maze-peaks"),
-        every(_higher("59", "mazes-recall-a0", "mazes-dt-a0"),
-             _higher("59", "mazes-recall-a0.01", "mazes-dt-a0.01")),
+        ("fig-mazes-ablation", "table-maze-peaks"), "59",
+        ("mazes-recall-a0", "mazes-dt-a0"), ("mazes-recall-a0.01", "mazes-dt-a0.01"),
     ),
     "feed-forward": Claim(
         "Feed-forward networks do not extrapolate to 512 bits", "Section 4, Table 3",
         _paper("512", "sums-ff"), ("table-prefix-peaks",),
-        bound(peak("512"), "sums-ff", at_most=MARGIN),
+        (bound(peak("512"), "sums-ff", at_most=MARGIN),),
     ),
     "same-accuracy": Claim(
         "Recall reaches the same accuracy on 512 bits without the progressive loss",
         "Section 4, Figure 3", _paper("512", "sums-recall-a0", "sums-recall-a1"),
-        ("fig-arch-loss-ablation",), same(peak("512"), "sums-recall-a0", "sums-recall-a1"),
+        ("fig-arch-loss-ablation",),
+        (compare(peak("512"), "sums-recall-a0", "sums-recall-a1", equal=True),),
     ),
     "twice-the-iterations": Claim(
         "… but needs about twice the iterations", "Section 4, Figure 3",
-        f"peaks at {PEAKS['512']['sums-recall-a0'].step} and "
-        f"{PEAKS['512']['sums-recall-a1'].step}: {_RATIO:.2f} times",
-        ("fig-arch-loss-ablation",),
-        higher(iterations_needed("512"), "sums-recall-a0", "sums-recall-a1", math.log2(_RATIO),
-               least=math.log2(1.5)),
+        f"peaks at {_SLOW} and {_FAST}: {_SLOW / _FAST:.2f} times", ("fig-arch-loss-ablation",),
+        (compare(iterations_needed("512"), "sums-recall-a0", "sums-recall-a1",
+                 effect=math.log2(_SLOW / _FAST), least=math.log2(1.5)),),
     ),
-    "n-zero": Claim(
+    "n-zero": _higher(
         "n = 0 in the progressive loss is worse than random n", "Section 4, appendix A.4",
-        _paper("512", "sums-recall-a1", "sums-n0"), ("compare-n-zero",),
-        _higher("512", "sums-recall-a1", "sums-n0"),
+        ("compare-n-zero",), "512", ("sums-recall-a1", "sums-n0"),
     ),
-    "run-time-sums": Claim(
+    "run-time-sums": _higher(
         "The run-time-weighted loss is worse: 512 bits", "Appendix A.3",
-        _paper("512", "sums-recall-a1", "sums-run-time"), ("compare-run-time-weighted",),
-        _higher("512", "sums-recall-a1", "sums-run-time"),
+        ("compare-run-time-weighted",), "512", ("sums-recall-a1", "sums-run-time"),
     ),
-    "run-time-mazes": Claim(
+    "run-time-mazes": _higher(
         "The run-time-weighted loss is worse: mazes of 59×59", "Appendix A.3",
-        _paper("59", "mazes-recall-a0.01", "mazes-run-time"), ("compare-run-time-weighted",),
-        _higher("59", "mazes-recall-a0.01", "mazes-run-time"),
+        ("compare-run-time-weighted",), "59", ("mazes-recall-a0.01", "mazes-run-time"),
     ),
     "width": Claim(
         "Accuracy on 512 bits rises with width", "Appendix A.4, Figure 8", "a picture",
-        ("fig-width",), higher(peak("512"), "sums-recall-a1", "sums-recall-a1-w50",
-                              names=("width 400", "width 50")),
+        ("fig-width",),
+        (compare(peak("512"), "sums-recall-a1", "sums-recall-a1-w50",
+                 names=("width 400", "width 50")),),
     ),
     "depth": Claim(
         "Accuracy on 512 bits rises with m up to 30", "Appendix A.4, Figure 8", "a picture",
-        ("fig-depth",), higher(peak("512"), "sums-recall-a1", "sums-recall-a1-m10",
-                              names=("m = 30", "m = 10")),
+        ("fig-depth",),
+        (compare(peak("512"), "sums-recall-a1", "sums-recall-a1-m10", names=("m = 30", "m = 10")),),
     ),
     "depth-plateau": Claim(
-        "… and no further beyond 30", "Appendix A.4, Figure 8", "a picture",
-        ("fig-depth",), same(peak("512"), "sums-recall-a1-m40", "sums-recall-a1",
-                            names=("m = 40", "m = 30")),
+        "… and no further beyond 30", "Appendix A.4, Figure 8", "a picture", ("fig-depth",),
+        (compare(peak("512"), "sums-recall-a1-m40", "sums-recall-a1", equal=True,
+                 names=("m = 40", "m = 30")),),
     ),
-    "progressive-mazes": Claim(
+    "progressive-mazes": _higher(
         "The progressive loss helps on mazes of 59×59", "Section 4, Figure 4, Table 4",
-        _paper("59", "mazes-recall-a0.01", "mazes-recall-a0"),
-        ("fig-mazes-ablation", "table-maze-peaks"),
-        _higher("59", "mazes-recall-a0.01", "mazes-recall-a0"),
+        ("fig-mazes-ablation", "table-maze-peaks"), "59", ("mazes-recall-a0.01", "mazes-recall-a0"),
     ),
     "bit-flip": Claim(
         "Recovery from a flipped bit falls linearly with its index", "Section 5.2, Figure 7",
         "a picture: a falling line", ("fig-overthinking",),
-        every_seed(("sums-recall-a0", "sums-recall-a1"), _linear,
-                  f"on a falling line (r² ≥ {LINEAR:g})"),
+        (every_seed(("sums-recall-a0", "sums-recall-a1"), _linear,
+                    f"on a falling line (r² ≥ {LINEAR:g})"),),
     ),
     "interventions": Claim(
         "With recall, mazes recover from noise, zeros and swapped features", "Section 5, Table 7",
@@ -483,39 +472,34 @@ CLAIMS: dict[str, Claim] = {
             for model, known in INTERVENTIONS.items()
         ),
         ("table-interventions",),
-        every(_recovers("mazes-recall-a0", "mazes-dt-a0"),
-             _recovers("mazes-recall-a0.01", "mazes-dt-a0.01")),
+        (*_recovers("mazes-recall-a0", "mazes-dt-a0"),
+         *_recovers("mazes-recall-a0.01", "mazes-dt-a0.01")),
     ),
-    "fixed-point-mazes": Claim(
-        "With recall, features come to a fixed point: 13×13", "Section 5.3, Figure 7", _RESTS,
-        ("fig-overthinking",),
-        every(every_seed(("mazes-recall-a0", "mazes-recall-a0.01"), _converges, _RESTING),
-             every_seed(("mazes-dt-a0", "mazes-dt-a0.01"), _grows, _GROWING)),
+    "fixed-point-mazes": _fixed_point(
+        "With recall, features come to a fixed point: 13×13", "Section 5.3, Figure 7",
+        "fig-overthinking", ["mazes-recall-a0", "mazes-recall-a0.01"],
+        ["mazes-dt-a0", "mazes-dt-a0.01"],
     ),
-    "fixed-point-sums": Claim(
-        "With recall, features come to a fixed point: 48 bits", "Appendix A.8, Figure 17", _RESTS,
-        ("fig-prefix-delta",),
-        every(every_seed(("sums-recall-a0", "sums-recall-a1"), _converges, _RESTING),
-             every_seed(("sums-dt-a0", "sums-dt-a1"), _grows, _GROWING)),
+    "fixed-point-sums": _fixed_point(
+        "With recall, features come to a fixed point: 48 bits", "Appendix A.8, Figure 17",
+        "fig-prefix-delta", ["sums-recall-a0", "sums-recall-a1"], ["sums-dt-a0", "sums-dt-a1"],
     ),
     "mazes-201": Claim(
         "74 % of mazes of 201×201 are solved", "Section 4",
         f"{_LARGE.mean:g} of {_LARGE.problems} after {_LARGE.step:,} iterations", ("mazes-201",),
-        bound(solved_after("201", _LARGE.step or 0), "mazes-recall-a0.01",
-              at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),
+        (bound(solved_after("201", _LARGE.step or 0), "mazes-recall-a0.01",
+               at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),),
     ),
     "mazes-801": Claim(
         "A maze of 801×801 is solved", "Section 4, Figure 19",
         "one, after 20,000 iterations (10,000 in the caption)", ("mazes-801",),
-        solved("mazes-recall-a0.01", "801"),
+        (solved("mazes-recall-a0.01", "801"),),
     ),
-    "chess-order": Claim(
+    "chess-order": _higher(
         "Chess: recall and the progressive loss together are best, feed-forward is last",
-        "Section 4, Figure 5, Table 5",
-        _paper(_PUZZLES, _BEST, "chess-dt-a0.5", "chess-recall-a0", "chess-dt-a0", "chess-ff"),
-        ("table-chess-peaks",),
-        every(*(_higher(_PUZZLES, _BEST, other)
-                  for other in ("chess-dt-a0.5", "chess-recall-a0", "chess-dt-a0", "chess-ff"))),
+        "Section 4, Figure 5, Table 5", ("table-chess-peaks",), _PUZZLES,
+        *((_BEST, other) for other in ("chess-dt-a0.5", "chess-recall-a0", "chess-dt-a0",
+                                       "chess-ff")),
     ),
     "chess-overthinking": Claim(
         "Chess: only recall with the progressive loss keeps its accuracy", "Section 4, Figure 5",

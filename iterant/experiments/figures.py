@@ -21,7 +21,6 @@ from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import Experiment, Panel
 from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered, summary
-from iterant.experiments.measures import curves_with_failed as curves_of
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
@@ -176,7 +175,7 @@ def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
 def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> Line | None:
     """The mean of a model's curves; None where there is nothing to show."""
     # A mean of changes needs every seed: where one overflows, the others alone would be less.
-    steps, means, errors = _mean(curves_of(measure, records), whole=isinstance(measure, Changes))
+    steps, means, errors = _mean(measure.curves(records), whole=isinstance(measure, Changes))
     if all(map(math.isnan, means)):
         return None
     model = MODELS[key]
@@ -223,8 +222,8 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
         field = number if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
         place = paper_net(model.task).width if field is None else field
         cell = panel.measure.of(records.of(key))
-        if cell.every is not None:
-            ours.append((place, cell.every.mean, cell.every.error or 0.0))
+        if cell.value is not None:
+            ours.append((place, cell.value.mean, cell.value.error or 0.0))
         if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
             value = PEAKS[panel.measure.size][key]
             papers.append((place, value.mean, value.error or 0.0))

@@ -5,8 +5,8 @@
     >>> summary([0.97, 0.99, 1.0]).error
     0.008819171036881976
 
-Every measure gives a `Cell`: the mean over all seeds, and over those that pass the paper's filter.
-As in the paper, a peak is that of the curve averaged over seeds, with the standard error there.
+Every measure gives a `Cell`: the mean over some seeds, and the text that tables show. As in the
+paper, a peak is that of the curve averaged over seeds, with the standard error there.
 Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
 problems allows: seeds that all solve the same 200 of 200 do not show 100.00 %. A difference is
 called one only where the intervals are apart, and its absence only where seeds could have shown it.
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from iterant.evaluation import wilson
-from iterant.experiments.records import Record
+from iterant.experiments.records import CONFIDENT, Record
 
 Curve = list[float]
 
@@ -55,6 +55,11 @@ class Summary:
         return f"{self.mean:.2f}" + ("" if self.error is None else f" ± {self.error:.2f}")
 
     @property
+    def text(self) -> str:
+        """As tables have it: ``99.90 ± 0.10 %``."""
+        return f"{self.number} %"
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Where the mean of many seeds lies, with 95 %; None: one seed does not say."""
         if self.error is None:
@@ -73,14 +78,6 @@ class Summary:
             return ""
         low, high = self.interval or over_problems(self.mean, self.problems)
         return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
-
-
-@dataclass(frozen=True)
-class Peak:
-    """The highest point of an averaged curve, the earliest of equals."""
-
-    step: int
-    height: Summary
 
 
 @dataclass(frozen=True)
@@ -110,9 +107,12 @@ class Value:
 
 def summary(values: Sequence[float], problems: int = 0) -> Summary | None:
     """Mean and standard error; None where there is nothing."""
+    return mean_of(values, problems) if values else None
+
+
+def mean_of(values: Sequence[float], problems: int = 0) -> Summary:
+    """Mean and standard error of at least one value."""
     count = len(values)
-    if not count:
-        return None
     mean = math.fsum(values) / count
     if count == 1:
         return Summary(mean, None, 1, problems)
@@ -120,19 +120,14 @@ def summary(values: Sequence[float], problems: int = 0) -> Summary | None:
     return Summary(mean, math.sqrt(variance / count), count, problems)
 
 
-def averaged(curves: Sequence[Sequence[float]]) -> list[float]:
-    """The mean of curves of one length; of others, as far as all go."""
-    return [math.fsum(column) / len(curves) for column in zip(*curves, strict=False)]
-
-
-def peak(curves: Sequence[Sequence[float]], problems: int = 0) -> Peak | None:
-    """The peak of the averaged curve; None where there is no curve."""
-    mean = averaged(curves)
-    if not mean:
+def peak(curves: Sequence[Curve], problems: int = 0) -> tuple[int, Summary] | None:
+    """The first peak of the mean curve, as far as all curves go: its iteration and its height."""
+    columns = list(zip(*curves, strict=False))
+    if not columns:
         return None
-    place = mean.index(max(mean))
-    height = summary([curve[place] for curve in curves], problems)
-    return None if height is None else Peak(place + 1, height)
+    means = [math.fsum(column) / len(column) for column in columns]
+    place = means.index(max(means))
+    return place + 1, mean_of(columns[place], problems)
 
 
 def verdict(ours: Summary | None, paper: Value | None) -> str:
@@ -167,17 +162,13 @@ def over_problems(mean: float, problems: int) -> tuple[float, float]:
 class Cell:
     """A number over seeds, in per cent or in iterations."""
 
-    every: Summary | None
-    """All finished seeds"""
-    filtered: Summary | None
-    """Seeds with at least 99 % training accuracy"""
-    step: int | None = None
-    """The iteration of the peak, over all seeds"""
+    value: Summary | None = None
     text: str = ""
-    """Shown beside the number: mean iterations to solution, the share that recovered"""
-    filtered_text: str = ""
+    """As tables show it, without the iteration of a peak"""
     seeds: int = 0
-    """Seeds measured, where none of them gives a number"""
+    """Seeds measured, also where none of them gives a number"""
+    step: int | None = None
+    """The iteration of a peak"""
 
 
 class Measure:
@@ -186,7 +177,7 @@ class Measure:
     @property
     def title(self) -> str:
         """What is measured, as a heading."""
-        return ""
+        raise NotImplementedError
 
     @property
     def needs(self) -> str:
@@ -202,7 +193,7 @@ class Measure:
         return []
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The number."""
+        """The number over all of these records."""
         raise NotImplementedError
 
 
@@ -220,13 +211,10 @@ class Accuracy(Measure):
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean, with an interval no narrower than the number of problems allows."""
-
-        def mean(some: Sequence[Record]) -> Summary | None:
-            fits = [fit for one in some if (fit := one.figures["training"].get(self.which))]
-            shares = [100.0 * (fit["solved"] / fit["of"]) for fit in fits]
-            return summary(shares, min((fit["of"] for fit in fits), default=0))
-
-        return Cell(mean(records), mean(_converged(records)))
+        fits = [fit for one in records if (fit := one.figures["training"].get(self.which))]
+        shares = [100.0 * (fit["solved"] / fit["of"]) for fit in fits]
+        mean = summary(shares, min((fit["of"] for fit in fits), default=0))
+        return Cell() if mean is None else Cell(mean, mean.text, mean.seeds)
 
 
 class PeakMeasure(Measure):
@@ -235,28 +223,25 @@ class PeakMeasure(Measure):
     @property
     def keys(self) -> tuple[str, str]:
         """Of the problems solved after every iteration, and of their number."""
-        return "solved", "problems"
+        raise NotImplementedError
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent solved by iteration."""
+        """Per cent solved by iteration; a run that diverged solves nothing at any."""
         solved, total = self.keys
         parts = [part for part in self.parts(records) if solved in part]
-        return [[100 * count / part[total] for count in part[solved]] for part in parts]
+        curves = [[100 * count / part[total] for count in part[solved]] for part in parts]
+        failed = [[0.0] * len(curves[0]) for one in records if one.failed] if curves else []
+        return curves + failed
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak of the mean curve over all seeds, and over the filtered ones."""
-        total = self.keys[1]
-        every, fit = (
-            # All seeds have the same problems: more seeds are not more of them.
-            peak(
-                curves_with_failed(self, some),
-                min((part[total] for part in self.parts(some) if part.get(total)), default=0),
-            )
-            for some in (records, _converged(records))
-        )
-        if every is None:
-            return Cell(None, None)
-        return Cell(every.height, None if fit is None else fit.height, every.step)
+        """The peak of the mean curve."""
+        # All seeds have the same problems: more seeds are not more of them.
+        totals = [part[self.keys[1]] for part in self.parts(records) if part.get(self.keys[1])]
+        highest = peak(self.curves(records), min(totals, default=0))
+        if highest is None:
+            return Cell()
+        step, height = highest
+        return Cell(height, height.text, height.seeds, step)
 
 
 @dataclass(frozen=True)
@@ -275,7 +260,7 @@ class Peaks(PeakMeasure):
     @property
     def keys(self) -> tuple[str, str]:
         """Of a test."""
-        return ("solved by the most confident" if self.confident else "solved"), "problems"
+        return (CONFIDENT if self.confident else "solved"), "problems"
 
     @property
     def title(self) -> str:
@@ -286,7 +271,11 @@ class Peaks(PeakMeasure):
 
 @dataclass(frozen=True)
 class Recovered(PeakMeasure):
-    """Peak accuracy after an intervention, and mean iterations to solution."""
+    """Mean iterations until a problem is right for the first time after an intervention.
+
+    With the peak accuracy. The paper has such a number for networks whose answers are all wrong
+    again at the end.
+    """
 
     study: str
     keys = ("right", "samples")
@@ -299,19 +288,13 @@ class Recovered(PeakMeasure):
     title = needs
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak; as text, the iterations until a problem is right for the first time.
-
-        The paper has such a number for networks whose answers are all wrong again at the end.
-        """
-
-        def text(some: Sequence[Record]) -> str:
-            steps = [part.get("mean iterations to first", part.get("mean iterations"))
-                     for part in self.parts(some)]  # fmt: skip
-            mean = summary([step for step in steps if step is not None])
-            return "–" if mean is None else f"{mean.mean:.2f}"
-
-        return replace(super().of(records), text=text(records),
-                       filtered_text=text(_converged(records)))  # fmt: skip
+        """The peak; in its text, the iterations come first."""
+        cell = super().of(records)
+        steps = [part.get("mean iterations to first", part.get("mean iterations"))
+                 for part in self.parts(records)]  # fmt: skip
+        mean = summary([step for step in steps if step is not None])
+        first = "–" if mean is None else f"{mean.mean:.2f}"
+        return replace(cell, text=cell.text and f"{first} ({cell.text})", step=None)
 
 
 @dataclass(frozen=True)
@@ -337,17 +320,14 @@ class Changes(Measure):
 
         Seeds differ by powers of ten, so the mean is nearly the largest: text has both ends.
         """
-        last, fit = (
-            [curve[-1] for curve in self.curves(some)] for some in (records, _converged(records))
-        )
+        last = [curve[-1] for curve in self.curves(records)]
         if overflows := sum(map(math.isnan, last)):
-            text = f"overflow in {overflows} of {len(last)}"
-            return Cell(None, None, text=text, filtered_text=text, seeds=len(last))
-        ends, fit_ends = (
-            f"{min(some):.2g} to {max(some):.2g}" if len(set(some)) > 1 else ""
-            for some in (last, fit)
-        )
-        return Cell(summary(last), summary(fit), text=ends, filtered_text=fit_ends)
+            return Cell(None, f"– (overflow in {overflows} of {len(last)})", len(last))
+        mean = summary(last)
+        if mean is None:
+            return Cell()
+        ends = f" ({min(last):.2g} to {max(last):.2g})" if len(set(last)) > 1 else ""
+        return Cell(mean, f"{mean.mean:.2g}{ends}", mean.seeds)
 
 
 @dataclass(frozen=True)
@@ -368,29 +348,13 @@ class Indices(Measure):
         return summary([value for value in values if value is not None])
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean over all indices, of flips recovered from; their share as text."""
-        (mean, share), (fit, fit_share) = (
-            (self.mean(some, "mean iterations"), self.mean(some, "recovered"))
-            for some in (records, _converged(records))
-        )
-        texts = ["" if one is None else f"{100 * one.mean:.1f} % recovered"
-                 for one in (share, fit_share)]  # fmt: skip
-        seeds = 0 if share is None else share.seeds
-        return Cell(mean, fit, text=texts[0], filtered_text=texts[1], seeds=seeds)
-
-
-def curves_with_failed(measure: Measure, records: Sequence[Record]) -> list[Curve]:
-    """One curve per run; for accuracies, a run that diverged solves nothing at any iteration."""
-    curves = measure.curves(records)
-    if not curves or not isinstance(measure, PeakMeasure):
-        return curves
-    return [*curves, *([0.0] * len(curves[0]) for record in records if record.failed)]
+        """The mean over all indices, of flips recovered from, with their share."""
+        mean, share = self.mean(records, "mean iterations"), self.mean(records, "recovered")
+        if share is None:
+            return Cell()
+        number = "–" if mean is None else mean.number
+        return Cell(mean, f"{number} ({100 * share.mean:.1f} % recovered)", (mean or share).seeds)
 
 
 def _with_gaps(values: Sequence[float | None]) -> Curve:
     return [float("nan") if value is None else value for value in values]
-
-
-def _converged(records: Sequence[Record]) -> list[Record]:
-    """Those that pass the paper's filter."""
-    return [record for record in records if record.converged]

@@ -23,7 +23,7 @@ network are an error that names both files.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,9 @@ from iterant.training.recipe import Recipe
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
 
+CONFIDENT = "solved by the most confident"
+"""The key of a curve by the rule of the most confident iteration."""
+
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""
 
@@ -46,16 +49,15 @@ CONVERGED = 0.99
 class Count:
     """Problems that one network solved after a few numbers of iterations."""
 
-    model: str
     seed: int
     size: str
     problems: int
     solved: Mapping[int, int]
     """By iterations, ascending"""
     file: Path
-    older: bool = False
+    older: bool
     """Whether the model's recipe has changed since"""
-    precision: str = ""
+    precision: str
     """Of training; "": unknown"""
 
     @property
@@ -81,26 +83,31 @@ class Record:
         return f"{self.model}-s{self.seed}"
 
     @property
-    def tests(self) -> Mapping[str, Any]:
+    def tests(self) -> dict[str, Any]:
         """Tests with a curve, by size."""
-        tests: Mapping[str, Any] = self.figures["tests"]
-        return {size: test for size, test in tests.items() if isinstance(test["solved"], list)}
+        tests = self.figures["tests"].items()
+        return {size: test for size, test in tests if isinstance(test["solved"], list)}
 
     @property
     def counts(self) -> Iterator[Count]:
         """Tests without a curve."""
         for name, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
-                solved = {int(steps): test["solved"][steps] for steps in test["solved"]}
-                yield Count(self.model, self.seed, name.partition(":")[0], test["problems"],
-                            dict(sorted(solved.items())), self.file, bool(self.changed_fields),
-                            self.precision)  # fmt: skip
+                solved = {int(steps): count for steps, count in test["solved"].items()}
+                yield Count(
+                    seed=self.seed,
+                    size=name.partition(":")[0],
+                    problems=test["problems"],
+                    solved=dict(sorted(solved.items())),
+                    file=self.file,
+                    older=bool(self.changed_fields),
+                    precision=self.precision,
+                )
 
     @property
-    def studies(self) -> Mapping[str, Any]:
+    def studies(self) -> dict[str, Any]:
         """By name."""
-        studies: Mapping[str, Any] = self.figures["studies"]
-        return studies
+        return dict(self.figures["studies"])
 
     def accuracy(self, which: str) -> float | None:
         """Of the tested weights on training ("train") or held-out ("validation") problems."""
@@ -133,11 +140,19 @@ class Record:
 
     @property
     def changed_fields(self) -> dict[str, Any]:
-        """Fields of the model's recipe that have changed since, as they were."""
+        """Fields of the model's recipe that have changed since, as they were; {}: unknown."""
         about = self.figures.get("training", self.figures)
-        best = about.get("best")
-        validation = best.get("validation") if isinstance(best, dict) else None
-        return changed_fields(self.model, about.get("recipe"), validation)
+        recipe = about.get("recipe")
+        if self.model not in MODELS or not recipe:
+            return {}
+        now = to_json(MODELS[self.model].recipe().described())
+        then = to_json(Recipe().described()) | recipe  # new fields had their defaults
+        same = {"name", "notes", "precision"}  # which may differ from run to run
+        # A run that was as good as the recipe asks for now would not have been restarted.
+        validation = about.get("best", {}).get("validation")
+        if validation is not None and validation >= now["again_below"]:
+            same.add("again_below")
+        return {key: then[key] for key in sorted(now.keys() - same) if then[key] != now[key]}
 
     @property
     def setting(self) -> str:
@@ -167,13 +182,9 @@ class Records:
     @property
     def as_finished(self) -> Records:
         """The same with all taken as finished; of a run that did finish, only that record."""
-        return Records(
-            tuple(
-                replace(one, finished=True)
-                for one in self.all
-                if one.finished or one.name not in self.names
-            )
-        )
+        finished = [one for one in self.all if one.finished]
+        cut_off = [replace(one, finished=True) for one in self.unfinished]
+        return Records(tuple(finished + cut_off))
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -210,36 +221,10 @@ class Timed:
     records: Records
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What their results say about how they were made."""
-        by_file = sorted(self.records.all, key=lambda one: one.file.stem)
-        notes = [one.figures.get("provenance", "") for one in by_file]
-        return tuple(note for note in dict.fromkeys(notes) if note)
-
-    @property
     def mixed(self) -> bool:
         """Whether the paper's networks were trained in different settings; ours has its own."""
         paper = [one for one in self.records.all if MODELS[one.model].word != OURS]
         return len({one.setting for one in paper}) > 1
-
-
-def changed_fields(
-    model: str, recipe: Mapping[str, Any] | None, validation: float | None = None
-) -> dict[str, Any]:
-    """Fields of a ``recipe`` that the model has otherwise now; {} where it is unknown.
-
-    A run that reached the ``validation`` accuracy which the recipe asks for now would not have
-    been restarted, so `again_below` does not matter to it.
-    """
-    if model not in MODELS or not recipe:
-        return {}
-    default, now = to_json(Recipe().described()), to_json(MODELS[model].recipe().described())
-    # Fields that did not exist then had their defaults.
-    then = {key: recipe.get(key, default[key]) for key in now}
-    same = {"name", "notes", "precision"}  # which may differ from run to run
-    if validation is not None and validation >= now["again_below"]:
-        same.add("again_below")
-    return {key: then[key] for key in sorted(now.keys() - same) if then[key] != now[key]}
 
 
 def read_results(results: PathLike = "results") -> Records:
@@ -301,8 +286,12 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
         if file.suffix == ".json":
             return None
         raise RunError(f"{where} is a result, but not of a network; keep other results elsewhere")
-    if problem := problem_in(figures):
-        raise RunError(f"{where}: {problem}; restore it from a copy, or remove it")
+    try:
+        check_figures(figures)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(
+            f"{where}: {type(error).__name__}: {error}; restore it from a copy, or remove it"
+        ) from error
     if result["seed"] != figures["seed"]:  # edited, perhaps to count a run twice
         raise RunError(
             f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
@@ -312,104 +301,62 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
                   figures, file)  # fmt: skip
 
 
-_TYPES = {"model": str, "seed": int, "finished": bool, "reduced": dict, "tests": dict,
-          "studies": dict, "training": dict}  # fmt: skip
+def check_figures(figures: Mapping[str, Any]) -> None:
+    """Raise where something that tables and figures read is missing or impossible.
 
-
-def problem_in(figures: Mapping[str, Any]) -> str:
-    """What is wrong with the figures of a record; "": nothing.
-
-    People copy and edit these files, so everything that tables and figures read is checked.
+    People copy and edit these files.
     """
-    for name, kind in _TYPES.items():
-        if name not in figures and name != "training":
-            return f"{name} missing"
-        if not _is(figures.get(name, {}), kind) and name in figures:
-            return f"{name} is {reprlib.repr(figures[name])}"
-    if figures["seed"] < 0:
-        return f"seed is {figures['seed']}"
-    parts = {
-        "": {**figures.get("training", {}), "seconds": figures["reduced"].get("seconds")},
-        **{f"the test {name}: ": test for name, test in figures["tests"].items()},
-        **{f"the study {name}: ": study for name, study in figures["studies"].items()},
-    }
-    for name, part in parts.items():
-        if not isinstance(part, dict):
-            return f"{name}{reprlib.repr(part)} is no object"
-        if name.startswith("the test") and not part.get("solved"):
-            return f"{name}'solved' is missing"
-        for key, value in part.items():
-            check = _CHECKS.get(key)
-            if check is not None and not check(value, part):
-                return f"{name}{key!r} is {reprlib.repr(value)}"
-    return ""
+    for name, kind in (
+        ("model", str), ("finished", bool), ("reduced", dict), ("tests", dict), ("studies", dict),
+    ):  # fmt: skip
+        _check_type(name, figures[name], kind)
+    _check_counts("seed", [figures["seed"]])
+    _check_numbers("seconds", [figures["reduced"].get("seconds")])
+    training = figures.get("training", {})
+    for name in ("train", "validation"):
+        if name in training:
+            _check_counts(name, [training[name]["solved"]], training[name]["of"])
+    for name in ("recipe", "best"):
+        _check_type(name, training.get(name, {}), dict)
+    _check_numbers("epoch", [row["epoch"] for row in training.get("history", [])] or [0])
+    if "setting" in training:
+        setting = training["setting"]
+        _check_numbers("rate", [setting["rate"]])
+        _check_type("bounded", setting["bounded"], bool)
+        _check_type("precision", setting["precision"], str)
+    for name, test in figures["tests"].items():
+        solved = test["solved"]
+        if isinstance(solved, dict):
+            solved = [solved[steps] for steps in sorted(solved, key=int)]
+        _check_counts(f"test {name}", solved, test["problems"])
+        _check_counts(f"test {name}", test.get(CONFIDENT, [0]), test["problems"])
+    for name, study in figures["studies"].items():
+        if "right" in study:
+            _check_counts(f"study {name}", study["right"], study["samples"])
+        means = ("recovered", "mean iterations", "mean iterations to first")
+        _check_numbers(f"study {name}", [study.get(key) for key in means])
+        _check_numbers(f"study {name}", study.get("mean iterations by index", [0]))
+        for inputs in ("problems", "random inputs"):
+            # Otherwise it is a number of problems.
+            if isinstance(study.get(inputs), dict):
+                _check_numbers(f"study {name}", study[inputs]["change"])
 
 
-def _is(value: Any, kind: type) -> bool:
-    """True and False are no numbers."""
-    return isinstance(value, kind) and (kind is not int or not isinstance(value, bool))
+def _check_type(name: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {reprlib.repr(value)}")
 
 
-def _number(value: Any, part: Any = None) -> bool:
-    return value is None or _is(value, int) or isinstance(value, float)
+def _check_numbers(name: str, values: Any) -> None:
+    """Numbers, or None for those that there are not."""
+    _check_type(name, values, list)
+    if not values or not all(type(value) in (int, float, type(None)) for value in values):
+        raise TypeError(f"{name} has {reprlib.repr(values)}")
 
 
-def _numbers(value: Any, part: Any = None) -> bool:
-    return isinstance(value, list) and all(map(_number, value))
-
-
-def _counts(values: Any, of: Any) -> bool:
-    """Whether these are counts of at most ``of``, which a float has exactly."""
-    return (
-        isinstance(values, list) and values != [] and _is(of, int) and 0 < of <= 2**53
-        and all(_is(value, int) and 0 <= value <= of for value in values)
-    )  # fmt: skip
-
-
-def _solved(value: Any, part: Mapping[str, Any]) -> bool:
-    """A curve, or counts by iterations."""
-    if isinstance(value, dict):
-        by_steps = all(steps.isdecimal() for steps in value)
-        return by_steps and _counts(list(value.values()), part.get("problems"))
-    return _counts(value, part.get("problems"))
-
-
-def _accuracy(value: Any, part: Any) -> bool:
-    return isinstance(value, dict) and _counts([value.get("solved")], value.get("of"))
-
-
-def _change(value: Any, part: Any) -> bool:
-    """A change by iteration, with what became of the features; or a number of problems."""
-    if not isinstance(value, dict):
-        return True
-    ends = value.get("features", {})
-    change = value.get("change")
-    counted = isinstance(ends, dict) and (not ends or _counts(list(ends.values()), 2**53))
-    return bool(change) and _numbers(change) and counted
-
-
-_CHECKS: dict[str, Callable[[Any, Any], bool]] = {
-    "solved": _solved,
-    "solved by the most confident": _solved,
-    "right": lambda value, study: _counts(value, study.get("samples")),
-    "train": _accuracy,
-    "validation": _accuracy,
-    "recipe": lambda value, _: isinstance(value, dict),
-    "history": lambda value, _: (
-        isinstance(value, list)
-        and all(isinstance(row, dict) and _is(row.get("epoch"), int) for row in value)
-    ),
-    "setting": lambda value, _: (
-        isinstance(value, dict)
-        and {"rate", "bounded", "precision"} <= value.keys()
-        and isinstance(value["rate"], int | float)
-    ),
-    "seconds": _number,
-    "recovered": _number,
-    "mean iterations": _number,
-    "mean iterations to first": _number,
-    "mean iterations by index": _numbers,
-    "problems": _change,
-    "random inputs": _change,
-}
-"""How the value of a key is checked, given the test or study that has it."""
+def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
+    """Integers from 0 to ``most``, which a float has exactly."""
+    _check_type(name, values, list)
+    possible = type(most) is int and 0 < most <= 2**53
+    if not values or not possible or not all(type(n) is int and 0 <= n <= most for n in values):
+        raise ValueError(f"{name} has {reprlib.repr(values)} of {reprlib.repr(most)}")

@@ -1,16 +1,16 @@
 """RESULTS.md: every table and figure beside the paper's, made from results and nothing else.
 
 >>> Path("RESULTS.md").write_text(results_page("results"))
->>> head, *rows = rows_of(EXPERIMENTS["mazes-201"], records)
+>>> rows_of(EXPERIMENTS["mazes-201"], records)[0]["all seeds"]
+'96.00 ± 1.00 % after 2,000 and 4,000'
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from iterant.experiments.catalogue import BESIDES, EXPERIMENTS, Counted, Experiment, Row
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, solved_after
@@ -19,13 +19,11 @@ from iterant.experiments.measures import (
     LEAST_SEEDS,
     VISIBLE,
     Accuracy,
-    Cell,
-    Changes,
-    Indices,
+    PeakMeasure,
     Peaks,
-    Recovered,
     Summary,
     Value,
+    mean_of,
     over_problems,
     summary,
     verdict,
@@ -37,7 +35,11 @@ from iterant.experiments.reproduce import missing_counts
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
+Cells = dict[str, str]
+"""A row of a table, by column."""
+
 Link = Callable[[Path], str]
+"""Makes a Markdown link of a file of results."""
 
 FIGURES = "results/figures"
 """Where RESULTS.md finds the pictures."""
@@ -116,100 +118,114 @@ def results_page(results: PathLike) -> str:
         path = file.relative_to(results) if file.is_relative_to(results) else file
         return f"[{file.stem}](results/{path.as_posix()})"
 
+    measured = any(records.of(model.key) for model in BESIDES.models)
+    besides = markdown(rows_of(BESIDES, records)) if measured else []
+    broken = [f"- {one.name}: {_ended(one)}" for one in records.all if one.failed]
     parts = [
         _INTRODUCTION,
         _claims(records),
-        "\n".join(["## The paper's network at the paper's iterations", "", *headline(records), ""]),
+        _section("The paper's network at the paper's iterations", "", headline(records)),
         _HOW_TO_READ,
-        _contents(records),
-        *(_section(one, every, link) for one in EXPERIMENTS.values()),
+        _section("Tables and figures", "", _contents(records)),
+        *(_experiment(one, every, link) for one in EXPERIMENTS.values()),
+        _section(BESIDES.title, BESIDES.note, besides),
+        "" if reference is None else reference.section(records, FIGURES),
+        _section("Our own recipes from every seed", _ABOUT_EVERY_SEED, _every_seed(every, link)),
+        _section("Single runs", _ABOUT_SINGLES, _singles(every, link)),
+        _section("Runs that broke down", _ABOUT_BROKEN, broken),
+        _section("Runs that were cut off", _ABOUT_UNFINISHED, _unfinished(records)),
+        _section("Runs by an older recipe", _ABOUT_OLDER, older_recipes(records)),
     ]
-    if any(records.of(model.key) for model in BESIDES.models):
-        table = markdown(rows_of(BESIDES, records))
-        parts.append("\n".join([f"## {BESIDES.title}", "", BESIDES.note, "", *table, ""]))
-    if reference is not None:
-        parts.append(reference.section(records, FIGURES))
-    parts += [every_seed_section(every, link), singles_section(every, link)]
-    parts.append(_listed(
-        "Runs that broke down",
-        "Their training broke down in float32, too. They count above, as solving nothing.",
-        [f"{one.name}: {_ended(one)}" for one in records.all if one.failed],
-    ))  # fmt: skip
-    parts.append(_unfinished(records))
-    parts.append(_listed(
-        "Runs by an older recipe",
-        "They count above until a finished run replaces them, but the recipe has changed since "
-        "they were recorded. Where validation was rarer, other weights were tested.",
-        older_recipes(records),
-    ))  # fmt: skip
-    return "\n".join([part for part in parts if part] + [_missing(records)])
+    missing = _section("Seeds that are missing", "", _missing(records))
+    return "\n".join([*filter(None, parts), missing])
+
+
+def _section(title: str, about: str, lines: Sequence[str]) -> str:
+    """A section; "" where it would have no lines."""
+    if not lines:
+        return ""
+    return "\n".join([f"## {title}", "", *([about, ""] if about else []), *lines, ""])
+
+
+def markdown(rows: Sequence[Cells], *, drop_empty: bool = True) -> list[str]:
+    """A Markdown table, by default without columns that are empty below their head."""
+    if not rows:
+        return []
+    head = [name for name in rows[0] if not drop_empty or any(row[name] for row in rows)]
+    return markdown_table(head, [[row[name] for name in head] for row in rows])
 
 
 def _claims(records: Records) -> str:
     """The paper's claims with verdicts."""
-    rows = [["claim", "in the paper", "theirs", "ours", "verdict", "rows"]]
+    rows = []
     for claim in CLAIMS.values():
         result = claim.check(records)
         tables = [EXPERIMENTS[name] for name in claim.rows]
-        links = "<br>".join(f"[{table.title}](#{table.anchor})" for table in tables)
-        rows.append([claim.text, claim.place, claim.theirs, "<br>".join(result.ours) or "–",
-                     f"**{result.verdict}**", links])  # fmt: skip
-    return "\n".join(["## The paper's claims", "", *markdown(rows), "", _VERDICTS])
+        rows.append({
+            "claim": claim.text,
+            "in the paper": claim.place,
+            "theirs": claim.theirs,
+            "ours": "<br>".join(result.ours) or "–",
+            "verdict": f"**{result.verdict}**",
+            "rows": "<br>".join(f"[{table.title}](#{table.anchor})" for table in tables),
+        })  # fmt: skip
+    return _section("The paper's claims", "", [*markdown(rows), "", _VERDICTS.removesuffix("\n")])
 
 
-def _contents(records: Records) -> str:
+def _contents(records: Records) -> list[str]:
     """Every table and figure, and how many of its runs are done."""
-    lines = ["## Tables and figures", "", "| | where in the paper | runs |", "| --- | --- | --- |"]
+    lines = ["| | where in the paper | runs |", "| --- | --- | --- |"]
     for one in EXPERIMENTS.values():
         done, planned = state_of(one, records)
         lines.append(f"| [{one.title}](#{one.anchor}) | {one.place} | {done} of {planned} |")
-    return "\n".join([*lines, ""])
+    return lines
 
 
-def _section(experiment: Experiment, every: Records, link: Link) -> str:
-    """One experiment."""
+def _experiment(experiment: Experiment, every: Records, link: Link) -> str:
+    """The section of one table or figure."""
     records = every.whole
     done, planned = state_of(experiment, records)
     several = len(experiment.tasks) > 1
     seeds = [f"{task}: {SEEDS[task]}" if several else SEEDS[task] for task in experiment.tasks]
     about = (
-        f"`iterant reproduce {experiment.name}`", experiment.place, f"{done} of {planned} runs",
-        f"seeds in the paper: {'; '.join(seeds)}",
-    )  # fmt: skip
-    lines = [f"## {experiment.title}", "", " · ".join(about), ""]
-    if experiment.note:
-        lines += [experiment.note, ""]
+        f"`iterant reproduce {experiment.name}` · {experiment.place} · {done} of {planned} runs · "
+        f"seeds in the paper: {'; '.join(seeds)}"
+    )
     counts = [one for row in experiment.counted for one in records.counts(row.model, row.size)]
     older = {one.file for one in counts if one.older}
     files = dict.fromkeys(one.file for one in counts)
     sources = [link(file) + (" (by an older recipe)" if file in older else "") for file in files]
     see = [f"[{Path(file).stem}](results/{file})" for file in experiment.see]
-    for text, links in (("Rows with “after” come from", sources), ("See also", see)):
-        if links:
-            lines += [f"{text}: {', '.join(links)}.", ""]
+    blocks = [
+        experiment.note,
+        f"Rows with “after” come from: {', '.join(sources)}." if sources else "",
+        f"See also: {', '.join(see)}." if see else "",
+    ]
     if has_figure(experiment, records):
-        lines += [_picture(experiment.title, experiment.name), "", caption(experiment), ""]
-    lines += [*markdown(rows_of(experiment, records)), ""]
+        blocks += [_picture(experiment.title, experiment.name), caption(experiment)]
+    blocks.append("\n".join(markdown(rows_of(experiment, records))))
     if by_time := timed_rows(experiment, every):
-        for remark in timed_remarks(experiment, every):
-            lines += [remark, ""]
+        blocks += timed_remarks(experiment, every)
         if has_figure(experiment, *(group.records for group in every.timed)):
             title, name = f"{experiment.title}, trained for a time", f"{experiment.name}-{BY_TIME}"
-            lines += [_picture(title, name), "", CAPTION, ""]
-        lines += [*markdown(by_time), ""]
-    return "\n".join(lines)
+            blocks += [_picture(title, name), CAPTION]
+        blocks.append("\n".join(markdown(by_time)))
+    return _section(experiment.title, about, ["\n\n".join(filter(None, blocks))])
 
 
 def _picture(title: str, name: str) -> str:
     return f"[![{title}]({FIGURES}/{name}.png)]({FIGURES}/{name}.svg)"
 
 
-def _listed(title: str, about: str, items: Sequence[str]) -> str:
-    """A section with a list; "" where the list is empty."""
-    if not items:
-        return ""
-    intro = [about, ""] if about else []
-    return "\n".join([f"## {title}", "", *intro, *(f"- {item}" for item in items), ""])
+_ABOUT_BROKEN = "Their training broke down in float32, too. They count above, as solving nothing."
+_ABOUT_UNFINISHED = (
+    "Their time ended before their recipe did, or they broke down in half precision and wait "
+    "to be done again in float32; they count nowhere above."
+)
+_ABOUT_OLDER = (
+    "They count above until a finished run replaces them, but the recipe has changed since "
+    "they were recorded. Where validation was rarer, other weights were tested."
+)
 
 
 def _ended(record: Record) -> str:
@@ -217,27 +233,25 @@ def _ended(record: Record) -> str:
     return str(record.figures["training"].get("ended", "")).partition(" (")[0].partition(";")[0]
 
 
-def _unfinished(records: Records) -> str:
+def _unfinished(records: Records) -> list[str]:
     """Runs that count nowhere above, with what they reached."""
-    rows = [["run", "precision", "updates", "validation", "peaks by size", "how it ended"]]
-    about = (
-        "Their time ended before their recipe did, or they broke down in half precision and wait "
-        "to be done again in float32; they count nowhere above."
-    )
+    rows = []
     for one in records.unfinished:
         training, validation = one.figures["training"], one.accuracy("validation")
-        peaks = [f"{size}: {cell.every.mean:.1f} % at {cell.step}" for size in one.tests
-                 if (cell := Peaks(size).of([one])).every is not None]  # fmt: skip
-        rows.append([
-            one.name, one.precision,
-            f"{training['updates']} of {training['of']}" if "updates" in training else "",
-            "" if validation is None else f"{100 * validation:.2f} %",
-            "; ".join(peaks), _ended(one),
-        ])  # fmt: skip
-    if len(rows) == 1:
-        return ""
-    table = markdown(rows, drop_empty=False)
-    return "\n".join(["## Runs that were cut off", "", about, "", *table, ""])
+        updates = f"{training['updates']} of {training['of']}" if "updates" in training else ""
+        peaks = {size: Peaks(size).of([one]) for size in one.tests}
+        rows.append({
+            "run": one.name,
+            "precision": one.precision,
+            "updates": updates,
+            "validation": "" if validation is None else f"{100 * validation:.2f} %",
+            "peaks by size": "; ".join(
+                f"{size}: {cell.value.mean:.1f} % at {cell.step}"
+                for size, cell in peaks.items() if cell.value is not None
+            ),
+            "how it ended": _ended(one),
+        })  # fmt: skip
+    return markdown(rows, drop_empty=False)
 
 
 def older_recipes(records: Records) -> list[str]:
@@ -248,40 +262,33 @@ def older_recipes(records: Records) -> list[str]:
             now = MODELS[one.model].recipe()
             fields = [f"{key} {value}, now {getattr(now, key)}" for key, value in changed.items()]
             seeds.setdefault((one.model, "; ".join(fields)), []).append(str(one.seed))
-    return [f"{model}, seed {', '.join(some)}: {text}" for (model, text), some in seeds.items()]
+    return [f"- {model}, seed {', '.join(some)}: {text}" for (model, text), some in seeds.items()]
 
 
-def _missing(records: Records) -> str:
+def _missing(records: Records) -> list[str]:
     """Planned seeds that are missing, a line for every model and every row without curves."""
     lines = []
     for model in MODELS.values():
         left = [seed for seed in range(model.seeds) if f"{model.key}-s{seed}" not in records.names]
         if left:
-            lines.append(f"{model.key}: seed {', '.join(map(str, left))}; planned {model.seeds}")
+            lines.append(f"- {model.key}: seed {', '.join(map(str, left))}; planned {model.seeds}")
     tests = [
         one for experiment in EXPERIMENTS.values() for one in missing_counts(experiment, records)
     ]
     for row in dict.fromkeys(one.row for one in tests):
         seeds = ", ".join(str(one.run.seed) for one in tests if one.row == row)
-        lines.append(f"{row.model} at size {row.size}: seed {seeds}; planned {row.seeds}")
-    return _listed("Seeds that are missing", "", lines)
+        lines.append(f"- {row.model} at size {row.size}: seed {seeds}; planned {row.seeds}")
+    return lines
 
 
 # Tables
 
-HEAD = ["model", "α", "measured", "all seeds", "95 %", "seeds", "precision", "converged", "of them",
-        "the paper", "all seeds beside it", "converged beside it"]  # fmt: skip
 
-TIMED_HEAD = ["model", "α", "trained for", "setting", "measured", "solved", "95 % over puzzles",
-              "at the end", "seeds", "the paper (its recipe, its puzzles)"]  # fmt: skip
-
-
-def rows_of(experiment: Experiment, records: Records) -> list[list[str]]:
-    """The table of an experiment, its head first: rows with curves, then rows without."""
+def rows_of(experiment: Experiment, records: Records) -> list[Cells]:
+    """The table of an experiment: rows with curves, then rows without."""
     several = len(experiment.tasks) > 1  # then a label alone does not say which network it is
-    with_curves = [_cells(row, records.of(row.model), several) for row in experiment.rows]
-    without = [cells for row in experiment.counted for cells in _counted(row, records)]
-    return [HEAD, *with_curves, *without]
+    rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
+    return rows + [cells for row in experiment.counted for cells in _counted(row, records)]
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
@@ -294,26 +301,30 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     return sum(min(part) for part in parts), sum(planned for _, planned in parts)
 
 
-def _cells(row: Row, records: Sequence[Record], several: bool) -> list[str]:
+def _row(row: Row, records: Sequence[Record], several: bool) -> Cells:
+    """A row with curves."""
     cell = row.measure.of(records)
-    done = cell.seeds if cell.every is None else cell.every.seeds
-    measured = [record for record in records if _is_measured(row, record)]
-    converged = sum(record.converged for record in measured)
+    converged = row.measure.of([one for one in records if one.converged])
+    measured = [one for one in records if _is_measured(row, one)]
+    at = f" at {cell.step}" if cell.value and cell.value.mean > 0 and cell.step is not None else ""
     label, alpha = _model(row.model)
-    return [
-        row.name or label,
-        alpha,
-        f"{MODELS[row.model].task}: {row.measure.title}" if several else row.measure.title,
-        _number(cell, row, cell.every, cell.text, cell.step),
-        "" if cell.every is None else cell.every.interval_text,
-        str(done) if done else "not run",
-        precisions(record.precision for record in measured),
-        _number(cell, row, cell.filtered, cell.filtered_text) if done else "",
-        f"{converged} of {len(measured)}" if done else "",
-        _paper_cell(row.paper, row.prefix),
-        verdict(cell.every, row.paper),
-        verdict(cell.filtered, row.paper),
-    ]
+    task = f"{MODELS[row.model].task}: " if several else ""
+    of_them = f"{sum(one.converged for one in measured)} of {len(measured)}"
+    paper = f"{row.prefix} ({row.paper.mean:g} %)" if row.paper and row.prefix else _text(row.paper)
+    return {
+        "model": row.name or label,
+        "α": alpha,
+        "measured": task + row.measure.title,
+        "all seeds": cell.text + at,
+        "95 %": "" if cell.value is None else cell.value.interval_text,
+        "seeds": str(cell.seeds or "not run"),
+        "precision": precisions(one.precision for one in measured),
+        "converged": (converged.text or "–") if cell.seeds else "",
+        "of them": of_them if cell.seeds else "",
+        "the paper": paper,
+        "all seeds beside it": verdict(cell.value, row.paper),
+        "converged beside it": verdict(converged.value, row.paper),
+    }
 
 
 def precisions(names: Iterable[str]) -> str:
@@ -331,38 +342,53 @@ def precisions(names: Iterable[str]) -> str:
 def _is_measured(row: Row, record: Record) -> bool:
     """Whether a run contributes to the number: some studies are of the first seeds only."""
     if record.failed:
-        return isinstance(row.measure, Peaks | Recovered)
-    alone = row.measure.of([record])
-    return alone.every is not None or alone.seeds > 0
+        return isinstance(row.measure, PeakMeasure)
+    return row.measure.of([record]).seeds > 0
 
 
-def _counted(row: Counted, records: Records) -> Iterator[list[str]]:
+def _counted(row: Counted, records: Records) -> Iterator[Cells]:
     """A row for every test without curves; "not run" where one is planned."""
     trained = {one.seed: one.precision for one in records.of(row.model)}
-    paper = row.text or _paper_cell(row.paper, "")
-    groups: dict[tuple[int, int], list[Count]] = {}
-    for count in records.counts(row.model, row.size):
-        groups.setdefault((count.iterations, count.problems), []).append(count)
-    for (_, problems), counts in sorted(groups.items()):
-        looks = {steps: summary([100 * one.solved[steps] / problems for one in counts], problems)
-                 for steps in counts[0].solved}  # fmt: skip
-        first, *_ = (look for look in looks.values() if look is not None)
-        by_text: dict[str, list[str]] = {}
-        for steps, look in looks.items():
-            if look is not None:
-                by_text.setdefault(f"{look.number} %", []).append(f"{steps:,}")
-        yield [
-            *_model(row.model),
-            f"size {row.size}, {problems:,} problems",
-            ", ".join(f"{text} after {' and '.join(steps)}" for text, steps in by_text.items()),
-            first.interval_text,
-            str(first.seeds),
-            precisions(one.precision or trained.get(one.seed, "") for one in counts),
-            "", "", paper, verdict(first, row.paper), "",
-        ]  # fmt: skip
+    label, alpha = _model(row.model)
+    cells = {
+        "model": label, "α": alpha, "measured": f"size {row.size}", "all seeds": "", "95 %": "",
+        "seeds": "not run", "precision": "", "converged": "", "of them": "",
+        "the paper": row.text or _text(row.paper), "all seeds beside it": "",
+        "converged beside it": "",
+    }  # fmt: skip
+    groups = _by_test(records.counts(row.model, row.size))
+    for (_, problems, _), counts in sorted(groups.items()):
+        steps_by_text: dict[str, list[str]] = {}
+        for steps in counts[0].solved:
+            text = _solved(counts, steps).text
+            steps_by_text.setdefault(text, []).append(f"{steps:,}")
+        first = _solved(counts, counts[0].iterations)
+        yield cells | {
+            "measured": f"size {row.size}, {problems:,} problems",
+            "all seeds": ", ".join(
+                f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items()
+            ),
+            "95 %": first.interval_text,
+            "seeds": str(first.seeds),
+            "precision": precisions(one.precision or trained.get(one.seed, "") for one in counts),
+            "all seeds beside it": verdict(first, row.paper),
+        }
     if row.seeds and not groups:
-        yield [*_model(row.model), f"size {row.size}", "", "", "not run", "", "", "", paper, "",
-               ""]  # fmt: skip
+        yield cells
+
+
+def _by_test(counts: Iterable[Count]) -> dict[tuple[int, int, str], list[Count]]:
+    """Counts of the same test, by its iterations, problems and size."""
+    groups: dict[tuple[int, int, str], list[Count]] = {}
+    for one in counts:
+        groups.setdefault((one.iterations, one.problems, one.size), []).append(one)
+    return groups
+
+
+def _solved(counts: Sequence[Count], steps: int) -> Summary:
+    """Per cent solved after some iterations, over seeds."""
+    problems = counts[0].problems
+    return mean_of([100 * one.solved[steps] / problems for one in counts], problems)
 
 
 def _model(key: str) -> tuple[str, str]:
@@ -370,34 +396,8 @@ def _model(key: str) -> tuple[str, str]:
     return model.label, "" if model.alpha is None or model.label == "FF" else f"{model.alpha:g}"
 
 
-def _number(
-    cell: Cell, row: Row, value: Summary | None, text: str, step: int | None = None
-) -> str:  # fmt: skip
-    if value is None:
-        if cell.every is None and not cell.seeds:
-            return ""
-        return f"– ({text})" if cell.seeds and text else "–"
-    if isinstance(row.measure, Changes):
-        return f"{value.mean:.2g}" + (f" ({text})" if text else "")
-    if isinstance(row.measure, Indices):
-        return f"{value.number} ({text})"
-    if isinstance(row.measure, Recovered):
-        return f"{text} ({value.number} %)"
-    return f"{value.number} %" + (f" at {step}" if step is not None and value.mean > 0 else "")
-
-
-def _paper_cell(value: Value | None, prefix: str) -> str:
-    if value is None:
-        return "–"
-    return f"{prefix} ({value.mean:g} %)" if prefix else value.text
-
-
-def markdown(rows: Sequence[Sequence[str]], *, drop_empty: bool = True) -> list[str]:
-    """A Markdown table, by default without columns that are empty below their head."""
-    used = [place for place in range(len(rows[0]))
-            if not drop_empty or any(row[place] for row in rows[1:])]  # fmt: skip
-    head, *rest = [[row[place] for place in used] for row in rows]
-    return markdown_table(head, rest)
+def _text(value: Value | None) -> str:
+    return "–" if value is None else value.text
 
 
 # Networks that were trained for a time. They do not reproduce the paper's recipe, so they have
@@ -424,53 +424,52 @@ def timed_remarks(experiment: Experiment, records: Records) -> list[str]:
     groups = [
         group for group in records.timed if any(one.model in models for one in group.records.all)
     ]
-    notes = [f"{group.time}: {note}." for group in groups for note in group.notes]
-    return [ABOUT_TIMED, *([MIXED] if any(group.mixed for group in groups) else []), *notes]
+    remarks = [ABOUT_TIMED, *([MIXED] if any(group.mixed for group in groups) else [])]
+    for group in groups:
+        by_file = sorted(group.records.all, key=lambda one: one.file.stem)
+        notes = dict.fromkeys(one.figures.get("provenance", "") for one in by_file)
+        remarks += [f"{group.time}: {note}." for note in notes if note]
+    return remarks
 
 
-def timed_rows(experiment: Experiment, records: Records) -> list[list[str]]:
-    """The timed table of an experiment, its head first; [] where there is none."""
-    groups = records.timed
-    rows = [
-        cells for row in experiment.rows for group in groups if (cells := _timed_cells(row, group))
+def timed_rows(experiment: Experiment, records: Records) -> list[Cells]:
+    """The timed table of an experiment."""
+    return [
+        cells
+        for row in experiment.rows
+        for group in records.timed
+        if (cells := _timed_row(row, group))
     ]
-    return [TIMED_HEAD, *rows] if rows else []
 
 
-def _timed_cells(row: Row, group: Timed) -> list[str] | None:
+def _timed_row(row: Row, group: Timed) -> Cells | None:
     records, measure = group.records.of(row.model), row.measure
     cell = measure.of(records)
-    if cell.every is None or not isinstance(measure, Peaks | Accuracy):
+    if cell.value is None or not isinstance(measure, Peaks | Accuracy):
         return None
-    step = "" if cell.step is None else f" at {cell.step}"
-    problems = [
-        one.tests.get(measure.size, {"problems": 0})["problems"] if isinstance(measure, Peaks)
-        else one.figures["training"][measure.which]["of"] for one in records
-    ]  # fmt: skip
-    low, high = over_problems(cell.every.mean, max(problems))
+    low, high = over_problems(cell.value.mean, cell.value.problems)
     end = ""
     if curves := measure.curves(records):
         length = min(map(len, curves))
         mean = sum(curve[length - 1] for curve in curves) / len(curves)
         end = f"{mean:.2f} % after {length}"
-    return [
-        *_model(row.model),
-        group.time,
-        " / ".join(dict.fromkeys(one.setting for one in records)),
-        measure.title,
-        f"{cell.every.number} %{step}",
-        f"{low:.1f} to {high:.1f} of {max(problems):,}",
-        end,
-        str(cell.every.seeds),
-        "–" if row.paper is None else row.paper.text,
-    ]
+    label, alpha = _model(row.model)
+    return {
+        "model": label,
+        "α": alpha,
+        "trained for": group.time,
+        "setting": " / ".join(dict.fromkeys(one.setting for one in records)),
+        "measured": measure.title,
+        "solved": cell.text + ("" if cell.step is None else f" at {cell.step}"),
+        "95 % over puzzles": f"{low:.1f} to {high:.1f} of {cell.value.problems:,}",
+        "at the end": end,
+        "seeds": str(cell.seeds),
+        "the paper (its recipe, its puzzles)": _text(row.paper),
+    }
 
 
 # The paper's network after as many iterations as the paper needed: README.md has this table word
 # for word, and a test compares it.
-
-HEADLINE = ("DT-Recall, trained by the paper's recipe", "iterations", "paper", "here", "peak here",
-            "seeds", "precision")  # fmt: skip
 
 _HEADLINE_ROWS = (
     ("prefix sums, 48 bits", "48", "sums-recall-a1"),
@@ -485,135 +484,113 @@ _HEADLINE_ROWS = (
 
 def headline(records: Records) -> list[str]:
     """The lines of the table."""
-    rows = [list(HEADLINE)]
+    rows = []
     for name, size, model in _HEADLINE_ROWS:
-        paper = PEAKS[size][model]
+        paper, runs = PEAKS[size][model], records.of(model)
         steps = paper.step or 0
-        shares = [share for one in records.of(model)
-                  if (share := _share_after(one, size, steps)) is not None]  # fmt: skip
-        ours = summary(shares) or solved_after(size, steps).of(records, model)
-        cells = [f"{name}, α = {MODELS[model].alpha:g}", f"{steps:,}",
-                 Value(paper.mean, paper.error).text]  # fmt: skip
-        if ours is None:
-            cells += ["not run", "", "", ""]
-        else:
-            top = Peaks(size).of(records.of(model))
-            peak = Value(top.every.mean, top.every.error, top.step).text if top.every else ""
-            cells += [Value(ours.mean, ours.error).text, peak, str(ours.seeds),
-                      precisions(one.precision for one in records.of(model))]  # fmt: skip
-        rows.append(cells)
+        curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
+        ours = summary([curve[steps - 1] for curve in curves])
+        ours = ours or solved_after(size, steps).of(records, model)
+        peak = Peaks(size).of(runs)
+        rows.append({
+            "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",
+            "iterations": f"{steps:,}",
+            "paper": replace(paper, step=None).text,
+            "here": ours.text if ours else "not run",
+            "peak here": f"{peak.text} at {peak.step}" if ours and peak.value else "",
+            "seeds": str(ours.seeds) if ours else "",
+            "precision": precisions(one.precision for one in runs) if ours else "",
+        })  # fmt: skip
     return markdown(rows, drop_empty=False)
 
 
-def _share_after(record: Record, size: str, steps: int) -> float | None:
-    """Per cent solved after some iterations; a run that diverged solves nothing."""
-    if record.failed:
-        return 0.0
-    curve = next(iter(Peaks(size).curves([record])), [])
-    return curve[steps - 1] if len(curve) >= steps else None
+# Our own recipes from every seed, and single runs: tests without curves.
 
-
-# Our own recipes from every seed: files with the tests of several seeds, without curves.
-
-_EVERY_SEED_HEAD = ["result", "network", "size", "iterations", "solved, mean over seeds",
-                    "the worst seed", "after twice as many", "seeds tested", "problems each",
-                    "the paper's best", "beside it"]  # fmt: skip
 _ABOUT_EVERY_SEED = (
     "None of the trained seeds is left out by how well it did; where fewer were tested than "
     "trained, that is for want of time. The paper's best is that of any of its networks on "
     "problems of that size, by its own recipe, with its own problems and numbers of iterations."
 )
+_ABOUT_SINGLES = (
+    "Trained and tested by hand on one seed, before records were kept or outside them; they "
+    "count in no mean above. The paper's numbers are means over seeds."
+)
+BY_HAND = {"by hand": True}
+"""Marks single runs made outside the plan, which count in no mean."""
 
 
-def every_seed_section(records: Records, link: Any) -> str:
-    """As Markdown; "" where there is none. ``link`` makes a link of a file."""
-    files: dict[Path, list[Record]] = {}
-    for one in records.all:
-        if not one.is_run and one.reduced != BY_HAND and one.model in MODELS:
-            files.setdefault(one.file, []).append(one)
+def _by_model(records: Iterable[Record]) -> list[Record]:
+    """In the order of `MODELS`, then by file."""
     order = list(MODELS)
-    several = sorted(
-        (some for some in files.values() if len(some) > 1),
-        key=lambda some: (order.index(some[0].model), some[0].file.stem),
-    )
-    if not several:
-        return ""
-    rows = [cells for some in several for cells in _every_seed_rows(some, link)]
-    notes = []
-    for some in several:
+    known = [one for one in records if one.model in MODELS]
+    return sorted(known, key=lambda one: (order.index(one.model), one.file.stem))
+
+
+def _every_seed(records: Records, link: Link) -> list[str]:
+    """A table of files with the tests of several seeds, and remarks on how they were made."""
+    files: dict[Path, list[Record]] = {}
+    for one in _by_model(records.all):
+        if not one.is_run and one.reduced != BY_HAND:
+            files.setdefault(one.file, []).append(one)
+    rows: list[Cells] = []
+    notes: list[str] = []
+    for file, some in files.items():
+        if len(some) == 1:
+            continue
+        rows += _every_seed_rows(some, link)
         older = "by an older recipe" if any(one.changed_fields for one in some) else ""
         note = "; ".join(filter(None, (older, some[0].figures.get("provenance", ""))))
-        notes += [f"- {some[0].file.stem}: {note}."] if note else []
-    return "\n".join(
-        ["## Our own recipes from every seed", "", _ABOUT_EVERY_SEED, "",
-         *markdown([_EVERY_SEED_HEAD, *rows]), "", *notes, *([""] if notes else [])]
-    )  # fmt: skip
+        notes += [f"- {file.stem}: {note}."] if note else []
+    return [*markdown(rows), *([""] if notes else []), *notes]
 
 
-def _every_seed_rows(records: Sequence[Record], link: Any) -> Iterator[list[str]]:
-    tests: dict[tuple[str, int, int], list[Count]] = {}
-    for count in (count for one in records for count in one.counts):
-        tests.setdefault((count.size, count.problems, count.iterations), []).append(count)
-    figures = records[0].figures
-    recipe = figures["recipe"]
+def _every_seed_rows(records: Sequence[Record], link: Link) -> Iterator[Cells]:
+    recipe = records[0].figures["recipe"]
     known = [one.figures["parameters"] for one in records if "parameters" in one.figures]
     parameters = f"{known[0]:,}" if known else "?"
-    for (size, problems, steps), counts in tests.items():
-        shares, twice = (
-            [100 * tuple(one.solved.values())[place] / problems for one in counts]
-            for place in (0, -1)
-        )
-        mean, later = summary(shares, problems), summary(twice)
-        best = _papers_best(size)
-        if mean is not None and later is not None:
-            yield [
-                link(records[0].file),
-                f"{recipe['net']}, {parameters} parameters, {recipe['precision']}",
-                size,
-                f"{steps:,}",
-                Value(mean.mean, mean.error).text,
-                f"{min(shares):.1f} %",
-                f"{later.mean:.2f} %",
-                f"{len(counts)} of {len(records)}",
-                f"{problems:,}",
-                "–" if best is None else best.text,
-                verdict(mean, best),
-            ]
+    tests = _by_test(count for one in records for count in one.counts)
+    for (steps, problems, size), counts in tests.items():
+        mean, best = _solved(counts, steps), _papers_best(size)
+        yield {
+            "result": link(records[0].file),
+            "network": f"{recipe['net']}, {parameters} parameters, {recipe['precision']}",
+            "size": size,
+            "iterations": f"{steps:,}",
+            "solved, mean over seeds": mean.text,
+            "the worst seed": f"{min(100 * one.solved[steps] / problems for one in counts):.1f} %",
+            "after twice as many": f"{_solved(counts, max(counts[0].solved)).mean:.2f} %",
+            "seeds tested": f"{len(counts)} of {len(records)}",
+            "problems each": f"{problems:,}",
+            "the paper's best": _text(best),
+            "beside it": verdict(mean, best),
+        }
 
 
 def _papers_best(size: str) -> Value | None:
     return max(PEAKS.get(size, {}).values(), key=lambda value: value.mean, default=None)
 
 
-BY_HAND: Mapping[str, Any] = {"by hand": True}
-"""Marks single runs made outside the plan, which count in no mean."""
-
-_ABOUT_SINGLES = (
-    "Trained and tested by hand on one seed, before records were kept or outside them; they "
-    "count in no mean above. The paper's numbers are means over seeds."
-)
-
-
-def singles_section(records: Records, link: Any) -> str:
-    """Single runs as Markdown; "" where there is none."""
-    rows = [["result", "network", "seed", "size", "ours", "the paper"]]
-    order = list(MODELS)
-    singles = [one for one in records.all if one.reduced == BY_HAND and one.model in MODELS]
-    for one in sorted(singles, key=lambda one: (order.index(one.model), one.file.stem)):
+def _singles(records: Records, link: Link) -> list[str]:
+    """A table of single runs."""
+    rows = []
+    for one in _by_model(one for one in records.all if one.reduced == BY_HAND):
         ours = MODELS[one.model].word == OURS
-        recipe = one.figures.get("recipe", {})
-        network = (
-            f"ours, {one.figures['parameters']:,} parameters, {one.precision}" if ours
-            else f"{recipe['net']}, α = {recipe['alpha']:g}, {recipe['precision']}"
-        )  # fmt: skip
+        if ours:
+            network = f"ours, {one.figures['parameters']:,} parameters, {one.precision}"
+        else:
+            recipe = one.figures["recipe"]
+            network = f"{recipe['net']}, α = {recipe['alpha']:g}, {recipe['precision']}"
         for count in one.counts:
             (step, solved), *later = count.solved.items()
             cell = f"{solved} of {count.problems} {'at' if later else 'after'} {step}"
             cell += "".join(f", {solved} after {step}" for step, solved in later)
-            value = PEAKS.get(count.size, {}).get(one.model)
-            paper = _papers_best(count.size) if ours else value
-            rows.append([link(one.file), network, str(one.seed), count.size, cell,
-                         "–" if paper is None else replace(paper, step=None).text])  # fmt: skip
-    if len(rows) == 1:
-        return ""
-    return "\n".join(["## Single runs", "", _ABOUT_SINGLES, "", *markdown(rows), ""])
+            paper = _papers_best(count.size) if ours else PEAKS.get(count.size, {}).get(one.model)
+            rows.append({
+                "result": link(one.file),
+                "network": network,
+                "seed": str(one.seed),
+                "size": count.size,
+                "ours": cell,
+                "the paper": _text(paper and replace(paper, step=None)),
+            })  # fmt: skip
+    return markdown(rows)

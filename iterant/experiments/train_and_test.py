@@ -20,6 +20,7 @@ from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject
 from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, evaluate_batch, evaluate_long
 from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
+from iterant.experiments.records import CONFIDENT
 from iterant.halting import MostConfident
 from iterant.io import RunFolder
 from iterant.nets.protocol import Net, depth_of
@@ -191,7 +192,7 @@ def measure_test(net: Net, task: Task, test: TestSpec, *, confident: bool) -> di
     }
     if confident and depth_of(net) is None:
         by_confidence = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())
-        figures["solved by the most confident"] = by_confidence.solved.tolist()
+        figures[CONFIDENT] = by_confidence.solved.tolist()
     return figures
 
 

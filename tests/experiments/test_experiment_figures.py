@@ -93,8 +93,10 @@ def test_a_change_ends_where_the_first_seed_goes_beyond_all_numbers(tmp_path: Pa
     line = lines("fig-prefix-delta", records)["DT, α = 1"]
     assert list(line.trace.y[:2]) == [1.5, 4.0]
     assert math.isnan(line.trace.y[2]), "7 would be the mean of the one that is left"
-    (row,) = [row for row in rows_of(EXPERIMENTS["fig-prefix-delta"], records) if row[5] == "2"]
-    assert row[3] == "– (overflow in 1 of 2)"
+    (row,) = [
+        row for row in rows_of(EXPERIMENTS["fig-prefix-delta"], records) if row["seeds"] == "2"
+    ]
+    assert row["all seeds"] == "– (overflow in 1 of 2)"
     assert len(save_figure(EXPERIMENTS["fig-prefix-delta"], records, tmp_path / "f")) == 2
 
 
@@ -112,9 +114,11 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
         assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
         assert list(line.trace.x) == [0, 1], "indices begin at 0"
         assert len(save_figure(EXPERIMENTS["fig-overthinking"], records, tmp_path / "f")) == 2
-    (row,) = [row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row[5] == "1"]
+    (row,) = [
+        row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row["seeds"] == "1"
+    ]
     number = "–" if mean is None else "12.00"
-    assert row[3] == f"{number} ({100 * share:.1f} % recovered)"
+    assert row["all seeds"] == f"{number} ({100 * share:.1f} % recovered)"
 
 
 def test_networks_are_told_apart_in_grey_and_dashes_mean_what_they_do_in_the_paper() -> None:

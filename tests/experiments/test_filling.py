@@ -37,8 +37,8 @@ def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) 
     records = read_records(tmp_path)
     assert not any(record.failed for record in records.all)
     cell = Recovered("noise").of(records.of("sums-recall-a1"))
-    assert cell.every is not None
-    assert (cell.every.seeds, cell.every.mean) == (1, 90.0)
+    assert cell.value is not None
+    assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
 
 
 def test_what_is_wanted_is_what_no_result_has(tmp_path: Path) -> None:

@@ -27,9 +27,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def cells(records: Records, name: str, model: str, alpha: str) -> dict[str, str]:
-    head, *rows = rows_of(EXPERIMENTS[name], records)
-    found = [row for row in rows if row[:2] == [model, alpha]]
-    return dict(zip(head, found[0], strict=True))
+    rows = rows_of(EXPERIMENTS[name], records)
+    return next(row for row in rows if (row["model"], row["α"]) == (model, alpha))
 
 
 def test_means_errors_filter_and_verdict(tmp_path: Path) -> None:
@@ -141,7 +140,7 @@ def test_runs_by_an_older_recipe_are_named(tmp_path: Path) -> None:
     assert older_recipes(read_records(tmp_path)) == [], "what is new is as it was before"
     keep(tmp_path / "runs", "sums-n0", 2, [50], training={"recipe": {**now, "rate": 7.0}})
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": {}})
-    assert older_recipes(read_records(tmp_path)) == ["sums-n0, seed 2: rate 7.0, now 0.001"]
+    assert older_recipes(read_records(tmp_path)) == ["- sums-n0, seed 2: rate 7.0, now 0.001"]
     assert "- sums-n0, seed 2: rate 7.0, now 0.001\n" in results_page(tmp_path)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
 
-from iterant.experiments.measures import Summary, Value, averaged, peak, summary, verdict
+from iterant.experiments.measures import Summary, Value, peak, summary, verdict
 
 NUMBERS = some.lists(some.floats(0, 100), min_size=2, max_size=30)
 
@@ -56,19 +56,9 @@ def test_one_seed_has_no_error_and_none_no_mean() -> None:
 
 def test_a_peak_is_that_of_the_mean_curve() -> None:
     # Each curve peaks elsewhere at 100; their mean peaks at the third iteration.
-    found = peak([[100, 0, 90, 0], [0, 100, 90, 0]])
-    assert found is not None
-    assert (found.step, found.height) == (3, Summary(90.0, 0.0, 2))
-
-
-def test_the_earliest_of_equal_peaks() -> None:
-    found = peak([[0, 50, 50]])
-    assert found is not None
-    assert found.step == 2
-
-
-def test_curves_of_unlike_lengths_are_averaged_as_far_as_all_go() -> None:
-    assert averaged([[1.0, 2.0, 9.0], [3.0, 4.0]]) == [2.0, 3.0]
+    assert peak([[100, 0, 90, 0], [0, 100, 90, 0]]) == (3, Summary(90.0, 0.0, 2))
+    assert peak([[0, 50, 50]]) == (2, Summary(50.0, None, 1)), "the earliest of equals"
+    assert peak([[1.0, 2.0, 9.0], [3.0, 4.0]]) == (2, Summary(3.0, 1.0, 2)), "as far as all go"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import BY_TIME, save_timed
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import (
-    HEAD,
     MIXED,
-    TIMED_HEAD,
     results_page,
     rows_of,
     state_of,
@@ -25,14 +23,13 @@ RANGE = "600000:700000"
 
 
 def table(folder: Path, name: str) -> list[dict[str, str]]:
-    _, *rows = rows_of(EXPERIMENTS[name], read_records(folder))
-    return [dict(zip(HEAD, row, strict=True)) for row in rows]
+    return rows_of(EXPERIMENTS[name], read_records(folder))
 
 
-def timed(folder: Path, name: str, *start: str) -> dict[str, str]:
-    _, *rows = timed_rows(EXPERIMENTS[name], read_records(folder))
-    (row,) = [row for row in rows if tuple(row[: len(start)]) == start]
-    return dict(zip(TIMED_HEAD, row, strict=True))
+def timed(folder: Path, name: str, model: str) -> dict[str, str]:
+    rows = timed_rows(EXPERIMENTS[name], read_records(folder))
+    (row,) = [row for row in rows if row["model"] == model]
+    return row
 
 
 def test_seeds_without_curves_fill_a_row_beside_the_papers_number(tmp_path: Path) -> None:
@@ -86,7 +83,7 @@ def test_done_and_planned_runs_are_those_of_the_rows(tmp_path: Path) -> None:
 def test_a_timed_row_has_the_peak_its_iteration_and_the_end(tmp_path: Path) -> None:
     keep_timed(tmp_path, "chess-recall-a0.5", [100, 800, 700])
     keep_timed(tmp_path, "chess-ff", [500])
-    assert timed(tmp_path, "fig-chess", "DT-Recall", "0.5") == {
+    assert timed(tmp_path, "fig-chess", "DT-Recall") == {
         "model": "DT-Recall", "α": "0.5", "trained for": "75 s",
         "setting": "rate 0.0005, bounded features, bf16", "measured": f"puzzles {RANGE}",
         "solved": "80.00 % at 2", "95 % over puzzles": "77.4 to 82.4 of 1,000",
@@ -100,9 +97,10 @@ def test_seeds_of_one_time_are_averaged_and_other_times_are_not(tmp_path: Path) 
     keep_timed(tmp_path, "chess-ours", [800])
     keep_timed(tmp_path, "chess-ours", [820], seed=1)
     keep_timed(tmp_path, "chess-ours", [900], seconds=400.1)
-    _, short, long = timed_rows(EXPERIMENTS["fig-chess"], read_records(tmp_path))
-    assert [short[2], *short[5:9:3]] == ["75 s", "81.00 ± 1.00 % at 1", "2"]
-    assert [long[2], *long[5:9:3]] == ["400 s", "90.00 % at 1", "1"]
+    short, long = timed_rows(EXPERIMENTS["fig-chess"], read_records(tmp_path))
+    columns = ("trained for", "solved", "seeds")
+    assert [short[name] for name in columns] == ["75 s", "81.00 ± 1.00 % at 1", "2"]
+    assert [long[name] for name in columns] == ["400 s", "90.00 % at 1", "1"]
 
 
 def test_timed_rows_of_different_settings_are_not_to_be_compared(tmp_path: Path) -> None:

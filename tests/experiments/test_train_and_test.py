@@ -203,8 +203,8 @@ def test_a_network_that_is_right_is_found_right() -> None:
     assert found["problems"] == 6
     assert found["solved"][-1] == found["solved by the most confident"][-1] == 6
     cell = Peaks("8").of([record(tests={"8": found})])
-    assert cell.every is not None
-    assert cell.every.mean == 100
+    assert cell.value is not None
+    assert cell.value.mean == 100
     assert cell.step == found["solved"].index(6) + 1 <= 9
 
 
@@ -221,7 +221,9 @@ def test_studies_in_a_few_numbers() -> None:
     exact = [record(studies=studies)]
     for name in ("swap", "zeros after 50"):
         assert studies[name]["recovered"] == 1.0
-        assert Recovered(name).of(exact).text == f"{studies[name]['mean iterations']:.2f}"
+        assert (
+            Recovered(name).of(exact).text.startswith(f"{studies[name]['mean iterations']:.2f} (")
+        )
     (curve,) = Indices().curves(exact)
     assert len(curve) == 8
     assert curve == sorted(curve, reverse=True), "later bits change less"
@@ -234,7 +236,7 @@ def test_a_network_that_ends_before_the_intervention_is_skipped() -> None:
     config = variant_config("ff", "prefix-sums", dims=1, channels=1, width=4, depth=3)
     subject = Subject(build(config.kind, config, seed=0), SUMS, "deep")
     assert measure_study(subject, StudySpec("swap"), MODEL) == {"skipped": "there are 3 iterations"}
-    assert Recovered("swap").of([record(studies={"swap": {"skipped": "…"}})]).every is None
+    assert Recovered("swap").of([record(studies={"swap": {"skipped": "…"}})]).value is None
 
 
 def test_a_history_by_epoch() -> None:
