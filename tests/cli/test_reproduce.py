@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from made_up import figures, keep, keep_count
+from rich.console import Console
 
-from iterant.cli import screen
+from iterant.cli import reproduce as command
 from iterant.cli.main import run
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.models import MODELS, Model, TestSpec
@@ -53,7 +54,7 @@ def test_the_list_fits_any_terminal(
 ) -> None:
     flips = {"bit-flip": {"recovered": 1.0, "mean iterations": 3.0}}
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98], studies=flips)
-    monkeypatch.setattr(screen, "_PIPE_COLUMNS", columns)
+    monkeypatch.setattr(command, "console", lambda: Console(width=columns))
     text = said(capsys, "--list", "--results", tmp_path)
     assert max(map(len, text.splitlines())) <= columns
 
@@ -84,7 +85,7 @@ def test_narrow_terminals_get_fewer_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    monkeypatch.setattr(screen, "_PIPE_COLUMNS", 80)
+    monkeypatch.setattr(command, "console", lambda: Console(width=80))
     text = said(capsys, "compare-n-zero", "--results", tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
