@@ -12,13 +12,16 @@ from __future__ import annotations
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from iterant.cli.common import FLAG, DeviceName, console
+from iterant.cli.common import FLAG, DeviceName, console, echo
 from iterant.cli.display import display
 from iterant.errors import IterantError, TrainingStopped, UsageError
+
+if TYPE_CHECKING:
+    from iterant.runner import SweepStatus
 
 sweep = App(
     name="sweep",
@@ -73,7 +76,6 @@ def start(
     """
     from iterant.runner import Cluster, Launch
     from iterant.runner import sweep as run_sweep
-    from iterant.runner.sweeps import summary
 
     slurm: dict[str, Any] = {"partition": partition, "gpus_per_node": gpus_per_node,
                              "cpus_per_task": cpus_per_task, "memory": memory,
@@ -94,12 +96,19 @@ def start(
         time_limit=time if on == "local" else None, watch=not detach, look_seconds=look,
         results=results, say=lambda line: screen.print(line, soft_wrap=True),
     )  # fmt: skip
-    screen.print(summary(seen), soft_wrap=True)
+    print_outcome(seen, "the same command")
+
+
+def print_outcome(seen: SweepStatus, again: str) -> None:
+    """Print how runs ended; failed ones are an error, and ``again`` the command to repeat them."""
+    from iterant.runner.sweeps import summary
+
+    echo(summary(seen))
     if failed := seen.of("failed"):
-        names, more = ", ".join(run.name for run in failed[:5]), " …" if len(failed) > 5 else ""
+        names = ", ".join(run.name for run in failed[:5]) + (" …" if len(failed) > 5 else "")
         raise TrainingStopped(
-            f"{len(failed)} of {len(seen.runs)} runs failed twice ({names}{more}); "
-            f"{failed[0].name}: {failed[0].error}; the same command tries them again"
+            f"{len(failed)} of {len(seen.runs)} runs failed twice ({names}); "
+            f"{failed[0].name}: {failed[0].error}; try again: {again}"
         )
 
 

@@ -31,14 +31,14 @@ from iterant.cli.common import (
     task_of,
 )
 from iterant.cli.display import display
-from iterant.errors import TrainingStopped, UsageError
-from iterant.formatting import counted, percent
+from iterant.cli.sweep import print_outcome
+from iterant.errors import UsageError
+from iterant.formatting import percent
 from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
 from iterant.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
-    from iterant.training.logging import Reporter
 
 _DEFAULT = "quick"
 
@@ -132,8 +132,9 @@ def train(
         show: print the whole recipe and train nothing
         json: print it as JSON (with --show)
     """
-    how: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit,
-                           "shard_mb": shard_mb, "drop_pool": drop_pool}  # fmt: skip
+    how: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit}
+    options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
+                               "tensorboard": tensorboard}  # fmt: skip
     if json and not show:
         raise UsageError("--json says how --show prints; give both")
     if resume is not None:
@@ -160,13 +161,13 @@ def train(
         how |= {"task": task, "recipe": chosen, "out": out}
         how |= {} if start is None else {"start": start}
     if seeds is None:
-        _train_one(how, seed or 0, tensorboard)
+        _train_one(how, seed or 0, options)
     elif start is not None:
         raise UsageError("--start is for one run; start each seed by itself with --seed")
     elif seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     else:
-        _train_several(how, seeds, tensorboard)
+        _train_several(how, seeds, options)
 
 
 def _recipes(
@@ -195,11 +196,14 @@ def _free_folder(task: Task, recipe: Recipe, seed: int | None, *, many: bool) ->
     return folder
 
 
-def _train_one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
+def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
+    from iterant.training.logging import TensorBoardReporter
     from iterant.training.run import train as train_run
 
+    tensorboard = options.pop("tensorboard")
     with display(console()) as shown:
-        run = train_run(seed=seed, reporter=_reporter(shown.of(seed), tensorboard), **how)
+        reporter = TensorBoardReporter(shown.of(seed)) if tensorboard else shown.of(seed)
+        run = train_run(seed=seed, reporter=reporter, **how, **options)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
@@ -209,33 +213,14 @@ def _train_one(how: dict[str, Any], seed: int, tensorboard: bool) -> None:
     echo(f"  iterant train --resume {run.path}")
 
 
-def _train_several(how: dict[str, Any], text: str, tensorboard: bool) -> None:
-    from iterant.training.multi_seed import parse_seeds, train_seeds
+def _train_several(how: dict[str, Any], text: str, options: dict[str, Any]) -> None:
+    from iterant.runner import parse_seeds, train_seeds
 
-    seeds = parse_seeds(text)
-    if len(seeds) > 1 and registry.device(how["device"]).type == "cpu":
-        echo("on a CPU the seeds are trained one after the other")
-    with display(console(), many=True) as shown:
-        runs = train_seeds(
-            seeds=seeds, reporter=lambda seed: _reporter(shown.of(seed), tensorboard), **how
-        )
-    failed = [run for run in runs if run.state == "failed"]
-    finished = sum(run.state == "finished" for run in runs)
-    base = how.get("resume") or how.get("out")
-    echo(f"{finished} of {counted(len(seeds), 'seed')} finished: {base}-s…")
-    if finished + len(failed) < len(seeds):
-        echo(f"continue with:\n  iterant train --resume {base} --seeds {text}")
-    if failed:
-        names, first = ", ".join(run.path.name for run in failed), failed[0]
-        raise TrainingStopped(
-            f"{len(failed)} failed ({names}); {first.path.name}: {first.status.reason}"
-        )
-
-
-def _reporter(reporter: Reporter, tensorboard: bool) -> Reporter:
-    from iterant.training.logging import TensorBoardReporter
-
-    return TensorBoardReporter(reporter) if tensorboard else reporter
+    seen = train_seeds(seeds=parse_seeds(text), options=options, say=echo, **how)
+    again = f"iterant train --resume {how.get('resume') or how.get('out')} --seeds {text}"
+    if seen.of("left"):
+        echo(f"continue with:\n  {again}")
+    print_outcome(seen, again)
 
 
 def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:

@@ -29,7 +29,7 @@ from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import parameter_count
 from iterant.nets.factory import paper_net
 from iterant.nets.fast import fastest_device
-from iterant.runner.folder import Failures, SweepFolder
+from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
 from iterant.runner.worker import Launch, capacity, run_local
 from iterant.training.interrupts import Clock, seconds
@@ -222,12 +222,7 @@ def train_missing(
             how = "recorded" if outcome.get("finished", True) else "recorded as it was cut off"
         say(f"{name}: {how}{f': {error}' if error else ''} after {clock.elapsed:.0f} s")
 
-    sweep = SweepFolder(Path(folder), plan)
-    check_writable_folder(folder).mkdir(parents=True, exist_ok=True)
-    with sweep.lock():
-        sweep = SweepFolder.prepare(folder, plan)
-        for name in by_name:
-            sweep.write_failures(name, Failures())
+    with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
             sweep, list(by_name), launch, at_once=at_once, time_for=time_for, ended=ended,

@@ -97,7 +97,7 @@ def _train(job: Job) -> RunFolder:
             if job.planned.changes.get("precision", EXACT) == EXACT:
                 raise
             job.say(f"{failure}; again in {EXACT}")
-    return job.train(f"-{EXACT}", until_perfect=True, precision=EXACT)
+    return job.train(f"-{EXACT}", {"precision": EXACT}, until_perfect=True)
 
 
 def is_over(run: RunFolder) -> bool:

@@ -10,12 +10,14 @@
     __main__.py   the command line of that process
     slurm.py      job arrays through submitit
     sweeps.py     sweep(), stop(), and the result file with its pictures
+    seeds.py      train_seeds(): several seeds of one recipe
 
 ``iterant reproduce`` builds a plan too, and runs it in the same pool.
 """
 
 from iterant.runner.folder import SweepFolder, SweepStatus, status
-from iterant.runner.plan import Plan, PlannedRun, TestSpec, planned, read_plan
+from iterant.runner.plan import Plan, PlannedRun, TestSpec, parse_seeds, planned, read_plan
+from iterant.runner.seeds import train_seeds
 from iterant.runner.slurm import Cluster
 from iterant.runner.sweeps import collect, stop, sweep
 from iterant.runner.worker import Launch
@@ -29,9 +31,11 @@ __all__ = [
     "SweepStatus",
     "TestSpec",
     "collect",
+    "parse_seeds",
     "planned",
     "read_plan",
     "status",
     "stop",
     "sweep",
+    "train_seeds",
 ]

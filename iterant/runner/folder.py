@@ -20,7 +20,7 @@ again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -83,28 +83,35 @@ class SweepFolder:
 
     @classmethod
     def prepare(cls, path: PathLike, plan: Plan) -> SweepFolder:
-        """The folder with the plan in it; the caller holds its lock.
+        """The folder with the plan in it; see `locked` for one whose runs are started.
 
         Runs that exist stay, even if the new plan does not have them. A run whose settings differ
         from those it was started with is an error.
         """
         folder = make_folder(path)
+        _refuse_foreign(folder)
         if (folder / PLAN).exists():
             before = {run.name: run for run in cls.open(folder).plan.runs}
             for run in plan.runs:
                 _check_settings(before.get(run.name, run), run)
             runs = {**before, **{run.name: run for run in plan.runs}}
             plan = replace(plan, runs=tuple(runs.values()))
-        else:
-            refuse_foreign(folder)
         for part in ("runs", "work"):
             make_folder(folder / part)
         write_json(folder / PLAN, {"format": _FORMAT, **plan.described()}, checksummed=True)
         return cls.open(folder)
 
-    def lock(self) -> AbstractContextManager[None]:
-        """The right to start runs of this sweep."""
-        return lock_folder(self.path)
+    @classmethod
+    @contextlib.contextmanager
+    def locked(cls, path: PathLike, plan: Plan) -> Iterator[SweepFolder]:
+        """The same, locked by the one process that starts runs; failed runs may be tried again."""
+        _refuse_foreign(make_folder(path))
+        with lock_folder(path):
+            folder = cls.prepare(path, plan)
+            for name in folder.planned:
+                if folder.failures(name).failures >= ATTEMPTS:
+                    folder.write_failures(name, Failures(0, folder.failures(name).error))
+            yield folder
 
     def run(self, name: str) -> PlannedRun:
         """The planned run of that name."""
@@ -114,7 +121,7 @@ class SweepFolder:
 
     def run_path(self, name: str) -> Path:
         """Where training writes."""
-        return self.path / "runs" / name
+        return (self.path.parent if self.plan.beside else self.path / "runs") / name
 
     def work_path(self, name: str) -> Path:
         """Files of the process of a run."""
@@ -178,11 +185,11 @@ def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
             )
 
 
-def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that has something else than a sweep in it."""
-    ours = {PLAN, "runs", "work", SLURM, "lock"}
-    for name in sorted(entry.name for entry in folder.iterdir()):
-        if name not in ours and not name.startswith("."):
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that has something in it and no sweep."""
+    names = [] if (folder / PLAN).exists() else sorted(entry.name for entry in folder.iterdir())
+    for name in names:
+        if name not in {"runs", "work", SLURM, "lock"} and not name.startswith("."):
             raise RunError(
                 f"{quoted(folder)} is not empty (it has {name!r}) and is no sweep; "
                 "choose another --out"

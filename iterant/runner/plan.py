@@ -25,7 +25,6 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_bytes
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
-from iterant.training.multi_seed import check_seeds, parse_seeds
 from iterant.training.recipe import Recipe
 from iterant.training.run import recipe_for
 from iterant.training.trainer import build_network
@@ -33,6 +32,7 @@ from iterant.training.trainer import build_network
 Fields = dict[str, Any]
 
 _MOST_RUNS = 100_000
+_MOST_SEEDS = 1000
 _LONGEST_NAME = 80
 _LARGEST_FILE = 1 << 20
 
@@ -95,6 +95,8 @@ class Plan:
     train it and take its tests"""
     options: Fields = field(default_factory=dict)
     """For that function"""
+    beside: bool = False
+    """Run folders lie beside the sweep's folder, not in it"""
 
     def tests_of(self, run: PlannedRun) -> tuple[TestSpec, ...]:
         """The tests that a run takes."""
@@ -102,7 +104,7 @@ class Plan:
 
     def described(self) -> dict[str, Any]:
         """Everything, as JSON holds it."""
-        optional = {"job", "options"}
+        optional = {"job", "options", "beside"}
         return {key: value for key, value in asdict(self).items() if value or key not in optional}
 
     @classmethod
@@ -115,7 +117,36 @@ class Plan:
             described["data"],
             described.get("job"),
             described.get("options", {}),
+            described.get("beside", False),
         )
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        ends = [first, last] if dash else [first]
+        if not all(end.isascii() and end.isdecimal() for end in ends):
+            raise UsageError(f"seeds are written like 0-7 or 0,2,5, got {text!r}")
+        low, high = int(ends[0]), int(ends[-1])
+        if low > high:
+            raise UsageError(f"seeds {low}-{high} run backwards; write {high}-{low}")
+        if high - low >= _MOST_SEEDS:
+            raise UsageError(f"{low}-{high} are more than {_MOST_SEEDS} seeds; give fewer")
+        seeds += range(low, high + 1)
+    return check_seeds(seeds)
+
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """The seeds, if there is at least one, none is negative and all differ."""
+    if not seeds:
+        raise UsageError("no seeds were given; write them like 0-7 or 0,2,5")
+    for index, seed in enumerate(seeds):
+        check_seed(seed)
+        if seed in seeds[:index]:
+            raise UsageError(f"seed {seed} was given twice; each seed is one run")
+    return list(seeds)
 
 
 def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:

@@ -38,7 +38,7 @@ from iterant.io.files import (
     make_folder,
 )
 from iterant.runner import slurm
-from iterant.runner.folder import Failures, SweepFolder, SweepStatus, refuse_foreign, status
+from iterant.runner.folder import SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
@@ -85,25 +85,13 @@ def sweep(
         raise UsageError("here is one node; give --nodes with --on slurm")
     if results is not None:
         check_writable_folder(results)
-    path = make_folder(Path("runs") / plan.name if out is None else out)
-    refuse_foreign(path)
-    with SweepFolder(path, plan).lock():
-        folder = SweepFolder.prepare(path, plan)
+    path = Path("runs") / plan.name if out is None else Path(out)
+    with SweepFolder.locked(path, plan) as folder:
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
-        for run in before.of("failed"):  # started again by the user: reset their attempts
-            folder.write_failures(run.name, Failures(0, run.error))
-        left = [run.name for run in before.of("left", "failed")]
+        left = [run.name for run in before.of("left")]
         say(f"{len(left)} of {counted(len(folder.planned), 'run')} to do in {path}")
         if on == "local":
-            side_by_side = at_once or capacity(launch)
-
-            def ended(name: str, how: str) -> None:
-                error = folder.failures(name).error if how == "failed" else None
-                state = summary(status(folder, at_once=side_by_side))
-                say(f"{name}: {how}{f': {error}' if error else ''} ({state})")
-
-            if left:
-                run_local(folder, left, launch, at_once=side_by_side, limit=limit, ended=ended)
+            run_here(folder, left, launch, at_once or capacity(launch), limit, say)
             now = status(folder)
         else:
             if left:
@@ -114,6 +102,24 @@ def sweep(
         for file in collect(folder, results):
             say(f"written to {file}")
     return now
+
+
+def run_here(
+    folder: SweepFolder,
+    names: Sequence[str],
+    launch: Launch,
+    at_once: int,
+    limit: float | None,
+    say: Say,
+) -> None:
+    """Execute runs on this machine and say a line at the end of each."""
+
+    def ended(name: str, how: str) -> None:
+        error = folder.failures(name).error if how == "failed" else None
+        state = summary(status(folder, at_once=at_once))
+        say(f"{name}: {how}{f': {error}' if error else ''} ({state})")
+
+    run_local(folder, names, launch, at_once=at_once, limit=limit, ended=ended)
 
 
 def _watch(

@@ -37,7 +37,7 @@ from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun, recipe_of
 from iterant.tasks.protocol import Task
 from iterant.training.interrupts import Clock, Signals
-from iterant.training.logging import Reporter
+from iterant.training.logging import Reporter, TensorBoardReporter
 from iterant.training.run import train
 from iterant.zoo.loading import load
 
@@ -78,25 +78,33 @@ class Job:
         data = self.folder.plan.data
         return registry.task(self.planned.task, **({"data": data} if data else {}))
 
-    def train(self, suffix: str = "", *, until_perfect: bool = False, **changes: Any) -> RunFolder:
-        """Train or resume the run; ``suffix``: of the folder of a variant with ``changes``."""
-        name, data = self.planned.name + suffix, self.folder.plan.data
+    def train(
+        self, suffix: str = "", changes: Mapping[str, Any] | None = None, **options: Any
+    ) -> RunFolder:
+        """Train or resume the run; ``options`` are those of `train`, and ``tensorboard``.
+
+        ``suffix``: of the folder of a variant with ``changes``.
+        """
+        name = self.planned.name + suffix
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
-        options: dict[str, Any] = {
-            "device": self.device, "time_limit": self.time_limit, "data": data,
-            "reporter": self.reporter, "until_perfect": until_perfect,
-        }  # fmt: skip
+        reporter = self.reporter
+        if options.pop("tensorboard", False):
+            reporter = TensorBoardReporter(reporter)
+        options |= {"device": self.device, "time_limit": self.time_limit,
+                    "data": self.folder.plan.data, "reporter": reporter}  # fmt: skip
         path = self.folder.run_path(name)
         if resume:
             return train(resume=path, **options)
-        recipe = recipe_of(self.planned.recipe, {**self.planned.changes, **changes}, self.task)
+        recipe = recipe_of(
+            self.planned.recipe, {**self.planned.changes, **(changes or {})}, self.task
+        )
         return train(self.planned.task, recipe=recipe, seed=self.planned.seed, out=path, **options)
 
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The job of a plan that names none: train the run, then take the tests that are missing."""
     start = time.monotonic()
-    run = job.train()
+    run = job.train(**job.folder.plan.options)
     if run.state != "finished":
         return None
     if (status := run.status).step != status.steps:
@@ -262,7 +270,8 @@ def failure_reason(log: Path, code: int) -> str:
 def capacity(launch: Launch) -> int:
     """How many runs fit on this machine side by side: by GPUs, or by cores and memory."""
     if registry.device(launch.device).type == "cuda":
-        return max(1, torch.cuda.device_count() // launch.processes)
+        gpus = 1 if ":" in launch.device else torch.cuda.device_count()
+        return max(1, gpus // launch.processes)
     cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
     # Linux only; elsewhere memory is not looked at.
     with contextlib.suppress(OSError):
@@ -279,21 +288,21 @@ def run_local(
     *,
     at_once: int | None = None,
     limit: float | None = None,
-    time_for: Callable[[str], float | None] = lambda name: None,
+    time_for: Callable[[str], float | None] | None = None,
     ended: Callable[[str, str], None] = lambda name, how: None,
 ) -> str | None:
     """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
     their last checkpoint. ``limit``: seconds for all. ``time_for(name)``: called before a run
-    starts, the seconds that it may train, 0 to skip it. GPUs are assigned in turn.
+    starts, the seconds that it may train, 0 to skip it; by default all that are left.
+    GPUs are assigned in turn.
     """
     count = max(1, min(len(names), at_once or capacity(launch)))
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(count):
         slots.put(slot)
     clock, kill = Clock(limit), False
-    on_gpu = registry.device(launch.device).type == "cuda"
     with Signals() as signals:
 
         def stop() -> str | None:
@@ -304,12 +313,13 @@ def run_local(
         def one(name: str) -> str:
             slot = slots.get()
             try:
-                seconds = time_for(name)
+                left = None if limit is None else limit - clock.elapsed
+                seconds = left if time_for is None else time_for(name)
                 if seconds is not None and seconds <= 0:
                     return "no time left"
                 return supervise(
                     folder, name, launch, stop=stop, time_limit=seconds,
-                    environment=_visible_gpus(slot, launch) if on_gpu else {},
+                    environment=_visible_gpus(slot, launch),
                 )  # fmt: skip
             except IterantError as error:
                 return f"failed: {error}"
@@ -328,7 +338,9 @@ def run_local(
 
 
 def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
-    """The GPUs of one slot."""
+    """The GPUs of one slot, unless the device is a CPU or names its GPU."""
+    if registry.device(launch.device).type != "cuda" or ":" in launch.device:
+        return {}
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
     first = slot * launch.processes

@@ -1,7 +1,7 @@
-"""Training: recipes, objectives, the loop, checkpoints, several seeds and processes.
+"""Training: recipes, objectives, the loop, checkpoints, several processes.
 
 recipe.py       recipes: everything that decides a run
-run.py          train(): start and resume a run; multi_seed.py: several seeds at once
+run.py          train(): start and resume a run
 loop.py         a run from its first step to its last, with validation; interrupts.py, logging.py
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
 objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion
@@ -20,19 +20,16 @@ from typing import TYPE_CHECKING
 from iterant.training.recipe import RECIPES, Recipe, recipe
 
 if TYPE_CHECKING:
-    from iterant.training.multi_seed import train_seeds as train_seeds
     from iterant.training.run import train as train
 
-__all__ = ["RECIPES", "Recipe", "recipe", "train", "train_seeds"]
+__all__ = ["RECIPES", "Recipe", "recipe", "train"]
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs torch on first use: the command line reads recipes without it."""
-    import importlib
-
-    modules = {"train": "run", "train_seeds": "multi_seed"}
-    if name not in modules:
+    """Load `train`, which needs torch, on first use."""
+    if name != "train":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{modules[name]}"), name)
-    globals()[name] = value
-    return value
+    from iterant.training.run import train
+
+    globals()[name] = train
+    return train

@@ -17,10 +17,10 @@ from iterant.errors import IterantError
 from iterant.io import RunFolder, read_result, read_weights, write_result
 from iterant.io.files import read_lines
 from iterant.runner import read_plan
+from iterant.runner.plan import parse_seeds
 from iterant.tasks.chess.puzzles import read_puzzles
 from iterant.tasks.inputs import GAMES, PICTURE, Material
 from iterant.training.interrupts import seconds
-from iterant.training.multi_seed import parse_seeds
 from iterant.training.recipe import Recipe, recipe_from_file
 
 Read = Callable[[bytes, Path], object]

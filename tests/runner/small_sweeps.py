@@ -38,18 +38,23 @@ def toml(path: Path, text: str = "") -> Path:
     return path
 
 
+def assert_same_checkpoints(first: Path, second: Path) -> None:
+    """Bit for bit, and that there are some."""
+    ours, theirs = RunFolder.open(first), RunFolder.open(second)
+    assert ours.checkpoints() == theirs.checkpoints() != []
+    for name in ours.checkpoints():
+        (mine, about), (other, about_other) = ours.load(name), theirs.load(name)
+        assert about == about_other, (first, name)
+        assert mine.keys() == other.keys()
+        for key, value in mine.items():
+            assert torch.equal(value, other[key]), (first, name, key)
+
+
 def assert_same_runs(first: SweepFolder, second: SweepFolder) -> None:
-    """Bit for bit: every run's last checkpoint, what it scored, and that there is one."""
+    """Bit for bit: every run's checkpoints, and what it scored."""
     assert first.planned == second.planned
     for name in first.planned:
-        ours, theirs = (RunFolder.open(folder.run_path(name)) for folder in (first, second))
-        assert ours.checkpoints() == theirs.checkpoints() != []
-        for which in ours.checkpoints():
-            (mine, about), (other, about_other) = ours.load(which), theirs.load(which)
-            assert about == about_other, (name, which)
-            assert mine.keys() == other.keys()
-            for key, value in mine.items():
-                assert torch.equal(value, other[key]), (name, which, key)
+        assert_same_checkpoints(first.run_path(name), second.run_path(name))
         scores, scores_other = (folder.outcome(name) for folder in (first, second))
         assert scores is not None
         assert scores_other is not None

@@ -19,6 +19,7 @@ from small_sweeps import FIELDS, small_plan, toml
 
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
+from iterant.io.files import lock_folder
 from iterant.runner import Launch, SweepFolder, collect, status, stop, sweep
 from iterant.runner.slurm import Cluster, SlurmJob
 from iterant.runner.worker import run_one
@@ -86,7 +87,7 @@ class TestOneRun:
 
 
 def test_a_second_sweep_in_the_folder_is_refused(finished: SweepFolder) -> None:
-    with finished.lock(), pytest.raises(RunError, match=f"process {os.getpid()} on"):
+    with lock_folder(finished.path), pytest.raises(RunError, match=f"process {os.getpid()} on"):
         sweep(small_plan(), out=finished.path)
 
 
@@ -177,7 +178,7 @@ def test_stopping_tells_the_process_that_runs_it_and_no_other(
     folder, told = SweepFolder.prepare(tmp_path / "s", small_plan()), []
     monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
     assert stop(folder.path) == "nothing was running"
-    with folder.lock():
+    with lock_folder(folder.path):
         assert stop(folder.path) == f"process {os.getpid()} was signalled to save and stop"
         assert told == [(os.getpid(), signal.SIGTERM)]
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
