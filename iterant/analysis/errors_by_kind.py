@@ -150,7 +150,7 @@ def near_misses(
         *_, thought = thoughts
         prediction, part = thought.prediction.cpu(), case.batch.to(torch.device("cpu"))
         if isinstance(task, HasNearMisses):
-            paths.append(task.misses(prediction, part))
+            paths.append(task.near_misses(prediction, part))
             wrong.append(paths[-1].wrong)
         else:
             positions = (prediction != part.targets).flatten(1).sum(dim=1)

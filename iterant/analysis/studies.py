@@ -30,7 +30,7 @@ from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
-from iterant.tasks.protocol import Batch, Size, Task, check_count
+from iterant.tasks.protocol import Batch, Size, Task, problem_numbers
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_objective
@@ -223,7 +223,7 @@ def analyze(
     for name in names:
         if name not in STUDIES:
             raise UnknownName(registry.unknown_name("study", name, tuple(STUDIES)))
-    check_count(count)
+    problem_numbers(count)
     if not tolerance > 0:
         raise UsageError(f"the tolerance must be above 0, got {tolerance}")
     if after is not None and after < 0:

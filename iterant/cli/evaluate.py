@@ -133,7 +133,7 @@ def evaluate(
                     f"{counted(stops, 'stop')} differ from a run of whole batches"
                 )
             if isinstance(subject.task, HasSource):  # two datasets may have the same sizes
-                figure["set"] = subject.task.came_from()
+                figure["set"] = subject.task.source()
                 notes.append(f"{subject.task.spec.title}: {figure['set']}")
             figures.append(figure)
 

@@ -75,7 +75,7 @@ def describe_iteration(task: Task, problem: Problem, frame: Frame) -> Descriptio
 
 def _title(problem: Problem, description: Description) -> str:
     """The title, with the name of the problem's file to tell many problems apart."""
-    has_name = problem.name and not problem.made
+    has_name = problem.name and not problem.generated
     return f"{description.title}: {problem.name}" if has_name else description.title
 
 

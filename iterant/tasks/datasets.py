@@ -20,7 +20,6 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import make_folder, write_atomic
 from iterant.rng import Stream, check_seed
-from iterant.tasks.protocol import Batch, Size, SizedTask, Task, check_count, problem_numbers
+from iterant.tasks.protocol import Batch, Size, Task, problem_numbers
 
 _VOTERS = 2_000
 """Chess puzzles of each colour that decide the orientation of a file."""
@@ -77,36 +76,8 @@ def dataset(
     >>> inputs.shape, targets.shape
     (torch.Size([50, 3, 24, 24]), torch.Size([50, 24, 24]))
     """
-    size, seed = task.check_size(size), check_seed(seed)
-    return ProblemDataset(task, check_count(count), size=size, seed=seed, first=first)
-
-
-class BenchmarkTask(SizedTask, ABC):
-    """A task whose problems are generated, or drawn from files of the Easy-to-Hard benchmark."""
-
-    def __init__(self, data: str | Path | None = None) -> None:
-        """Generate problems, or draw them from the files under `data`."""
-        self.data = data
-        self._stored = None if data is None else Stored(data, channels=self.spec.channels)
-
-    def check_size(self, size: Size | None) -> int:
-        """The size if it is valid; for None the size of all files, else the training size."""
-        if size is None and self._stored:
-            size = self._stored.only_size()
-        return super().check_size(size)
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        """Problems ``first … first + count - 1``."""
-        size, numbers = self.check_size(size), problem_numbers(count, first)
-        if self._stored:
-            return self._stored.sample(count, size=size, seed=seed, first=first)
-        return self.generate(size, seed, numbers)
-
-    @abstractmethod
-    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        """The problems of these numbers, each of which depends on its own number only."""
+    size, seed, numbers = task.check_size(size), check_seed(seed), problem_numbers(count, first)
+    return ProblemDataset(task, len(numbers), size=size, seed=seed, first=first)
 
 
 class _ProblemSet:
@@ -209,16 +180,15 @@ class Stored:
         """Number of problems in the one set, for tasks whose sizes are ranges of it."""
         return self._choose(None).count
 
-    def sample(self, count: int, *, size: Size | None, seed: int = 0, first: int = 0) -> Batch:
-        """Problems ``first … first + count - 1`` of the shuffled set; a range selects its rows."""
-        numbers = problem_numbers(count, first)
+    def sample(self, numbers: NDArray[np.int64], *, size: Size, seed: int = 0) -> Batch:
+        """The problems of these numbers of the shuffled set; a range selects its rows."""
         begin, stop = size if isinstance(size, tuple) else (0, None)
         chosen = self._choose(None if isinstance(size, tuple) else size)
         rows = np.arange(chosen.count)[begin:stop]
         if numbers[-1] >= len(rows):
             raise TaskError(
-                f"{chosen.folder} holds {len(rows):,} problems there, problems {first:,} to "
-                f"{int(numbers[-1]):,} were asked for; ask for fewer"
+                f"{chosen.folder} holds {len(rows):,} problems there, problems {numbers[0]:,} to "
+                f"{numbers[-1]:,} were asked for; ask for fewer"
             )
         order = Stream(seed, "stored").order(len(rows))
         return chosen.read(rows[order[numbers]])

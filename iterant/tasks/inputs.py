@@ -81,7 +81,7 @@ class Problem:
     """What was recognised or assumed in reading: the detected grid, castling taken as absent"""
     unsolvable: str = ""
     """Why there is no answer, if that is known"""
-    made: bool = False
+    generated: bool = False
     """Whether the task generated it"""
 
 
@@ -151,7 +151,10 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
     name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
     numbers = [f" ({number} of {count})" if count > 1 else "" for number in range(1, count + 1)]
     return Gathered(
-        tuple(Problem(batch[[row]], name + number, made=True) for row, number in enumerate(numbers))
+        tuple(
+            Problem(batch[[row]], name + number, generated=True)
+            for row, number in enumerate(numbers)
+        )
     )
 
 

@@ -14,10 +14,12 @@ Shapes: N problems, C channels, K classes, *S space (one axis or two).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,7 +29,10 @@ from torch import Tensor
 from iterant import registry
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.rng import is_whole
+from iterant.rng import check_seed, is_whole
+
+if TYPE_CHECKING:
+    from iterant.tasks.datasets import Stored
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -213,29 +218,28 @@ def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
     return (prediction == batch.targets).flatten(1).all(dim=1)
 
 
-def check_count(count: int) -> int:
-    """The count if it is a positive integer, else TaskError."""
-    if not is_whole(count) or count < 1:
-        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
-    return count
-
-
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
     """The numbers ``first … first + count - 1``, checked."""
+    if not is_whole(count) or count < 1:
+        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
     if not is_whole(first) or first < 0:
         raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
-    return np.arange(first, first + check_count(count), dtype=np.int64)
+    return np.arange(first, first + count, dtype=np.int64)
 
 
-class SizedTask:
+class SizedTask(ABC):
     """What tasks share whose sizes are integers and whose answers are one class per position."""
 
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The sizes of which there are problems"""
+    stored: Stored | None = None
+    """Files of the Easy-to-Hard benchmark that problems are drawn from, instead of generated"""
 
     def check_size(self, size: Size | None) -> int:
-        """The size if there are problems of it, the training size for None."""
+        """The size if there are problems of it; for None that of the files or of training."""
+        if size is None:
+            size = self.stored.only_size() if self.stored else None
         chosen = self.spec.train_size if size is None else size
         if not is_whole(chosen) or chosen not in self.sizes:
             raise self._wrong_size(chosen)
@@ -253,9 +257,34 @@ class SizedTask:
             f"got {size!r}; try {self.spec.train_size}"
         )
 
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        """Problems ``first … first + count - 1``."""
+        side, numbers = self.check_size(size), problem_numbers(count, first)
+        if self.stored:
+            return self.stored.sample(numbers, size=side, seed=seed)
+        return self.generate(side, check_seed(seed), numbers)
+
+    @abstractmethod
+    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The problems of these numbers, each of which depends on its own number only."""
+
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: every position right."""
         return every_position_right(prediction, batch)
+
+
+class BenchmarkTask(SizedTask):
+    """A task of the paper: generated, or with ``data=PATH`` from files of the benchmark."""
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        """Generate problems, or draw them from the files under `data`."""
+        self.data = data
+        if data is not None:
+            from iterant.tasks.datasets import Stored
+
+            self.stored = Stored(data, channels=self.spec.channels)
 
 
 class PackedProblems(Protocol):
@@ -275,14 +304,10 @@ class PackedProblems(Protocol):
 class Packs(Protocol):
     """Data too large to keep as float tensors: training keeps `PackedProblems`."""
 
-    @property
-    def packs(self) -> bool:
-        """Whether the data in use can be packed."""
-
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> PackedProblems:
-        """The problems of `Task.sample`, packed."""
+    ) -> PackedProblems | None:
+        """The problems of `Task.sample`, packed; None if the data in use cannot be packed."""
 
 
 @runtime_checkable
@@ -297,7 +322,7 @@ class Mirrors(Protocol):
 class HasSource(Protocol):
     """Problems from a data set: a result refers to that set."""
 
-    def came_from(self) -> str:
+    def source(self) -> str:
         """The data set in words."""
 
 
@@ -404,7 +429,7 @@ class NearMiss:
 class HasNearMisses(Protocol):
     """Problems whose answer is a path: a wrong one can be connected, or even valid."""
 
-    def misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
+    def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction (N, *S) is wrong."""
 
 

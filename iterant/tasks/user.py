@@ -17,7 +17,7 @@ would not notice problems that differ between two calls, which break resumed run
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 import torch
@@ -25,16 +25,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.rng import check_seed
 from iterant.tasks.protocol import (
     Batch,
     Description,
-    Size,
     SizedTask,
     Task,
     TaskSpec,
     check_prediction,
-    problem_numbers,
 )
 
 _PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
@@ -47,23 +44,18 @@ _COUNT = 2
 """Problems that `check_task` samples."""
 
 
-class PlainTask(SizedTask, ABC):
+class PlainTask(SizedTask):
     """A task from a ``spec`` and a ``make``."""
 
     @abstractmethod
     def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
         """One problem: its input (C, *S), and a class from 0 on for each position, (*S)."""
 
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        """Problems ``first … first + count - 1``, each with its own random generator."""
-        side, start = self.check_size(size), check_seed(seed)
-        numbers = problem_numbers(count, first).tolist()
-        if count > 1:
-            numbers.append(numbers[0])  # made twice, to see that it is the same
+    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The problems of these numbers, each with its own random generator."""
+        rngs = [np.random.default_rng([seed, size, number]) for number in numbers.tolist()]
+        pairs = [self.make(size, rng) for rng in rngs]
         name = f"make() of {self.spec.name}"
-        pairs = [self.make(side, np.random.default_rng([start, side, each])) for each in numbers]
         try:
             inputs = np.stack([np.asarray(each, dtype=np.float32) for each, _ in pairs])
             answers = np.stack([np.asarray(each, dtype=np.float64) for _, each in pairs])
@@ -75,13 +67,8 @@ class PlainTask(SizedTask, ABC):
         if not (np.isfinite(inputs).all() and (answers == answers.round()).all()):
             raise TaskError(f"{name} gave an input that is NaN or infinite, or half a class")
         batch = Batch(torch.from_numpy(inputs), torch.from_numpy(answers.astype(np.int64)))
-        _check_batch(self.spec, batch[:count], count, name)
-        if not (np.array_equal(inputs[0], inputs[-1]) and np.array_equal(answers[0], answers[-1])):
-            raise TaskError(
-                f"{name} made two problems of one seed and number; draw "
-                "from the random numbers that it is handed alone, so that runs can be repeated"
-            )
-        return batch[:count]
+        _check_batch(self.spec, batch, len(numbers), name)
+        return batch
 
     def encode(self, problem: str) -> Batch:
         """Refused: a subclass says how its problems are written."""

@@ -48,9 +48,10 @@ class TrainingSet:
         count = validation + training
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         held_out, train = order[:validation].sort().values, order[validation:].sort().values
-        if isinstance(task, Packs) and task.packs:
+        problems: PackedProblems | None = None
+        if isinstance(task, Packs):
             problems = task.packed(count, size=size, seed=recipe.data_seed)
-        else:
+        if problems is None:
             batch = task.sample(count, size=size, seed=recipe.data_seed)
             _check_classes(task, batch.targets)
             small = batch.inputs.to(torch.int8)  # a quarter of the memory, where that is exact

@@ -82,7 +82,7 @@ def test_unsolvable_maze(maze: str, solvable: bool) -> None:
         ("prefix-sums", "10x1", "got 'x'"),
         ("prefix-sums", "  ", "empty"),
         ("prefix-sums", "bits.txt", "there is no file"),
-        ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "no king"),
+        ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "no black king"),
         ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "2 to 6 fields"),
         ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "stalemated"),
     ],

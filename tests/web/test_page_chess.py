@@ -11,7 +11,7 @@ import torch
 
 import iterant
 from iterant.errors import TaskError
-from iterant.tasks.chess.position import as_move, move_words, parse_fen, square_number
+from iterant.tasks.chess.position import as_move, move_words, parse_fen
 from iterant.tasks.chess.task import Chess
 from iterant.zoo import shipped
 from web.browsing import Visit
@@ -123,7 +123,7 @@ def test_a_move_is_said_in_words(visit: Visit) -> None:
     for fen, move, words in MOVES:
         assert visit.page.evaluate(IN_WORDS, [fen, move]) == {"words": words, "legal": bool(words)}
         position = parse_fen(fen)
-        two = [square_number(move[:2]), square_number(move[2:])]
+        two = [chess.parse_square(move[:2]), chess.parse_square(move[2:])]
         own = as_move(position, two)
         assert words == (own and move_words(position, own))
 

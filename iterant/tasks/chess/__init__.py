@@ -1,1 +1,1 @@
-"""Chess puzzles: the task, positions and rules, puzzle files, other notations, drawings."""
+"""Chess puzzles: the task, positions and rules, puzzle files, other notations."""

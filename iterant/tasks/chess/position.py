@@ -44,16 +44,9 @@ LETTERS = ".KQBNRPkqbnrp"
 """The letter of each piece code."""
 SIDES = ("White", "Black")
 _NAMES = ("", "king", "queen", "bishop", "knight", "rook", "pawn")
-_IMPOSSIBLE = {
-    "NO_WHITE_KING": "White has no king",
-    "NO_BLACK_KING": "Black has no king",
-    "TOO_MANY_KINGS": "a side has several kings",
-    "PAWNS_ON_BACKRANK": "a pawn stands on rank 1 or 8",
-    "OPPOSITE_CHECK": "the side that is not to move is in check",
-    "BAD_CASTLING_RIGHTS": "castling needs a king and a rook on their first squares",
-    "INVALID_EP_SQUARE": "en passant needs a pawn that has just passed over the square",
-}
-"""Complaints of python-chess for which a position is refused, in words."""
+_IMPOSSIBLE = ("NO_WHITE_KING", "NO_BLACK_KING", "TOO_MANY_KINGS", "PAWNS_ON_BACKRANK",
+               "OPPOSITE_CHECK", "BAD_CASTLING_RIGHTS", "INVALID_EP_SQUARE")  # fmt: skip
+"""Complaints of python-chess for which a position is refused."""
 _EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
 
 
@@ -85,19 +78,10 @@ class Position:
         board = re.sub(r"\.+", lambda empty: str(len(empty[0])), ranks)
         return f"{board} {'wb'[self.black]} {self.castling or '-'} {self.en_passant or '-'}"
 
-    def holds_mover(self, square: int) -> bool:
-        """Whether a piece of the side to move stands on a square."""
-        return bool(self.board[square]) and bool(self.board[square] > 6) == self.black
-
 
 def square_name(square: int) -> str:
     """The name of a square: ``square_name(0)`` is ``"a1"``."""
     return "abcdefgh"[square & 7] + str((square >> 3) + 1)
-
-
-def square_number(name: str) -> int:
-    """The number of a square: ``square_number("h8")`` is 63."""
-    return "abcdefgh".index(name[0]) + 8 * (int(name[1]) - 1)
 
 
 def parse_fen(text: str) -> Position:
@@ -123,11 +107,6 @@ def parse_fen(text: str) -> Position:
 def pack(boards: Bytes) -> Bytes:
     """(N, 64) piece codes to (N, 32) bytes."""
     return boards[:, 0::2] | (boards[:, 1::2] << np.uint8(4))
-
-
-def unpack(packed: Bytes) -> Bytes:
-    """(N, 32) bytes to (N, 64) piece codes."""
-    return np.stack([packed & 15, packed >> 4], axis=2).reshape(len(packed), 64)
 
 
 def planes(packed: Tensor, black: Tensor) -> Tensor:
@@ -235,10 +214,8 @@ def impossible(board: chess.Board) -> str:
     Other complaints of python-chess, such as too many pieces, do not spoil a puzzle.
     """
     chess, status = python_chess("checking positions"), board.status()
-    reasons = (
-        reason for name, reason in _IMPOSSIBLE.items() if status & getattr(chess, f"STATUS_{name}")
-    )
-    return next(reasons, "")
+    names = [name for name in _IMPOSSIBLE if status & getattr(chess, f"STATUS_{name}")]
+    return ", ".join(names).lower().replace("_", " ")
 
 
 def legal_moves(position: Position) -> dict[Move, str]:
@@ -274,7 +251,8 @@ def parse_move(position: Position, text: str) -> Move:
 
 def as_move(position: Position, squares: Sequence[int]) -> Move | None:
     """Two marked squares as a move, if exactly one of them holds a piece of the side to move."""
-    origins = [square for square in squares if position.holds_mover(square)]
+    mine = range(7, 13) if position.black else range(1, 7)
+    origins = [square for square in squares if position.board[square] in mine]
     if len(squares) != 2 or len(origins) != 1:
         return None
     return origins[0], sum(squares) - origins[0]

@@ -16,9 +16,11 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,9 +29,9 @@ from torch import Tensor
 
 from iterant.errors import DataError, MissingExtra, TaskError
 from iterant.rng import Stream
-from iterant.tasks.chess.diagram import diagram
 from iterant.tasks.chess.formats import parse_epd, read_game, split_games
 from iterant.tasks.chess.position import (
+    LETTERS,
     SIDES,
     Move,
     PackedPositions,
@@ -48,26 +50,34 @@ from iterant.tasks.chess.position import (
     targets,
 )
 from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
-from iterant.tasks.datasets import Stored, holds_sets
 from iterant.tasks.inputs import GAMES, TEXT, Material, Problem
 from iterant.tasks.protocol import (
+    Arrow,
     Batch,
     Description,
+    Glyph,
     Kind,
     Size,
     TaskSpec,
     Verdict,
-    check_count,
     check_prediction,
     every_position_right,
+    problem_numbers,
     ranges,
 )
+
+if TYPE_CHECKING:
+    from iterant.tasks.datasets import Stored
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """4,000 puzzles shipped with the package, spread evenly over the 1.5 million."""
 TRAIN = 600_000
 """The paper trains on this many of the easiest puzzles."""
 
+ANSWER, RIGHT, WRONG = "#00695c", "#0072b2", "#e6550d"
+"""Colours of arrows that colour-blind readers can distinguish."""
+_SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
+_LIGHT, _DARK, _MARK = (240, 217, 181), (181, 136, 99), (246, 226, 80)
 _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
 _NO_RULES = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
 _LONGEST_LABEL = 24
@@ -159,11 +169,14 @@ class Chess:
     @cached_property
     def stored(self) -> Stored | None:
         """The original benchmark's files, if ``data`` holds those instead of packed puzzles."""
-        if self.data is None or holds_puzzles(Path(self.data)) or not holds_sets(Path(self.data)):
+        if self.data is None or holds_puzzles(Path(self.data)):
             return None
-        return Stored(self.data, channels=self.spec.channels)
+        from iterant.tasks.datasets import Stored, holds_sets
 
-    def came_from(self) -> str:
+        folder = Path(self.data)
+        return Stored(folder, channels=self.spec.channels) if holds_sets(folder) else None
+
+    def source(self) -> str:
         """The set that sizes refer to, in words."""
         if self.stored is not None:
             return f"{self.stored.count():,} of {self.data}"
@@ -185,7 +198,7 @@ class Chess:
         if not 0 <= first < stop <= total:
             raise TaskError(
                 f"the range {first}:{stop} is empty or goes beyond the set, which is "
-                f"{self.came_from()}; choose one within 0:{total}, or give a larger set with "
+                f"{self.source()}; choose one within 0:{total}, or give a larger set with "
                 "--data or ITERANT_DATA"
             )
         return first, stop
@@ -199,20 +212,21 @@ class Chess:
 
     def _sample(self, count: int, size: Size | None, seed: int, first: int) -> Puzzles:
         """Puzzles of a shuffled range, none of them twice."""
-        start, stop = self.check_size(size)
-        if first < 0 or first + check_count(count) > stop - start:
+        (start, stop), numbers = self.check_size(size), problem_numbers(count, first)
+        if numbers[-1] >= stop - start:
             raise TaskError(
                 f"the range {start}:{stop} holds {stop - start:,} puzzles, so problems {first} to "
-                f"{first + count - 1} are not in it; ask for fewer or for a larger range"
+                f"{numbers[-1]} are not in it; ask for fewer or for a larger range"
             )
-        return self.puzzles.take(_order(seed, start, stop)[first : first + count])
+        return self.puzzles.take(_order(seed, start, stop)[numbers])
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
         """Puzzles ``first … first + count - 1`` of a range shuffled by the seed."""
         if self.stored is not None:
-            return self.stored.sample(count, size=self.check_size(size), seed=seed, first=first)
+            numbers = problem_numbers(count, first)
+            return self.stored.sample(numbers, size=self.check_size(size), seed=seed)
         chosen = self._sample(count, size, seed, first)
         extras = {
             "rating": chosen.rating,
@@ -223,16 +237,14 @@ class Chess:
         }
         return Batch(*_packed(chosen)[:], extras)
 
-    @property
-    def packs(self) -> bool:
-        """Whether the set is packed puzzles and not the original benchmark's files."""
-        return self.stored is None
-
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> PackedPositions:
-        """The puzzles of `sample` in 36 bytes each, expanded to batches on the device."""
-        return _packed(self._sample(count, size, seed, first))
+    ) -> PackedPositions | None:
+        """The puzzles of `sample` in 36 bytes each, expanded to batches on the device.
+
+        None for files of the original benchmark.
+        """
+        return _packed(self._sample(count, size, seed, first)) if self.stored is None else None
 
     def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen positions with left and right exchanged, where castling is impossible.
@@ -312,16 +324,20 @@ class Chess:
         # The id of an EPD is part of the problem's name, so only puzzles show theirs here.
         puzzle = "id" in extras and "fen" not in extras
         title = f"Chess puzzle {extras['id']}" if puzzle else "Chess position"
-        description = diagram(
-            position,
-            title=f"{title}, rating {extras['rating']}" if "rating" in extras else title,
-            answer=answer,
-            predicted=predicted,
-            promotion=_PROMOTIONS[int(extras.get("promotion", 0))],
-        )
-        if avoid := str(extras.get("avoid", "")):
-            return replace(description, caption=f"{description.caption}; to avoid: {avoid}")
-        return description
+        if "rating" in extras:
+            title += f", rating {extras['rating']}"
+        caption = f"{SIDES[position.black]} to move"
+        if answer:
+            promotion = _PROMOTIONS[int(extras.get("promotion", 0))]
+            caption += f"; answer {move_text(position, answer)}{promotion}"
+        if predicted is not None:
+            right = "right" if set(predicted) == set(answer) else "wrong"
+            verdict = f", {right}" if answer else ""
+            caption += f"; found {move_text(position, predicted)}{verdict}"
+        if "avoid" in extras:
+            caption += f"; to avoid: {extras['avoid']}"
+        drawing = draw_board(position, answer, predicted or ())
+        return replace(drawing, title=title, caption=caption)
 
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted move, such as ``d1d8``."""
@@ -375,6 +391,46 @@ class Chess:
         origin, destination = max(moves, key=lambda move: score[move[0]] + score[move[1]])
         code = torch.tensor([origin | destination << 6])
         return targets(code, torch.tensor([position.black]))[0], position.assumption
+
+
+def draw_board(position: Position, answer: Sequence[int], predicted: Sequence[int]) -> Description:
+    """A board with the squares of the answer and of a prediction, seen from the side to move.
+
+    For black, rank 8 is at the bottom and file h on the left. (The planes of a network flip ranks
+    only.) In the text, [ ] are around squares of the answer and ( ) around other predicted ones.
+    """
+    flip = (0, 7) if position.black else (7, 0)
+
+    def cell(square: int) -> tuple[int, int]:
+        return square >> 3 ^ flip[0], square & 7 ^ flip[1]
+
+    cells = np.zeros((8, 8, 3), np.uint8)
+    grid = np.full((8, 8), "   ")
+    glyphs = []
+    for square, code in enumerate(position.board.tolist()):
+        colour = _LIGHT if (square + (square >> 3)) % 2 else _DARK
+        cells[cell(square)] = _MARK if square in predicted else colour
+        if code:
+            glyphs.append(Glyph(*cell(square), _SIGNS[code]))
+        left, right = "[]" if square in answer else "()" if square in predicted else "  "
+        grid[cell(square)] = left + LETTERS[code] + right
+    files, ranks = ("hgfedcba", "12345678") if position.black else ("abcdefgh", "87654321")
+    lines = [f"{rank} {''.join(signs)}" for rank, signs in zip(ranks, grid, strict=True)]
+    agrees = not answer or set(predicted) == set(answer)
+    arrows = [
+        Arrow(cell(move[0]), cell(move[1]), colour)
+        for squares, colour in ((answer, ANSWER), (predicted, RIGHT if agrees else WRONG))
+        if (move := as_move(position, squares))
+    ]
+    return Description(
+        title="",
+        text="\n".join([*lines, "  " + "".join(f" {file} " for file in files)]),
+        cells=cells,
+        glyphs=tuple(glyphs),
+        arrows=tuple(arrows),
+        row_labels=tuple(ranks),
+        column_labels=tuple(files),
+    )
 
 
 def _packed(puzzles: Puzzles) -> PackedPositions:

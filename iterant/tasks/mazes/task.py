@@ -22,7 +22,6 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import byte_size, counted
-from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import PICTURE, TEXT, Material, Problem
 from iterant.tasks.mazes.generate import (
     BORDER,
@@ -40,6 +39,7 @@ from iterant.tasks.mazes.generate import (
 from iterant.tasks.mazes.image import read_picture
 from iterant.tasks.protocol import (
     Batch,
+    BenchmarkTask,
     Description,
     Kind,
     NearMiss,
@@ -199,7 +199,7 @@ class Mazes(BenchmarkTask):
         lengths = batch.extras.get("path_length")
         return [] if lengths is None else ranges(lengths, 10, "squares of way")
 
-    def misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
+    def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction is wrong: pixels, connected, valid all the same.
 
         Valid is a path without branches or loose pixels; one that runs beside itself, where a

@@ -12,10 +12,18 @@ import torch
 
 from iterant.errors import DataError, MissingExtra, TaskError
 from iterant.nets.readout import TwoBest
-from iterant.tasks.chess.diagram import ANSWER, RIGHT, WRONG
-from iterant.tasks.chess.position import legal_moves, marked_squares, square_number, targets
+from iterant.tasks.chess.position import legal_moves, marked_squares, targets
 from iterant.tasks.chess.puzzles import write_puzzles
-from iterant.tasks.chess.task import SAMPLE, Chess, cache_folder, find_puzzles, position_at
+from iterant.tasks.chess.task import (
+    ANSWER,
+    RIGHT,
+    SAMPLE,
+    WRONG,
+    Chess,
+    cache_folder,
+    find_puzzles,
+    position_at,
+)
 from iterant.tasks.datasets import save_easy_to_hard
 from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Batch, Size
@@ -31,7 +39,7 @@ def no_puzzles_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 def marked(batch: Batch, text: str) -> torch.Tensor:
     """A prediction of two squares."""
-    coded = torch.tensor([square_number(text[:2]) | square_number(text[2:]) << 6])
+    coded = torch.tensor([chess.parse_square(text[:2]) | chess.parse_square(text[2:]) << 6])
     return targets(coded, torch.from_numpy(batch.extras["black"]))
 
 
@@ -63,7 +71,9 @@ def test_a_range_is_shuffled_without_repetition() -> None:
     expected = TASK.puzzles.ids[1000:1300].astype(str).tolist()
     assert sorted(whole.extras["id"]) == sorted(expected)
     assert whole.extras["id"].tolist() != expected
-    inputs, answers = TASK.packed(40, size=(1000, 1300), seed=5, first=7)[:]
+    packed = TASK.packed(40, size=(1000, 1300), seed=5, first=7)
+    assert packed is not None
+    inputs, answers = packed[:]
     assert torch.equal(inputs, whole.inputs[7:47])
     assert torch.equal(answers, whole.targets[7:47])
 
@@ -145,7 +155,7 @@ def test_data_in_easy_to_hard_files(tmp_path: Path) -> None:
     again = task.sample(len(white), size=(0, len(white)), seed=5)
     key = [tuple(row.flatten().tolist()) for row in white.inputs]
     assert sorted(tuple(row.flatten().tolist()) for row in again.inputs) == sorted(key)
-    assert not task.packs
+    assert task.packed(1) is None
     with pytest.raises(TaskError, match="goes beyond the set"):
         task.sample(1, size=(0, len(white) + 1))
 

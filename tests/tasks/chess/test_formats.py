@@ -12,7 +12,7 @@ import torch
 from iterant.errors import IterantError, TaskError
 from iterant.solving import Film, Solution
 from iterant.tasks.chess.formats import Entry, parse_epd, read_game, split_games
-from iterant.tasks.chess.position import square_name, square_number, targets
+from iterant.tasks.chess.position import square_name, targets
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
 from iterant.tasks.protocol import Batch, expected_answer, is_accepted
@@ -24,7 +24,7 @@ BLACK = "1k1r4/8/8/8/8/8/6n1/K7 b - -"
 
 def marked(batch: Batch, move: str) -> torch.Tensor:
     """A prediction of that move."""
-    coded = square_number(move[:2]) | square_number(move[2:4]) << 6
+    coded = chess.parse_square(move[:2]) | chess.parse_square(move[2:4]) << 6
     return targets(torch.tensor([coded]), torch.from_numpy(batch.extras["black"]))
 
 

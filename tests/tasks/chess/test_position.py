@@ -26,9 +26,7 @@ from iterant.tasks.chess.position import (
     parse_move,
     planes,
     square_name,
-    square_number,
     targets,
-    unpack,
 )
 from iterant.tasks.chess.task import Chess
 
@@ -72,10 +70,8 @@ def plain_planes(board: chess.Board) -> NDArray[np.float32]:
 
 
 @given(arrays(np.uint8, (3, 64), elements=st.integers(0, 12)))
-def test_pack_and_unpack(boards: NDArray[np.uint8]) -> None:
-    assert pack(boards).shape == (3, 32)
-    assert (unpack(pack(boards)) == boards).all()
-    assert pack(boards)[0, 0] == boards[0, 0] + 16 * boards[0, 1]
+def test_two_squares_are_packed_in_a_byte(boards: NDArray[np.uint8]) -> None:
+    assert (pack(boards) == boards[:, ::2] + 16 * boards[:, 1::2]).all()
 
 
 def test_planes_equal_the_definition_and_have_an_inverse() -> None:
@@ -83,7 +79,7 @@ def test_planes_equal_the_definition_and_have_an_inverse() -> None:
     inputs = planes(PACKED, BLACK)
     assert inputs.dtype == torch.float32
     assert (inputs.numpy() == np.stack([plain_planes(board) for board in GAMES])).all()
-    assert (boards_from_planes(inputs, BLACK.numpy()) == unpack(PACKED.numpy())).all()
+    assert (pack(boards_from_planes(inputs, BLACK.numpy())) == PACKED.numpy()).all()
 
 
 def test_targets_are_origin_and_destination() -> None:
@@ -149,7 +145,6 @@ def test_fen_is_read_and_written_as_by_python_chess() -> None:
     short = parse_fen(" ".join(CASTLES.split()[:2]))
     assert (short.castling, short.en_passant) == (None, None)
     assert [square_name(square) for square in range(64)] == chess.SQUARE_NAMES
-    assert [square_number(name) for name in chess.SQUARE_NAMES] == list(range(64))
 
 
 @pytest.mark.parametrize(
@@ -175,18 +170,18 @@ def test_bad_fens_are_refused_in_one_line(fen: str) -> None:
 
 
 IMPOSSIBLE = {
-    "k7/8/8/8/8/8/8/8 w - - 0 1": "White has no king",
-    "8/8/8/8/8/8/8/K7 w - - 0 1": "Black has no king",
-    "k7/8/8/8/8/8/8/K6K w - - 0 1": "several kings",
-    "k6P/8/8/8/8/8/8/K7 w - - 0 1": "a pawn stands on rank 1 or 8",
-    "k7/8/8/8/8/8/8/K6p w - - 0 1": "a pawn stands on rank 1 or 8",
-    "k6R/8/8/8/8/8/8/K7 w - - 0 1": "the side that is not to move is in check",
-    "k7/8/8/8/8/8/8/K6r b - - 0 1": "the side that is not to move is in check",
+    "k7/8/8/8/8/8/8/8 w - - 0 1": "no white king",
+    "8/8/8/8/8/8/8/K7 w - - 0 1": "no black king",
+    "k7/8/8/8/8/8/8/K6K w - - 0 1": "too many kings",
+    "k6P/8/8/8/8/8/8/K7 w - - 0 1": "pawns on backrank",
+    "k7/8/8/8/8/8/8/K6p w - - 0 1": "pawns on backrank",
+    "k6R/8/8/8/8/8/8/K7 w - - 0 1": "opposite check",
+    "k7/8/8/8/8/8/8/K6r b - - 0 1": "opposite check",
     "k7/8/8/8/8/8/8/K7 w KX - 0 1": "cannot be read: .*castling",
-    "k7/8/8/8/8/8/8/K7 w K - 0 1": "castling needs a king and a rook",
+    "k7/8/8/8/8/8/8/K7 w K - 0 1": "bad castling rights",
     "k7/8/8/8/8/8/8/K7 w - e9 0 1": "cannot be read",
-    "k7/8/8/8/8/8/8/K7 b - e6 0 1": "en passant needs a pawn",
-    "k7/8/8/8/8/8/8/K7 w - e6 0 1": "en passant needs a pawn",
+    "k7/8/8/8/8/8/8/K7 b - e6 0 1": "invalid ep square",
+    "k7/8/8/8/8/8/8/K7 w - e6 0 1": "invalid ep square",
     "k7/8/8/8/8/8/8/K7 w - - x 1": "cannot be read",
     "k7/8/8/8/8/8/8/K7 w - - 0 -1": "cannot be read",
     "k6R/7R/8/8/8/8/8/K7 b - - 0 1": "Black is checkmated: there is no move to find",
@@ -240,8 +235,8 @@ def test_moves_are_written_and_read_as_by_python_chess() -> None:
 )
 def test_lenient_notation(fen: str, text: str, squares: str) -> None:
     assert parse_move(parse_fen(fen), text) == (
-        square_number(squares[:2]),
-        square_number(squares[2:]),
+        chess.parse_square(squares[:2]),
+        chess.parse_square(squares[2:]),
     )
 
 

@@ -249,17 +249,17 @@ def test_near_misses_of_a_maze_with_a_loop(
     squares: list[str], connected: bool, valid: bool
 ) -> None:
     batch, prediction = TASK.encode(LOOP), drawn(squares)
-    found = TASK.misses(prediction, batch)
+    found = TASK.near_misses(prediction, batch)
     assert (bool(found.connected[0]), bool(found.valid[0])) == (connected, valid)
     assert found.wrong[0] == (prediction != batch.targets).sum()
 
 
 def test_a_loose_pixel_is_no_valid_path() -> None:
     batch = TASK.sample(3, size=5, seed=1)
-    assert TASK.misses(batch.targets, batch).valid.all()
+    assert TASK.near_misses(batch.targets, batch).valid.all()
     loose = batch.targets.clone()
     loose[1, 0, 0] = 1
-    found = TASK.misses(loose, batch)
+    found = TASK.near_misses(loose, batch)
     assert found.wrong.tolist() == [0, 1, 0]
     assert found.connected.tolist() == [True] * 3
     assert found.valid.tolist() == [True, False, True]
