@@ -7,7 +7,6 @@ iterant evaluate runs/m0 --size 59 --trade
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,8 +72,7 @@ def evaluate(
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
-    from iterant.evaluation import budget_of, compaction, tradeoff
-    from iterant.evaluation import evaluate as evaluate_net
+    from iterant.evaluation import budget_of, compaction, evaluate_batch, tradeoff
     from iterant.halting import Fixed
     from iterant.io import write_result
     from iterant.io.results import check_result_path
@@ -95,38 +93,32 @@ def evaluate(
         net: Any = subject.net
         net.to(dtype)
         sizes = [subject.task.parse_size(text) for text in size or ()]
-        work += [(subject, one) for one in sizes or [subject.task.check_size(None)]]
+        work += [(run, subject, one) for one in sizes or [subject.task.check_size(None)]]
 
-    figures, notes, titles = [], [], Counter[str]()
     curves: dict[str, Curve] = {}
     points: dict[str, list[TradeOff]] = {}
+    figures, notes = [], []
     with progress_bar("evaluating") as update:
-        for place, (subject, one) in enumerate(work):
+        for place, (run, subject, one) in enumerate(work):
 
             def progress(done: int, of: int, place: int = place) -> None:
                 update(place + done / of, len(work))
 
-            title = f"{subject.label}, " * (len(runs) > 1) + f"size {size_text(one)}"
-            titles[title] += 1
-            title += f" ({titles[title]})" * (titles[title] > 1)
-            how: dict[str, Any] = {"portion": portion, "progress": progress}
-            steps = budget_of(subject.net, max_steps)
+            title = f"{run}, " * (len(runs) > 1) + f"size {size_text(one)}"
             figure: dict[str, Any] = {"run": subject.label, "size": one}
+            steps = budget_of(subject.net, max_steps)
+            batch = subject.task.sample(count, size=one, seed=seed)
+            what: Any = (subject.net, subject.task, batch)
+            how: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
             if trade:
-                batch = subject.task.sample(count, size=one, seed=seed)
-                points[title] = tradeoff(subject.net, subject.task, batch, steps=steps, **how)
+                points[title] = tradeoff(*what, **how)
                 figure["trade"] = [point.described() for point in points[title]]
             else:
-                curves[title] = evaluate_net(
-                    subject.net, subject.task, size=one, count=count, seed=seed, max_steps=steps,
-                    rule=chosen, **how,
-                )  # fmt: skip
+                curves[title] = evaluate_batch(*what, rule=chosen, cost=True, **how)
                 figure |= curves[title].described()
             if check:
-                batch = subject.task.sample(count, size=one, seed=seed)
-                answers, stops = compaction(
-                    subject.net, batch, chosen or Fixed(), steps=steps, portion=portion
-                )
+                how = {"steps": steps, "portion": portion}
+                answers, stops = compaction(subject.net, batch, chosen or Fixed(), **how)
                 figure["compaction"] = {"answers that differ": answers, "stops": stops}
                 notes.append(
                     f"{title}: {answers} of {counted(count, 'answer')} and "
@@ -137,24 +129,28 @@ def evaluate(
                 notes.append(f"{subject.task.spec.title}: {figure['set']}")
             figures.append(figure)
 
-    if trade:
-        _print_tradeoffs(points)
-    else:
-        _print_curves(curves)
+    _print_curves(curves)
+    _print_tradeoffs(points)
     for note in dict.fromkeys(notes):
         echo(note)
     if picture is not None:
         from iterant.draw.plots import save_curves
 
-        names = ", ".join(dict.fromkeys(subject.task.spec.title for subject, _ in work))
-        regime = shared_regime(subject for subject, _ in work)
-        save_curves(curves, picture, regime=regime, title=names)
+        titles = ", ".join(dict.fromkeys(subject.task.spec.title for _, subject, _ in work))
+        regime = shared_regime(subject for _, subject, _ in work)
+        save_curves(curves, picture, regime=regime, title=titles)
         echo(f"drawn in {picture}")
     if result is not None:
-        whole = {"rule": "all" if trade else str(chosen or "plain"), "precision": precision,
-                 "count": count, "seed": seed, "max_steps": max_steps, "portion": portion,
-                 "evaluations": figures}  # fmt: skip
-        path = write_result(result.stem, whole, seed=seed, folder=result.parent)
+        content = {
+            "rule": "all" if trade else str(chosen or "plain"),
+            "precision": precision,
+            "count": count,
+            "seed": seed,
+            "max_steps": max_steps,
+            "portion": portion,
+            "evaluations": figures,
+        }
+        path = write_result(result.stem, content, seed=seed, folder=result.parent)
         echo(f"written to {path}")
 
 
@@ -163,41 +159,38 @@ def _print_curves(curves: dict[str, Curve]) -> None:
     for title, curve in curves.items():
         step, height = curve.peak
         low, high = curve.interval_at(curve.steps[-1])
-        rows.append(
-            [
-                title,
-                percent(height),
-                str(step),
-                percent(curve.end),
-                str(curve.steps[-1]),
-                f"{100 * curve.lost:.1f}",
-                f"{100 * low:.1f} – {100 * high:.1f}",
-                f"{float(curve.iterations[-1]):.1f}",
-                "" if curve.work is None else quantity(float(curve.work[-1])),
-                "" if curve.seconds is None else duration(float(curve.seconds[-1])),
-            ]
-        )
-    head = ["", "peak", "at iteration", "end", "after", "lost", "95 % at the end",
-            "mean iterations", "operations per problem", "time"]  # fmt: skip
-    print_table(head, *rows, right=True)
+        row = {
+            "": title,
+            "peak": percent(height),
+            "at iteration": str(step),
+            "end": percent(curve.end),
+            "after": str(curve.steps[-1]),
+            "lost": f"{100 * curve.lost:.1f}",
+            "95 % at the end": f"{100 * low:.1f} – {100 * high:.1f}",
+            "mean iterations": f"{float(curve.iterations[-1]):.1f}",
+            "operations per problem": "" if curve.work is None else quantity(float(curve.work[-1])),
+            "time": "" if curve.seconds is None else duration(float(curve.seconds[-1])),
+        }
+        rows.append(row)
+    if rows:
+        print_table(list(rows[0]), *(list(row.values()) for row in rows), right=True)
     for title, curve in curves.items():
+        problems = counted(curve.count, "problem")
         if curve.broken:
             echo(
-                f"{title}: features of {curve.broken} of {counted(curve.count, 'problem')} "
-                "became NaN or infinite; these count as not solved"
+                f"{title}: features of {curve.broken} of {problems} became NaN or infinite; "
+                "these count as not solved"
             )
         if curve.shrunk is not None:
-            echo(f"{title}: out of memory; continued with {counted(curve.shrunk, 'problem')} "
-                 "in a batch")  # fmt: skip
+            echo(f"{title}: out of memory; continued with batches of {curve.shrunk}")
 
 
 def _print_tradeoffs(points: dict[str, list[TradeOff]]) -> None:
     head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
     for title, rules in points.items():
+        rows = []
+        for one in rules:
+            figures = [percent(one.accuracy), f"{one.iterations:.1f}", quantity(one.work)]
+            rows.append([str(one.rule), *figures, f"{one.stopped} of {one.count}"])
         echo(title)
-        rows = [
-            [str(one.rule), percent(one.accuracy), f"{one.iterations:.1f}", quantity(one.work),
-             f"{one.stopped} of {one.count}"]
-            for one in rules
-        ]  # fmt: skip
         print_table(head, *rows, right=True)

@@ -94,11 +94,8 @@ def _register() -> None:
             examples = [f"  {line}" for line in lines if f"iterant {name} " in f"{line} "]
             usage = "\n".join([f"Usage: iterant {name} {words}".rstrip(), "", *examples])
             place += 1
-            if isinstance(command, App):
-                command.group, command.usage, command.sort_key = (group,), usage, place
-                app.command(command)
-            else:
-                app.command(command, name=name, group=group, usage=usage, sort_key=place)
+            app.command(command, name=None if isinstance(command, App) else name)
+            app[name].group, app[name].usage, app[name].sort_key = (group,), usage, place
     # `group` is the last one now.
     completion = "Let Tab complete commands and options in bash, zsh or fish."
     app.register_install_completion_command(group=group, help=completion)
@@ -151,7 +148,7 @@ def exit_code(failure: BaseException) -> int:
         case OSError():
             warn(f"iterant: error: {failure}; check the path and the disk")
             return 1
-        case MemoryError() | RuntimeError() if _out_of_memory(failure):
+        case _ if _out_of_memory(failure):
             warn("iterant: error: out of memory; give fewer problems or a smaller network")
             return 1
     traceback.print_exception(failure)
@@ -165,6 +162,8 @@ def exit_code(failure: BaseException) -> int:
 
 
 def _out_of_memory(failure: BaseException) -> bool:
+    if not isinstance(failure, MemoryError | RuntimeError):
+        return False
     from iterant.evaluation.evaluator import out_of_memory
 
     return out_of_memory(failure)

@@ -14,16 +14,14 @@ seconds names the iteration. docs/how-to/solve.md describes the JSON file.
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import math
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -46,15 +44,14 @@ from iterant.cli.common import (
     task_of,
     warn,
 )
-from iterant.errors import TaskError, UsageError
+from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import percent
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from iterant.nets.protocol import Net
     from iterant.solving import Film, Frame, Solution, Viewer
-    from iterant.tasks.inputs import Gathered, Problem
+    from iterant.tasks.inputs import Problem
     from iterant.tasks.protocol import Task
 
 FORMAT, VERSION = "iterant-solutions", 1
@@ -106,89 +103,78 @@ def solve(
         pgn: read the problems as games in PGN
     """
     from iterant.solving import solutions
+    from iterant.zoo.loading import load
 
     target = None if save is None else check_target(save)
     rule = rule_of(halt, patience, tolerance, default="rest")
     opened = task_of(task, data)
-    inputs = _read(opened, problems, {"size": size, "seed": seed, "count": count}, pgn=pgn)
-    loaded = network(opened, net, device)
-    screen, total, solved = console(), len(inputs.problems), []
+    chosen, refused = _read(opened, problems, size=size, seed=seed, count=count, pgn=pgn)
+    name = net or opened.spec.name
+    loaded = load(name, device)
+    screen, total, solved = console(), len(chosen), []
     with (
         viewer(opened, screen, live=live and total == 1, pace=pace) as view,
         progress_bar("solving", show=live and total > 1) as update,
     ):
         for solution in solutions(
-            loaded, opened, inputs.problems, max_steps=max_steps, rule=rule, restrict=legal,
-            viewer=view,
-        ):  # fmt: skip
+            loaded, opened, chosen, max_steps=max_steps, rule=rule, restrict=legal, viewer=view
+        ):
             solved.append(solution)
             update(len(solved), total, f"solved {len(solved)}/{total}")
     show(opened, screen, solved)
     if target is not None:
-        name = net or opened.spec.name
         save_solutions(opened, solved, target, net=name, rule=str(rule or "rest"))
-    for name, error in inputs.refused:
-        warn(f"iterant: left out {name}: {error}")
-    if inputs.refused:
+    for place, error in refused:
+        warn(f"iterant: left out {place}: {error}")
+    if refused:
         raise TaskError(
-            f"{len(inputs.refused)} of {len(inputs.refused) + total} problems could not be read; "
+            f"{len(refused)} of {len(refused) + total} problems could not be read; "
             "the others are answered above"
         )
 
 
-def network(task: Task, word: str | None, device: str) -> Net:
-    """The network of that name or folder; None: the one that ships for the task."""
-    from iterant.zoo.loading import load, shipped
-
-    if word is None and task.spec.name not in shipped():
-        raise UsageError(f"no network for {task.spec.name} ships with this version; "
-                         "give a run of your own: --net runs/m0")  # fmt: skip
-    return load(task.spec.name if word is None else word, device)
-
-
-def _read(task: Task, words: tuple[str, ...], options: dict[str, Any], *, pgn: bool) -> Gathered:
-    """The problems that the words name, or generated ones."""
-    from iterant.tasks.inputs import GAMES, Gathered, gather, generated
+def _read(
+    task: Task,
+    words: tuple[str, ...],
+    *,
+    size: str | None,
+    seed: int | None,
+    count: int | None,
+    pgn: bool,
+) -> tuple[list[Problem], list[tuple[str, IterantError]]]:
+    """The problems that the words name, or generated ones; name and error of those not read."""
+    from iterant.tasks.inputs import GAMES, gather, generated
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
-        flags = [f"--{name.replace('_', '-')}" for name in inspect.signature(solve).parameters]
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], flags, n=1)
-        hint = f". Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown option: {unknown[0]}{hint} (see iterant solve --help)")
-    options = {name: value for name, value in options.items() if value is not None}
-    if not words:
-        if pgn:
-            raise UsageError("--pgn says how a file is read; give the file too")
-        if "size" in options:
-            options["size"] = task.parse_size(options["size"])
-        return generated(task, **options)
-    if options:
-        raise UsageError(
-            f"--{next(iter(options))} is for generated problems; give it or a problem, not both"
-        )
-    kind = GAMES if pgn else None
-    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
-    return Gathered(
-        tuple(problem for part in parts for problem in part.problems),
-        tuple(refused for part in parts for refused in part.refused),
-    )
+        raise UsageError(f"unknown option: {unknown[0]} (see iterant solve --help)")
+    if words:
+        if (size, seed, count) != (None, None, None):
+            raise UsageError(
+                "--size, --seed and --count are for generated problems; give them or a problem, "
+                "not both"
+            )
+        kind = GAMES if pgn else None
+        parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
+    elif pgn:
+        raise UsageError("--pgn says how a file is read; give the file too")
+    else:
+        number = None if size is None else task.parse_size(size)
+        count = 1 if count is None else count
+        parts = [generated(task, size=number, seed=seed or 0, count=count)]
+    refused = [each for part in parts for each in part.refused]
+    return [problem for part in parts for problem in part.problems], refused
 
 
 class LiveViewer:
     """Shows the iterations: a picture a few times a second, or lines without ``live``."""
 
     def __init__(
-        self,
-        task: Task,
-        screen: Console,
-        live: Live | None = None,
-        pace: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, task: Task, screen: Console, live: Live | None = None, pace: float | None = None
     ) -> None:
-        """``pace``: most iterations per second; ``clock`` gives the time in seconds."""
-        self.task, self.screen, self.live, self.pace, self.clock = task, screen, live, pace, clock
-        self.start = clock()
+        """``pace``: most iterations per second."""
+        self.task, self.screen, self.live, self.pace = task, screen, live, pace
+        self.start = monotonic()
         self.last = self.start if live is None else -math.inf
 
     def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
@@ -197,8 +183,8 @@ class LiveViewer:
         from iterant.draw.terminal import terminal
 
         if self.live is not None and self.pace is not None:
-            time.sleep(max(0.0, self.start + frame.step / self.pace - self.clock()))
-        if self.clock() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
+            sleep(max(0.0, self.start + frame.step / self.pace - monotonic()))
+        if monotonic() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
             return
         since = film.changes()[-1].step
         status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
@@ -212,7 +198,7 @@ class LiveViewer:
                 text = Text("\n").join([terminal(description, self.screen, lines=lines), text])
             self.live.update(text, refresh=True)
         # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
-        self.last = self.clock()
+        self.last = monotonic()
 
 
 @contextmanager
@@ -226,12 +212,10 @@ def viewer(
 
     if not live:
         yield None
-    elif not screen.is_terminal or screen.is_dumb_terminal or not has_colours(screen):
+    elif not has_colours(screen):
         yield LiveViewer(task, screen)
     else:
-        with Live(
-            console=screen, auto_refresh=False, transient=True, vertical_overflow="crop"
-        ) as display:
+        with Live(console=screen, auto_refresh=False, transient=True) as display:
             yield LiveViewer(task, screen, display, pace)
 
 
@@ -286,30 +270,30 @@ def save_solutions(
     task: Task, solutions: Sequence[Solution], target: Path, *, net: str, rule: str
 ) -> None:
     """Write the answers as a picture, an animation or JSON, by the name of the file."""
-    from iterant.draw.animation import (
-        ANIMATIONS,
-        SIDE_BY_SIDE,
-        animation_frames,
-        describe_solution,
-        save_animation,
-    )
+    from iterant.draw import animation
     from iterant.draw.figure import save_picture
     from iterant.io.files import write_json
 
-    moving = target.suffix.lower() in ANIMATIONS
-    most = SIDE_BY_SIDE if moving else _PICTURES
+    moving = target.suffix.lower() in animation.ANIMATIONS
     if target.suffix.lower() == ".json":
-        described = [solution.described() for solution in solutions]
-        whole = {"format": FORMAT, "version": VERSION, "task": task.spec.name, "net": net,
-                 "rule": rule, "solutions": described}  # fmt: skip
-        write_json(target, whole, nan_to_null=True)
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "task": task.spec.name,
+            "net": net,
+            "rule": rule,
+            "solutions": [solution.described() for solution in solutions],
+        }
+        write_json(target, content, nan_to_null=True)
     else:
+        most = animation.SIDE_BY_SIDE if moving else _PICTURES
         if len(solutions) > most:
             warn(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
+        shown = solutions[:most]
         if moving:
-            save_animation(animation_frames(task, solutions[:most]), target)
+            animation.save_animation(animation.animation_frames(task, shown), target)
         else:
-            save_picture([describe_solution(task, one) for one in solutions[:most]], target)
+            save_picture([animation.describe_solution(task, one) for one in shown], target)
     echo(f"written to {target}")
 
 

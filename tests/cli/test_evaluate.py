@@ -92,12 +92,11 @@ def test_tradeoffs(command: Any) -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_networks_that_diverge(command: Any) -> None:
-    code, output, _ = command("evaluate", "exact", "exact", "poisoned", *SMALL)
+    code, output, _ = command("evaluate", "exact", "poisoned", *SMALL)
     bad = int((TASK.sample(20, size=8, seed=1).targets[:, 0] == 1).sum())
     assert code == 0
     assert f"poisoned, size 8: features of {bad} of 20 problems became NaN" in output
     assert "exact, size 8: features" not in output
-    assert "exact, size 8 (2) " in output, "runs of one name get numbers"
     assert list(Path.cwd().iterdir()) == [], "nothing is written unless asked for"
 
 

@@ -93,16 +93,15 @@ def test_no_line_is_wider_than_the_terminal(width: int, many: bool) -> None:
     assert all(cell_len(line) <= width for line in lines)
 
 
-def test_pipes_get_a_line_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, screen = [100.0], console(terminal=False)
-    monkeypatch.setattr("iterant.cli.display.monotonic", lambda: now[0])
+def test_pipes_get_a_line_every_five_seconds(clock: list[float]) -> None:
+    screen = console(terminal=False)
     shown = Display(screen, many=True)
     run, other = started(shown, 3, 4)
     printed(screen)
     for _ in range(11):
         run.show(REPORT)
         other.show(REPORT)
-        now[0] += 1
+        clock[0] += 1
     line = f"seed 3: {POSITION}, 4.0 steps/s"
     assert printed(screen) == [f"{line}, 30 s left, {ALL}"] * 3
     run.end("finished")
@@ -123,7 +122,7 @@ def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch
 def test_solving_on_terminals_of_any_size(
     columns: int, rows: int, monkeypatch: pytest.MonkeyPatch, terminal_command: Any
 ) -> None:
-    monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_: DeadEnds())
     words = ("solve", "mazes", "--size", "33", "--seed", "1")
     shown = terminal_command(*words, columns=columns, lines=rows)
     assert "iteration 1, answer" in shown
@@ -133,15 +132,23 @@ def test_solving_on_terminals_of_any_size(
     assert "one way from start to end" in shown
 
 
-def test_pictures_are_drawn_eight_times_a_second() -> None:
-    task, now, drawn = iterant.task("mazes"), [0.0], [0]
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, which stands still until a test moves it."""
+    now = [100.0]
+    for module in ("display", "solve"):
+        monkeypatch.setattr(f"iterant.cli.{module}.monotonic", lambda: now[0])
+    return now
+
+
+def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
+    task, drawn = iterant.task("mazes"), [0]
     problems = generated(task, size=5).problems
     screen = console(60, height=30)
-    live = Live(console=screen, auto_refresh=False)
-    viewer = LiveViewer(task, screen, live, clock=lambda: now[0])
+    viewer = LiveViewer(task, screen, Live(console=screen, auto_refresh=False))
 
     def view(problem: Any, frame: Frame, film: Film) -> None:
-        now[0], before = now[0] + 0.01, viewer.last
+        clock[0], before = clock[0] + 0.01, viewer.last
         viewer(problem, frame, film)
         drawn.extend([frame.step] if viewer.last != before else [])
 
@@ -152,13 +159,12 @@ def test_pictures_are_drawn_eight_times_a_second() -> None:
     assert min(gaps[1:]) >= 12, "an eighth of a second is 12 iterations of a hundredth"
 
 
-def test_solving_in_a_pipe_prints_a_line_every_three_seconds() -> None:
-    screen, now, film = console(terminal=False), [0.0], Film(1)
-    task = iterant.task("prefix-sums")
-    viewer = LiveViewer(task, screen, clock=lambda: now[0])
+def test_solving_in_a_pipe_prints_a_line_every_three_seconds(clock: list[float]) -> None:
+    screen, film, task = console(terminal=False), Film(1), iterant.task("prefix-sums")
+    viewer = LiveViewer(task, screen)
     (problem,) = generated(task).problems
     for step in range(1, 11):
-        now[0] += 1
+        clock[0] += 1
         film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))
         viewer(problem, film.at(step), film)
     assert printed(screen) == [
@@ -171,7 +177,7 @@ def test_solving_in_a_pipe_prints_a_line_every_three_seconds() -> None:
 def test_many_problems_show_progress(
     live: bool, terminal_command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iterant.cli.solve.network", lambda *_: DeadEnds())
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_: DeadEnds())
     flags = [] if live else ["--no-live"]
     text = terminal_command("solve", "mazes", "--size", "5", "--count", "3", *flags)
     assert ("3/3" in text) == live

@@ -15,10 +15,7 @@ from PIL import Image
 from thinkers import small_net
 
 import iterant
-from iterant import draw, registry
-from iterant.cli.solve import network
-from iterant.errors import UsageError
-from iterant.tasks.protocol import Task
+from iterant import draw
 
 FEN, BLACK = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "k2r4/8/8/8/8/8/5PPP/6K1 b"
 GUESSED = "8/p2q2k1/2pp1Rp1/2p1p1P1/8/7r/PPP2Q2/4R1K1 b - -"
@@ -32,12 +29,9 @@ FAST = ("--max-steps", "2")
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks that are right by construction, and one with random weights for chess."""
 
-    def build(task: Task, word: str | None, device: str) -> Any:
-        chess: Any = small_net("chess", "dt-recall")
-        nets = {"mazes": DeadEnds(), "prefix-sums": exact_prefix_sums(), "chess": chess.float()}
-        return nets[task.spec.name]
-
-    monkeypatch.setattr("iterant.cli.solve.network", build)
+    chess: Any = small_net("chess", "dt-recall")
+    nets = {"mazes": DeadEnds(), "prefix-sums": exact_prefix_sums(), "chess": chess.float()}
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda name, device: nets[name])
 
 
 def facts(output: str) -> dict[str, str]:
@@ -238,12 +232,6 @@ def test_notes_are_printed_once(command: Any) -> None:
     assert output.count(NOTE) == 1
     Path("p.fen").write_text(f"{FEN}\n{BLACK}")
     assert command("solve", "chess", "p.fen", *FAST)[1].startswith(f"p.fen line 2: {NOTE}\n")
-
-
-def test_tasks_without_a_shipped_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iterant.zoo.loading.shipped", lambda: ())
-    with pytest.raises(UsageError, match="no network for mazes ships"):
-        network(registry.task("mazes"), None, "cpu")
 
 
 @pytest.mark.parametrize(
