@@ -1,6 +1,7 @@
 """Training, evaluation, solving and several processes, each beside another way of doing the same.
 
-    >>> name, figures = bench_evaluate("mazes", width=32, size=13, count=50, steps=50)
+    >>> options = EvaluateOptions(task="mazes", width=32, size="13", count=50, steps=50)
+    >>> name, figures = bench_evaluate(options)
     >>> figures["ratio"]["median"]          # how many times sooner the whole curve is there
     >>> write_result(name, figures)
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,17 +30,17 @@ from iterant.bench.compare import (
     peak_memory,
     ratio,
 )
+from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
 from iterant.bench.plain import EvenRng, PlainStep, plain_curve, progressive_of
 from iterant.errors import UsageError
 from iterant.evaluation import budget_of, evaluate_batch
 from iterant.halting import StableAnswer
-from iterant.nets import DeepThinking, FeedForward, build, parameter_count
-from iterant.nets.factory import variant_config
+from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.rng import StepRng
 from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.inputs import Problem
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, Size, Task
 from iterant.training.distributed import ProcessGroup
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
@@ -55,53 +56,38 @@ _WARM_UP = 3
 """Updates before those that are timed, of several processes."""
 
 
-def bench_train(
-    task: str = "prefix-sums",
-    *,
-    recipe: str = "paper",
-    net: str | None = None,
-    width: int | None = None,
-    batch: int | None = None,
-    steps: int = 20,
-    rounds: int = 5,
-    device: str = "auto",
-    precision: str | None = None,
-    seed: int = 0,
-    memory: bool = True,
-    progress: Progress | None = None,
-) -> Result:
+def bench_train(options: TrainOptions, progress: Progress | None = None) -> Result:
     """Our training step beside the plain one; None: as in the recipe.
 
     A round is ``steps`` updates of each side, from the same weights, on the same problems and with
     the same n and k, which are spread evenly over what the recipe may draw. Ours is the `Trainer`
     of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise, in bf16.
     """
+    steps, seed = options.steps, options.seed
     if steps < 1:
         raise UsageError(f"a round needs at least 1 step, got {steps}")
-    where, spec = registry.device(device), registry.task(task).spec
-    usual = named_recipe(recipe, spec.name, net)
-    usual = usual.changed(precision="bf16") if where.type == "cuda" else usual
-    changes = {"width": width, "batch": batch, "precision": precision}
-    chosen = usual.changed(**{name: value for name, value in changes.items() if value is not None})
-    network, _ = build_network(chosen, spec, seed)
-    objective = progressive_of(network, chosen)
+    device, spec = registry.device(options.device), registry.task(options.task).spec
+    usual = named_recipe(options.recipe, spec.name, options.net)
+    usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
+    recipe = _changed(usual, options, "width", "batch", "precision")
+    network, _ = build_network(recipe, spec, seed)
+    objective = progressive_of(network, recipe)
     draws = [objective.draw(EvenRng(seed, update, of=steps)) for update in range(steps)]
-    how: dict[str, Any] = {"task": task, "recipe": chosen.described(), "seed": seed, "of": steps}
-    sides = training(str(where), updates=list(range(steps)), **how)
-    differs = [*([net] if net else [])]
+    sides = training(device, options, recipe, list(range(steps)))
+    differs = [options.net] if options.net else []
     for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
-        if getattr(chosen, name) != getattr(usual, name):
-            differs.append(f"{sign}{getattr(chosen, name)}")
+        if getattr(recipe, name) != getattr(usual, name):
+            differs.append(f"{sign}{getattr(recipe, name)}")
     figures = {
         "task": spec.name,
-        "device": where.type,
-        "recipe": chosen.name,
-        "net": chosen.net,
+        "device": device.type,
+        "recipe": recipe.name,
+        "net": recipe.net,
         "parameters": parameter_count(network),
-        "inputs": list(_problems(task, chosen, chosen.batch, seed).inputs.shape),
-        "iterations": chosen.iterations,
-        "alpha": chosen.alpha,
-        "precision": {"ours": chosen.precision, "plain": "fp32"},
+        "inputs": list(_problems(options.task, recipe, recipe.batch, seed).inputs.shape),
+        "iterations": recipe.iterations,
+        "alpha": recipe.alpha,
+        "precision": {"ours": recipe.precision, "plain": "fp32"},
         "steps a round": steps,
         "mean of draws": {
             name: round(sum(draw[i] for draw in draws) / steps, 2) for i, name in enumerate("nk")
@@ -110,38 +96,41 @@ def bench_train(
         "differs": differs,
         "memory": None,
     }
-    if memory:  # of the longest step; on a GPU the graphs of all steps stay
+    if options.memory:  # of the longest step; on a GPU the graphs of all steps stay
         longest = max(range(steps), key=lambda update: draws[update][1])
-        updates = [longest] if where.type == "cpu" else list(range(steps))
-        figures["memory"] = peak_memory(training, where, updates=updates, **how)
+        updates = [longest] if device.type == "cpu" else list(range(steps))
+        figures["memory"] = peak_memory(training, device, options, recipe, updates)
     for work in sides.values():
         work()  # kernels are chosen and graphs captured here
-    times = compare(sides, rounds=rounds, device=where, progress=progress)
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     figures["steps per second"] = {side: steps / median for side, median in medians(times).items()}
     figures["seconds a step"] = {
         side: [round(seconds / steps, 6) for seconds in ones] for side, ones in times.items()
     }
     figures["ratio"] = ratio(times["plain"], times["ours"])
-    return "-".join(["bench-train", spec.name, where.type, *differs]), figures
+    return "-".join(["bench-train", spec.name, device.type, *differs]), figures
 
 
 def training(
-    device: str, task: str, recipe: dict[str, Any], seed: int, updates: list[int], of: int
+    device: torch.device, options: TrainOptions, recipe: Recipe, updates: list[int]
 ) -> dict[str, Work]:
-    """Some of ``of`` training updates, both ways."""
-    chosen, where = Recipe().changed(**recipe), torch.device(device)
-    batch = _problems(task, chosen, chosen.batch, seed).to(where)
-    network, _ = build_network(chosen, registry.task(task).spec, seed)
-    factor = lr_factor(chosen, 0, _EPOCH)
+    """Some of the training updates of a round, both ways."""
+    batch = _problems(options.task, recipe, recipe.batch, options.seed).to(device)
+    network, _ = build_network(recipe, registry.task(options.task).spec, options.seed)
+    factor = lr_factor(recipe, 0, _EPOCH)
+    draws = [EvenRng(options.seed, update, of=options.steps) for update in updates]
 
     def side(step: Trainer | PlainStep) -> Work:
-        return lambda: [
-            step.update(batch.inputs, batch.targets, EvenRng(seed, update, of), factor)
-            for update in updates
-        ]
+        return lambda: [step.update(batch.inputs, batch.targets, rng, factor) for rng in draws]
 
-    plain = PlainStep(network, chosen, where)  # copies the network, so it comes first
-    return {"ours": side(Trainer(network, chosen, where)), "plain": side(plain)}
+    plain = PlainStep(network, recipe, device)  # copies the network, so it comes first
+    return {"ours": side(Trainer(network, recipe, device)), "plain": side(plain)}
+
+
+def _changed(recipe: Recipe, options: object, *names: str) -> Recipe:
+    """The recipe with the options that are given."""
+    values = {name: getattr(options, name) for name in names}
+    return recipe.changed(**{name: value for name, value in values.items() if value is not None})
 
 
 def _problems(task: str, recipe: Recipe, count: int, seed: int) -> Batch:
@@ -150,59 +139,44 @@ def _problems(task: str, recipe: Recipe, count: int, seed: int) -> Batch:
     return source.sample(count, size=source.check_size(recipe.size), seed=seed)
 
 
-def bench_evaluate(
-    task: str = "prefix-sums",
-    *,
-    run: str | os.PathLike[str] | None = None,
-    net: str = "dt-recall",
-    width: int | None = None,
-    size: Any = None,
-    count: int = 100,
-    steps: int = 100,
-    rounds: int = 5,
-    device: str = "auto",
-    seed: int = 0,
-    memory: bool = True,
-    progress: Progress | None = None,
-) -> Result:
+def _size(task: Task, text: str | None) -> Size:
+    return task.check_size(None) if text is None else task.parse_size(text)
+
+
+def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -> Result:
     """Our evaluation beside the plain one; without ``run`` the network has random weights.
 
     Both give the same curve. A trained network (``run``) is also evaluated under a halting rule,
     which is where most of the time is saved.
     """
-    if width is not None and width < 1:
-        raise UsageError(f"width must be at least 1, got {width}")
-    where, name = registry.device(device), registry.task(task).spec.name
-    how: dict[str, Any] = {
-        "task": task, "size": registry.task(task).check_size(size), "count": count,
-        "steps": steps, "seed": seed, "net": net, "width": width,
-        "run": None if run is None else os.fspath(run),
-    }  # fmt: skip
-    module, batch, sides = _evaluations(str(where), **how)
-    peaks = peak_memory(evaluation, where, **how) if memory else None
+    device, trained = registry.device(options.device), options.run is not None
+    net, task, batch = _evaluated(device, options)
+    peaks = peak_memory(evaluation, device, options) if options.memory else None
+    sides = evaluation(device, options)
     curve, plain_solved, halted = (work() for work in sides.values())
-    if run is None:
+    if not trained:
         del sides["halting"]
-    times = compare(sides, rounds=rounds, device=where, progress=progress)
-    seconds, iterations, width = medians(times), budget_of(module, steps), module.config.width
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
+    seconds, iterations = medians(times), budget_of(net, options.steps)
+    name, width = task.spec.name, net.config.width
     figures = {
         "task": name,
-        "device": where.type,
-        "net": type(module).__name__ if run is not None else net,
-        "trained": run is not None,
+        "device": device.type,
+        "net": type(net).__name__ if trained else options.net,
+        "trained": trained,
         "width": width,
-        "parameters": parameter_count(module),
+        "parameters": parameter_count(net),
         "inputs": list(batch.inputs.shape),
         "iterations": iterations,
         "problems counted differently": int((curve.solved - plain_solved).abs().max()),
         "not finite": curve.broken,
         **machine(),
-        "iterations per second": {side: count * iterations / seconds[side] for side in SIDES},
+        "iterations per second": {side: len(batch) * iterations / seconds[side] for side in SIDES},
         "seconds to the curve": {side: seconds[side] for side in SIDES},
         "ratio": ratio(times["plain"], times["ours"]),
         "memory": peaks,
     }
-    if run is not None:
+    if trained:
         figures["with halting"] = {
             "rule": str(StableAnswer()),
             "mean iterations": float(halted.iterations[-1]),
@@ -210,52 +184,38 @@ def bench_evaluate(
             "ratio": ratio(times["plain"], times["halting"]),
             "seconds to the curve": {"ours": seconds["halting"], "plain": seconds["plain"]},
         }
-    return f"bench-evaluate-{name}-{where.type}-w{width}{'-trained' * (run is not None)}", figures
+    return f"bench-evaluate-{name}-{device.type}-w{width}{'-trained' * trained}", figures
 
 
-def evaluation(device: str, **how: Any) -> dict[str, Work]:
+def evaluation(device: torch.device, options: EvaluateOptions) -> dict[str, Callable[[], Any]]:
     """The same evaluation, all ways."""
-    return _evaluations(device, **how)[2]
+    net, task, batch = _evaluated(device, options)
+    budget, rule = budget_of(net, options.steps), StableAnswer()
+    return {
+        "ours": lambda: evaluate_batch(net, task, batch, steps=budget),
+        "plain": lambda: plain_curve(net, task, batch, budget),
+        "halting": lambda: evaluate_batch(net, task, batch, steps=budget, rule=rule),
+    }
 
 
-def _evaluations(
-    device: str,
-    task: str,
-    size: Any,
-    count: int,
-    steps: int,
-    seed: int,
-    run: str | None,
-    net: str,
-    width: int | None,
-) -> tuple[DeepThinking | FeedForward, Batch, dict[str, Callable[[], Any]]]:
-    source = registry.task(task)
-    module: Any
-    if run is None:
-        spec = source.spec
-        config = variant_config(
-            net, spec.name, dims=spec.dims, channels=spec.channels, classes=spec.classes,
-            readout=spec.readout, width=width,
-        )  # fmt: skip
-        module = build(config.kind, config, seed=seed)
-        module.to(device)
+def _evaluated(
+    device: torch.device, options: EvaluateOptions
+) -> tuple[DeepThinking | FeedForward, Task, Batch]:
+    """The network, the task and the problems."""
+    task, net = registry.task(options.task), None
+    if options.run is None:
+        recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
+        net = build_network(recipe, task.spec, options.seed)[0]
     else:
-        module = load(run, device)
-    if not isinstance(module, DeepThinking | FeedForward):
+        net = load(options.run)
+    if not isinstance(net, DeepThinking | FeedForward):
         raise UsageError(
-            f"there is no plain way for a {type(module).__name__}; give a run of dt, dt-recall, "
+            f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "
             "ff or ff-recall"
         )
-    check_fits(module, source)
-    size = tuple(size) if isinstance(size, list) else size  # JSON has no tuples
-    batch = source.sample(count, size=size, seed=seed).to(device)
-    budget, rule = budget_of(module, steps), StableAnswer()
-    sides: dict[str, Callable[[], Any]] = {
-        "ours": lambda: evaluate_batch(module, source, batch, steps=budget),
-        "plain": lambda: plain_curve(module, source, batch, budget),
-        "halting": lambda: evaluate_batch(module, source, batch, steps=budget, rule=rule),
-    }
-    return module, batch, sides
+    check_fits(net, task)
+    batch = task.sample(options.count, size=_size(task, options.size), seed=options.seed)
+    return net.to(device), task, batch.to(device)
 
 
 class Dense:
@@ -267,40 +227,31 @@ class Dense:
         self.read, self.start, self.step, self.answer = net.read, net.start, net.step, net.answer
 
 
-def bench_solve(
-    task: str = "mazes",
-    *,
-    run: str | os.PathLike[str] | None = None,
-    size: Any = None,
-    count: int = 10,
-    rounds: int = 3,
-    device: str = "auto",
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Result:
+def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Result:
     """`iterant.solve` beside the command line's path and beside the dense network.
 
     ``run``: weights, None for the shipped ones. The dense network computes every cell at every
     iteration, with the same halting rule; it takes one round, since it is far slower. The seconds
     of the command are those that it reports: without reading, drawing and checking.
     """
-    where, source = registry.device(device), registry.task(task)
-    net = load(source.spec.name if run is None else run, where)
-    size = source.spec.train_size if size is None else source.check_size(size)
-    batch = source.sample(count, size=size, seed=seed)
+    device, task, count = (
+        registry.device(options.device),
+        registry.task(options.task),
+        options.count,
+    )
+    net, size = load(options.run or task.spec.name, device), _size(task, options.size)
+    batch = task.sample(count, size=size, seed=options.seed)
     problems = [Problem(batch[row : row + 1]) for row in range(count)]
-    inputs, dense, reported = batch.inputs.to(where), Dense(net), list[float]()
-    budget = budget_for(source, problems[0])
+    inputs, dense, reported = batch.inputs.to(device), Dense(net), list[float]()
+    budget = budget_for(task, problems[0])
 
     def by_command() -> None:
-        solved = solutions(net, source, problems, max_steps=budget)
+        solved = solutions(net, task, problems, max_steps=budget)
         reported.append(sum(one.seconds for one in solved))
 
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
-    times = compare(
-        {"solve": lambda: solve(net, inputs, max_steps=budget), "command": by_command},
-        rounds=rounds, device=where, progress=progress,
-    )  # fmt: skip
+    sides = {"solve": lambda: solve(net, inputs, max_steps=budget), "command": by_command}
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     solve(dense, inputs, max_steps=min(budget, 20))
     start = time.perf_counter()
     plain = solve(dense, inputs, max_steps=budget)
@@ -308,15 +259,15 @@ def bench_solve(
     times |= {"command": reported, "dense": [time.perf_counter() - start]}
     seconds = medians(times)
     figures = {
-        "task": source.spec.name,
-        "device": where.type,
+        "task": task.spec.name,
+        "device": device.type,
         "size": size,
         "problems": count,
         "parameters": parameter_count(net),
         **machine(),
         "iterations of the slowest problem": iterations,
         "settled": int(answer.settled.sum()),
-        "solved": int(source.solved(answer.prediction.cpu(), batch).sum()),
+        "solved": int(task.solved(answer.prediction.cpu(), batch).sum()),
         "answers that differ from the dense network's": int(
             (plain.prediction != answer.prediction).flatten(1).any(dim=1).sum()
         ),
@@ -328,23 +279,13 @@ def bench_solve(
         },
         "ratio": {
             "solve / command": ratio(times["solve"], reported),
-            "dense / solve": ratio(times["dense"] * rounds, times["solve"]),
+            "dense / solve": ratio(times["dense"] * options.rounds, times["solve"]),
         },
     }
-    return f"bench-solve-{source.spec.name}-{where.type}-{count}-of-{size}", figures
+    return f"bench-solve-{task.spec.name}-{device.type}-{count}-of-{size}", figures
 
 
-def bench_scale(
-    task: str = "mazes",
-    *,
-    recipe: str = "quick",
-    width: int | None = None,
-    batch: int | None = None,
-    updates: int = 20,
-    rounds: int = 3,
-    processes: Sequence[int] = (1, 2),
-    progress: Progress | None = None,
-) -> Result:
+def bench_scale(options: ScaleOptions, progress: Progress | None = None) -> Result:
     """Updates per second of several CPU processes on one run, and the share of communication.
 
     Strong scaling: the batch stays the same and is divided, as in training itself, with one
@@ -352,16 +293,14 @@ def bench_scale(
     slowest process. Each process has one thread; the first number of processes is what the others
     are compared with. Medians over the rounds.
     """
-    if updates < 1 or rounds < 1 or not processes or min(processes) < 1:
+    processes, rounds = options.processes, options.rounds
+    if options.updates < 1 or rounds < 1 or not processes or min(processes) < 1:
         raise UsageError("at least one update, round and process are needed")
-    changes = {} if width is None else {"width": width}
-    changes |= {} if batch is None else {"batch": batch}
-    how = {"task": task, "recipe": recipe, "changes": changes, "updates": updates}
     load_before = os.getloadavg()[0]
     measured: dict[int, list[dict[str, Any]]] = {count: [] for count in processes}
     for done in range(1, rounds + 1):
         for count in processes:
-            measured[count].append(in_new_process(scaling, count, **how))
+            measured[count].append(in_new_process(scaling, options, processes=count))
         if progress is not None:
             progress(done, rounds)
     rows, base = {}, 0.0
@@ -379,10 +318,10 @@ def bench_scale(
             "CPU seconds an update": statistics.median(one["CPU seconds"] for one in ones),
         }
     first = measured[processes[0]][0]
-    return f"bench-scale-{task}-cpu", {
-        "task": task,
-        "recipe": recipe,
-        "updates": updates,
+    return f"bench-scale-{options.task}-cpu", {
+        "task": options.task,
+        "recipe": options.recipe,
+        "updates": options.updates,
         "rounds": rounds,
         **{key: first[key] for key in ("net", "parameters", "batch", "bytes an update")},
         "threads a process": 1,
@@ -402,28 +341,28 @@ class _Timed(ProcessGroup):
         self.talked += time.perf_counter() - start
 
 
-def scaling(task: str, recipe: str, changes: dict[str, Any], updates: int) -> dict[str, Any]:
+def scaling(options: ScaleOptions) -> dict[str, Any]:
     """The part of one process: a few updates to warm up, then those that count."""
     torch.set_num_threads(1)
-    cpu, spec = torch.device("cpu"), registry.task(task).spec
+    cpu, spec = torch.device("cpu"), registry.task(options.task).spec
     processes = _Timed(cpu)
-    chosen = named_recipe(recipe, spec.name).changed(**changes)
-    processes.check(chosen.batch)
-    net, _ = build_network(chosen, spec, 0)
-    trainer = Trainer(net, chosen, cpu, processes)
-    batch = _problems(task, chosen, trainer.objective.takes(chosen.batch), 0)
-    for update in range(_WARM_UP + updates):
+    recipe = _changed(named_recipe(options.recipe, spec.name), options, "width", "batch")
+    processes.check(recipe.batch)
+    net, _ = build_network(recipe, spec, 0)
+    trainer = Trainer(net, recipe, cpu, processes)
+    batch = _problems(options.task, recipe, trainer.objective.takes(recipe.batch), 0)
+    for update in range(_WARM_UP + options.updates):
         if update == _WARM_UP:
             talked = processes.talked
             start, cpu_start = time.perf_counter(), time.process_time()
         trainer.update(batch.inputs, batch.targets, StepRng(0, update), 1.0)
     seconds, parameters = time.perf_counter() - start, parameter_count(net)
     return {
-        "net": chosen.net,
+        "net": recipe.net,
         "parameters": parameters,
-        "batch": chosen.batch,
+        "batch": recipe.batch,
         "bytes an update": 4 * parameters,
-        "updates per second": updates / seconds,
+        "updates per second": options.updates / seconds,
         "talking": (processes.talked - talked) / seconds,
-        "CPU seconds": (time.process_time() - cpu_start) / updates,
+        "CPU seconds": (time.process_time() - cpu_start) / options.updates,
     }

@@ -1,6 +1,6 @@
 """Time several ways of the same work in turns, and measure the memory that each takes.
 
-    >>> times = compare({"ours": fast, "plain": slow}, rounds=5)
+    >>> times = compare({"ours": fast, "plain": slow}, rounds=5, device=device)
     >>> ratio(times["plain"], times["ours"])
     {'median': 2.4, 'lowest': 2.3, 'highest': 2.6}
 
@@ -11,28 +11,29 @@ round, with its spread over the rounds.
 from __future__ import annotations
 
 import contextlib
-import importlib
-import json
+import multiprocessing
 import os
 import re
+import resource
+import socket
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted
 
+T = TypeVar("T")
 Work = Callable[[], object]
 Progress = Callable[[int, int], None]
 """Called with the rounds done and their number."""
 SIDES = ("ours", "plain")
-RESULT = "result of bench: "
 
 
 def compare(
@@ -80,18 +81,18 @@ def machine() -> dict[str, Any]:
 
 
 def peak_memory(
-    prepare: Callable[..., Mapping[str, Work]], device: torch.device, **arguments: Any
+    prepare: Callable[..., Mapping[str, Work]], device: torch.device, *arguments: Any
 ) -> dict[str, Any]:
     """Bytes that the work of each side takes at its peak, and their ratio.
 
-    ``prepare(device, **arguments)`` returns the work by side. On the CPU each side has a process of
+    ``prepare(device, *arguments)`` returns the work by side. On the CPU each side has a process of
     its own, because memory that one side freed and the allocator kept would not be counted for the
     other.
     """
     peaks = {}
     for side in SIDES:
         if device.type == "cuda":
-            work = prepare(str(device), **arguments)[side]
+            work = prepare(device, *arguments)[side]
             torch.cuda.synchronize(device)
             before = torch.cuda.memory_allocated(device)
             torch.cuda.reset_peak_memory_stats(device)
@@ -99,16 +100,14 @@ def peak_memory(
             torch.cuda.synchronize(device)
             peaks[side] = torch.cuda.max_memory_allocated(device) - before
         else:
-            place = f"{prepare.__module__}:{prepare.__name__}"
-            peaks[side] = in_new_process(growth, prepare=place, side=side, arguments=arguments)
+            peaks[side] = in_new_process(growth, side, prepare, device, *arguments)
     what = "allocated on the GPU" if device.type == "cuda" else "growth of a process"
     return {"what": what, **peaks, "ratio": peaks["plain"] / max(peaks["ours"], 1)}
 
 
-def growth(prepare: str, side: str, arguments: dict[str, Any]) -> int:
+def growth(side: str, prepare: Callable[..., Mapping[str, Work]], *arguments: Any) -> int:
     """Bytes by which this process grows, at its peak, by the work of one side."""
-    module, _, name = prepare.partition(":")
-    work = getattr(importlib.import_module(module), name)("cpu", **arguments)[side]
+    work = prepare(*arguments)[side]
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak: importing does not count
     before = _peak_resident()
@@ -122,34 +121,43 @@ def _peak_resident() -> int:
     with contextlib.suppress(OSError):
         if match := re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text()):
             return 1024 * int(match[1])
-    import resource
-
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def in_new_process(function: Callable[..., Any], processes: int = 1, **arguments: Any) -> Any:
-    """The result of a function in a new Python process, or in rank 0 of several with torchrun.
+def in_new_process(function: Callable[..., T], *arguments: Any, processes: int = 1) -> T:
+    """The result of a function in a new Python process, or in rank 0 of several.
 
-    The arguments and the result are sent as JSON.
+    Each process gets the variables that torchrun would set.
     """
-    torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
-    place = f"{function.__module__}:{function.__name__}"
-    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
-    process = subprocess.run(
-        [sys.executable, "-m", *(torchrun if processes > 1 else []), "iterant.bench", place,
-         json.dumps(arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    lines = [line for line in process.stdout.splitlines() if line.startswith(RESULT)]
-    if process.returncode or not lines:
-        pattern = r"^(?:\[rank\d+\]: *)?((?:iterant\.errors\.|\w*Error\b).*)"
-        errors = re.findall(pattern, process.stderr, re.MULTILINE)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    spawn = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(processes, spawn) as pool:
+            ranks = [
+                pool.submit(_run_rank, rank, processes, port, function, arguments)
+                for rank in range(processes)
+            ]
+            first, *_ = [rank.result() for rank in ranks]
+            return first
+    except Exception as error:  # anything that the function raised, or its process was killed
+        where, cause = counted(processes, "process", "processes"), str(error).partition("\n")[0]
         raise RunError(
-            f"a measurement in {counted(processes, 'process', 'processes')} ended early "
-            f"({(errors or [f'code {process.returncode}'])[0]}); try a smaller --width, fewer "
-            "problems, or --no-memory"
-        )
-    return json.loads(lines[-1].removeprefix(RESULT))
+            f"a measurement in {where} ended early ({cause}); "
+            "try a smaller --width, fewer problems, or --no-memory"
+        ) from error
+
+
+def _run_rank(
+    rank: int, size: int, port: int, function: Callable[..., T], arguments: tuple[Any, ...]
+) -> T:
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    return function(*arguments)

@@ -8,97 +8,37 @@ iterant bench scale --task mazes --processes 1 2
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant.cli.common import (
-    SEVERAL,
-    DeviceName,
-    TaskName,
-    echo,
-    print_table,
-    progress_bar,
-    task_of,
-)
+from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
+from iterant.cli.common import echo, print_table, progress_bar
 from iterant.formatting import byte_size
 
 bench = App(name="bench", help="Measure iterant beside the plain way of doing the same.")
 
-Recipe = Annotated[str, Parameter(help="the training recipe")]
-Width = Annotated[int | None, Parameter(help="features [default: the recipe's]")]
-BatchSize = Annotated[int | None, Parameter(help="problems per step [default: the recipe's]")]
-ProblemSize = Annotated[str | None, Parameter(help="of the problems [default: as in training]")]
-Count = Annotated[int, Parameter(help="problems")]
-Rounds = Annotated[int, Parameter(help="rounds; all sides take turns")]
-Seed = Annotated[int, Parameter(help="of weights and problems")]
-Memory = Annotated[bool, Parameter(help="measure the peak memory too")]
+FLAGS = Parameter(name="*")
+"""Each field of the options is a flag."""
 Out = Annotated[Path, Parameter(help="the folder for the result")]
 
 
 @bench.command
 def train(
-    *,
-    task: TaskName = "prefix-sums",
-    recipe: Recipe = "paper",
-    net: str | None = None,
-    width: Width = None,
-    batch: BatchSize = None,
-    steps: int = 20,
-    rounds: Rounds = 5,
-    device: DeviceName = "auto",
-    precision: str | None = None,
-    seed: Seed = 0,
-    memory: Memory = True,
-    out: Out = Path("results"),
+    *, options: Annotated[TrainOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure our training step beside one written the way the reference works.
-
-    Args:
-        net: dt, dt-recall, ff or ff-recall
-        steps: steps per round
-        precision: fp32 or bf16, of ours [default: bf16 on a GPU]
-    """
-    from iterant.bench import bench_train
-
-    figures = _measure(
-        bench_train, task, out, recipe=recipe, net=net, width=width, batch=batch,
-        steps=steps, rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
-    )  # fmt: skip
+    """Measure our training step beside one written the way the reference works."""
+    figures = _measure("train", options or TrainOptions(), out)
     _print_sides(figures, "precision", figures["precision"], "steps per second")
 
 
 @bench.command
 def evaluate(
-    *,
-    task: TaskName = "prefix-sums",
-    run: Path | None = None,
-    net: str = "dt-recall",
-    width: Width = None,
-    size: ProblemSize = None,
-    count: Count = 100,
-    steps: int = 100,
-    rounds: Rounds = 5,
-    device: DeviceName = "auto",
-    seed: Seed = 0,
-    memory: Memory = True,
-    out: Out = Path("results"),
+    *, options: Annotated[EvaluateOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure our evaluation beside one that keeps every output and stops nothing.
-
-    Args:
-        run: a trained network, for halting too [default: random weights]
-        net: dt, dt-recall, ff or ff-recall, without --run
-        steps: iterations
-    """
-    from iterant.bench import bench_evaluate
-
-    figures = _measure(
-        bench_evaluate, task, out, run=run, net=net, width=width, size=size,
-        count=count, steps=steps, rounds=rounds, device=device, seed=seed, memory=memory,
-    )  # fmt: skip
+    """Measure our evaluation beside one that keeps every output and stops nothing."""
+    figures = _measure("evaluate", options or EvaluateOptions(), out)
     seconds = {side: f"{s:.3g} s" for side, s in figures["seconds to the curve"].items()}
     _print_sides(figures, "time to the curve", seconds, "iterations per second")
     if halting := figures.get("with halting"):
@@ -108,27 +48,10 @@ def evaluate(
 
 @bench.command
 def solve(
-    *,
-    task: TaskName = "mazes",
-    run: Path | None = None,
-    size: ProblemSize = None,
-    count: Count = 10,
-    rounds: Rounds = 3,
-    device: DeviceName = "auto",
-    seed: Seed = 0,
-    out: Out = Path("results"),
+    *, options: Annotated[SolveOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure iterant.solve beside this command line's path and beside the dense network.
-
-    Args:
-        run: a network [default: the shipped one]
-    """
-    from iterant.bench import bench_solve
-
-    figures = _measure(
-        bench_solve, task, out, run=run, size=size, count=count, rounds=rounds,
-        device=device, seed=seed,
-    )  # fmt: skip
+    """Measure iterant.solve beside this command line's path and beside the dense network."""
+    figures = _measure("solve", options or SolveOptions(), out)
     print_table(
         ("", "seconds"),
         *([side, f"{seconds:.3g}"] for side, seconds in figures["seconds"].items()),
@@ -138,53 +61,36 @@ def solve(
 
 @bench.command
 def scale(
-    *,
-    task: TaskName = "mazes",
-    recipe: Recipe = "quick",
-    width: Width = None,
-    batch: BatchSize = None,
-    updates: int = 20,
-    rounds: Rounds = 3,
-    processes: Annotated[list[int] | None, SEVERAL] = None,
-    out: Out = Path("results"),
+    *, options: Annotated[ScaleOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure several CPU processes on one run: speed-up, and the share of communication.
-
-    Args:
-        updates: updates per round
-        processes: numbers of processes to compare [default: 1 2]
-    """
-    from iterant.bench import bench_scale
-
-    figures = _measure(
-        bench_scale, task, out, recipe=recipe, width=width, batch=batch, updates=updates,
-        rounds=rounds, processes=processes or [1, 2],
-    )  # fmt: skip
-    print_table(
-        ("processes", "updates per second", "speed-up", "efficiency", "communication"),
-        *(
-            [count, f"{row['updates per second']:.3g}", f"{row['times faster']:.2f}",
-             f"{row['efficiency']:.0%}", f"{row['talking']:.0%}"]
-            for count, row in figures["processes"].items()
-        ),
-    )  # fmt: skip
+    """Measure several CPU processes on one run: speed-up, and the share of communication."""
+    figures = _measure("scale", options or ScaleOptions(), out)
+    rows = [
+        [
+            count,
+            f"{row['updates per second']:.3g}",
+            f"{row['times faster']:.2f}",
+            f"{row['efficiency']:.0%}",
+            f"{row['talking']:.0%}",
+        ]
+        for count, row in figures["processes"].items()
+    ]
+    head = ("processes", "updates per second", "speed-up", "efficiency", "communication")
+    print_table(head, *rows)
 
 
-def _measure(
-    measure: Callable[..., tuple[str, dict[str, Any]]], task: str, out: Path, **how: Any
-) -> dict[str, Any]:
-    """Run one of `iterant.bench` with a progress bar and write its figures."""
+def _measure(what: str, options: Any, out: Path) -> dict[str, Any]:
+    """Run a benchmark with a progress bar and write its figures."""
+    from iterant.bench import benchmarks
     from iterant.io import write_result
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
-    opened = task_of(task)
-    if how.get("size") is not None:
-        how["size"] = opened.parse_size(how["size"])
     with progress_bar("measuring") as update:
-        name, figures = measure(task, progress=update, **how)
-    echo(f"written to {write_result(name, figures, seed=how.get('seed', 0), folder=out)}")
-    return figures
+        name, figures = getattr(benchmarks, f"bench_{what}")(options, progress=update)
+    seed = getattr(options, "seed", 0)
+    echo(f"written to {write_result(name, figures, seed=seed, folder=out)}")
+    return dict(figures)
 
 
 def _print_sides(figures: dict[str, Any], name: str, cells: dict[str, str], speed: str) -> None:

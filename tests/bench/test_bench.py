@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iterant.bench import bench_evaluate, bench_scale, bench_solve, bench_train
-from iterant.bench.benchmarks import Dense, evaluation, scaling, training
+from iterant.bench.benchmarks import (
+    Dense,
+    bench_evaluate,
+    bench_scale,
+    bench_solve,
+    bench_train,
+    evaluation,
+    scaling,
+    training,
+)
 from iterant.bench.compare import compare, peak_memory, ratio
+from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
 from iterant.cli.main import run
 from iterant.errors import IterantError, RecipeError, RunError, UnknownName, UsageError
 from iterant.io import read_result, save_weights
@@ -26,10 +35,8 @@ from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo import load
 
 CPU = torch.device("cpu")
-TINY: dict[str, Any] = {"width": 4, "batch": 2, "steps": 1, "rounds": 1, "device": "cpu",
-                        "memory": False}  # fmt: skip
-SMALL: dict[str, Any] = {"width": 4, "size": 8, "count": 4, "steps": 6, "rounds": 2,
-                         "device": "cpu", "memory": False}  # fmt: skip
+TINY = TrainOptions(width=4, batch=2, steps=1, rounds=1, device="cpu", memory=False)
+SMALL = EvaluateOptions(width=4, size="8", count=4, steps=6, rounds=2, device="cpu", memory=False)
 
 
 def test_sides_take_turns_and_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +78,7 @@ def test_the_ratio_is_taken_within_a_round(rounds: list[tuple[float, float]]) ->
 @pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
 @pytest.mark.parametrize("change", [{}, {"precision": "bf16"}, {"net": "dt"}])
 def test_training_figures(task: str, change: dict[str, Any]) -> None:
-    name, figures = bench_train(task, **{**TINY, "rounds": 2, **change})
+    name, figures = bench_train(replace(TINY, task=task, rounds=2, **change))
     assert figures["memory"] is None
     assert figures["precision"] == {"ours": change.get("precision", "fp32"), "plain": "fp32"}
     assert 0 < figures["ratio"]["lowest"] <= figures["ratio"]["median"]
@@ -81,17 +88,17 @@ def test_training_figures(task: str, change: dict[str, Any]) -> None:
     assert name == f"bench-train-{task}-cpu-{differs}"
 
 
-def trained(folder: Path) -> Path:
+def trained(folder: Path) -> str:
     config = PaperConfig(dims=1, channels=1, width=4, head=(4,), recall_relu=True)
     net: Any = build(config.kind, config, seed=1)
     described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
-    return save_weights(folder, described, net.state_dict())
+    return str(save_weights(folder, described, net.state_dict()))
 
 
 @pytest.mark.parametrize("has_run", [False, True])
 def test_evaluation_figures(has_run: bool, tmp_path: Path) -> None:
     path = trained(tmp_path / "net") if has_run else None
-    name, figures = bench_evaluate("prefix-sums", run=path, **SMALL)
+    name, figures = bench_evaluate(replace(SMALL, run=path))
     assert name == f"bench-evaluate-prefix-sums-cpu-w4{'-trained' if has_run else ''}"
     assert (figures["problems counted differently"], figures["inputs"]) == (0, [4, 1, 8])
     assert 0 < figures["ratio"]["lowest"] <= figures["ratio"]["median"]
@@ -103,7 +110,7 @@ def test_evaluation_figures(has_run: bool, tmp_path: Path) -> None:
 
 
 def test_solving_gives_the_same_answers_all_ways() -> None:
-    name, figures = bench_solve("mazes", size=9, count=3, rounds=2, device="cpu")
+    name, figures = bench_solve(SolveOptions(size="9", count=3, rounds=2, device="cpu"))
     assert name == "bench-solve-mazes-cpu-3-of-9"
     assert figures["answers that differ from the dense network's"] == 0
     assert figures["largest difference of iterations"] == 0
@@ -116,8 +123,7 @@ def test_solving_gives_the_same_answers_all_ways() -> None:
 def test_memory_of_a_training_step() -> None:
     recipe = named_recipe("paper", "prefix-sums")
     recipe = recipe.changed(width=32, batch=64, size=64, iterations=10, alpha=0.0)
-    memory = peak_memory(training, CPU, task="prefix-sums", recipe=recipe.described(), seed=0,
-                         updates=[0], of=1)  # fmt: skip
+    memory = peak_memory(training, CPU, TINY, recipe, [0])
     # α = 0 unrolls all iterations, and the inputs of five convolutions of each are saved.
     saved = 5 * 10 * 4 * 32 * 64 * 64
     assert saved < memory["plain"] < 8 * saved
@@ -125,8 +131,8 @@ def test_memory_of_a_training_step() -> None:
 
 
 def test_memory_of_an_evaluation() -> None:
-    memory = peak_memory(evaluation, CPU, task="prefix-sums", size=2048, count=64, steps=60,
-                         seed=0, run=None, net="dt", width=2)  # fmt: skip
+    options = EvaluateOptions(size="2048", count=64, steps=60, net="dt", width=2)
+    memory = peak_memory(evaluation, CPU, options)
     outputs = 4 * 64 * 2048 * 2 * 60
     assert memory["plain"] > outputs
     assert memory["plain"] - memory["ours"] > outputs / 2, "ours keeps one iteration only"
@@ -134,60 +140,66 @@ def test_memory_of_an_evaluation() -> None:
 
 def test_a_failed_process_is_one_line() -> None:
     with pytest.raises(RunError, match="unknown task 'nothing'") as error:
-        peak_memory(evaluation, CPU, task="nothing", size=8, count=1, steps=1, seed=0, run=None,
-                    net="dt", width=2)  # fmt: skip
+        peak_memory(evaluation, CPU, EvaluateOptions(task="nothing"))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_memory_on_a_gpu() -> None:
-    _, figures = bench_train("prefix-sums", width=16, batch=4, steps=2, rounds=2)
+    _, figures = bench_train(TrainOptions(width=16, batch=4, steps=2, rounds=2))
     assert (figures["device"], figures["precision"]["ours"]) == ("cuda", "bf16")
     assert min(figures["memory"]["ours"], figures["memory"]["plain"]) > 0
 
 
 @pytest.mark.parametrize(
-    ("bench", "change", "error", "message"),
+    ("change", "error", "message"),
     [
-        (bench_train, {"steps": 0}, UsageError, "at least 1 step, got 0"),
-        (bench_train, {"rounds": 0}, UsageError, "at least 1 round, got 0"),
-        (bench_train, {"recipe": "quick"}, UsageError, "choose --recipe paper"),
-        (bench_train, {"task": "maze"}, UnknownName, "did you mean 'mazes'?"),
-        (bench_train, {"width": 0}, RecipeError, "width"),
-        (bench_evaluate, {"steps": 0}, UsageError, "at least 1 iteration, got 0"),
-        (bench_evaluate, {"net": "ff", "steps": 31}, UsageError, "ask for at most 30"),
-        (bench_evaluate, {"net": "dt-recal"}, UnknownName, "did you mean 'dt-recall'?"),
-        (bench_evaluate, {"width": 0}, UsageError, "width must be at least 1, got 0"),
-        (bench_evaluate, {"run": "prefix-sums"}, UsageError, "no plain way for a LocalRule"),
-        (bench_scale, {"processes": ()}, UsageError, "at least one"),
+        ({"steps": 0}, UsageError, "at least 1 step, got 0"),
+        ({"rounds": 0}, UsageError, "at least 1 round, got 0"),
+        ({"recipe": "quick"}, UsageError, "choose --recipe paper"),
+        ({"task": "maze"}, UnknownName, "did you mean 'mazes'?"),
+        ({"width": 0}, RecipeError, "width"),
     ],
 )
-def test_wrong_values(
-    bench: Callable[..., Any], change: dict[str, Any], error: type[IterantError], message: str
-) -> None:
-    base: dict[Any, dict[str, Any]] = {bench_train: TINY, bench_evaluate: SMALL}
+def test_wrong_training(change: dict[str, Any], error: type[IterantError], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
-        bench(**{**base.get(bench, {}), **change})
+        bench_train(replace(TINY, **change))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"steps": 0}, UsageError, "at least 1 iteration, got 0"),
+        ({"net": "ff", "steps": 31}, UsageError, "ask for at most 30"),
+        ({"net": "dt-recal"}, UnknownName, "did you mean 'dt-recall'?"),
+        ({"width": 0}, RecipeError, "width"),
+        ({"run": "prefix-sums"}, UsageError, "no plain way for a LocalRule"),
+    ],
+)
+def test_wrong_evaluation(change: dict[str, Any], error: type[IterantError], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        bench_evaluate(replace(SMALL, **change))
 
 
 def test_one_process_does_not_communicate() -> None:
-    changes = {"width": 4, "batch": 4, "iterations": 3, "pool_slots": 8, "pool_shortest": 1,
-               "size": 8}  # fmt: skip
-    figures = scaling("prefix-sums", "quick", changes, 2)
+    figures = scaling(ScaleOptions(task="prefix-sums", width=4, batch=4, updates=2))
     assert figures["talking"] == 0.0
     assert figures["updates per second"] > 0
     assert figures["bytes an update"] == 4 * figures["parameters"]
+    with pytest.raises(UsageError, match="at least one"):
+        bench_scale(ScaleOptions(processes=()))
 
 
 @pytest.mark.system
 def test_two_processes_communicate() -> None:
-    _, figures = bench_scale("prefix-sums", width=4, batch=4, updates=2, rounds=1)
+    options = ScaleOptions(task="prefix-sums", width=4, batch=4, updates=2, rounds=1)
+    _, figures = bench_scale(options)
     one, two = (figures["processes"][count] for count in ("1", "2"))
     assert (one["talking"], one["times faster"]) == (0.0, 1.0)
     assert 0 < two["talking"] < 1
     assert two["efficiency"] == pytest.approx(two["times faster"] / 2)
     with pytest.raises(RunError, match=r"3 processes ended early .*a batch of 4 cannot be shared"):
-        bench_scale("prefix-sums", batch=4, updates=1, rounds=1, processes=(3,))
+        bench_scale(replace(options, processes=(3,)))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +223,7 @@ def test_commands_print_a_table_and_write_a_result(
     trained(tmp_path / "net")
     peaks = {"ours": 2 << 20, "plain": 5 << 20}
     monkeypatch.setattr("iterant.bench.compare.in_new_process",
-                        lambda *_, side, **__: peaks[side])  # fmt: skip
+                        lambda _, side, *__: peaks[side])  # fmt: skip
     with pytest.raises(SystemExit) as end:
         run(["bench", *words.split(), "--out", "out"])
     output, errors = capsys.readouterr()

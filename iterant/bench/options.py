@@ -1,0 +1,87 @@
+"""The options of each benchmark: fields in Python, flags on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Task = Annotated[str, Parameter(help="prefix-sums, mazes, chess, or module:Class of your own")]
+Recipe = Annotated[str, Parameter(help="the training recipe")]
+Variant = Annotated[str | None, Parameter(help="dt, dt-recall, ff or ff-recall")]
+Width = Annotated[int | None, Parameter(help="features [default: the recipe's]")]
+BatchSize = Annotated[int | None, Parameter(help="problems per step [default: the recipe's]")]
+ProblemSize = Annotated[str | None, Parameter(help="of the problems [default: as in training]")]
+Count = Annotated[int, Parameter(help="problems")]
+Rounds = Annotated[int, Parameter(help="rounds; all sides take turns")]
+Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")]
+Seed = Annotated[int, Parameter(help="of weights and problems")]
+Memory = Annotated[bool, Parameter(help="measure the peak memory too")]
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Of `iterant.bench.benchmarks.bench_train`."""
+
+    task: Task = "prefix-sums"
+    recipe: Recipe = "paper"
+    net: Variant = None
+    width: Width = None
+    batch: BatchSize = None
+    steps: Annotated[int, Parameter(help="steps per round")] = 20
+    rounds: Rounds = 5
+    device: Device = "auto"
+    precision: Annotated[
+        str | None, Parameter(help="fp32 or bf16, of ours [default: bf16 on a GPU]")
+    ] = None
+    seed: Seed = 0
+    memory: Memory = True
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Of `iterant.bench.benchmarks.bench_evaluate`."""
+
+    task: Task = "prefix-sums"
+    run: Annotated[
+        str | None, Parameter(help="a trained network, for halting too [default: random weights]")
+    ] = None
+    net: Variant = "dt-recall"
+    width: Width = None
+    size: ProblemSize = None
+    count: Count = 100
+    steps: Annotated[int, Parameter(help="iterations")] = 100
+    rounds: Rounds = 5
+    device: Device = "auto"
+    seed: Seed = 0
+    memory: Memory = True
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """Of `iterant.bench.benchmarks.bench_solve`."""
+
+    task: Task = "mazes"
+    run: Annotated[str | None, Parameter(help="a network [default: the shipped one]")] = None
+    size: ProblemSize = None
+    count: Count = 10
+    rounds: Rounds = 3
+    device: Device = "auto"
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """Of `iterant.bench.benchmarks.bench_scale`."""
+
+    task: Task = "mazes"
+    recipe: Recipe = "quick"
+    width: Width = None
+    batch: BatchSize = None
+    updates: Annotated[int, Parameter(help="updates per round")] = 20
+    rounds: Rounds = 3
+    processes: Annotated[
+        tuple[int, ...],
+        Parameter(help="numbers of processes to compare", consume_multiple=True, negative=""),
+    ] = (1, 2)
