@@ -56,7 +56,6 @@ FILES = (
 )
 """The files of the package that the page uses."""
 
-_TIME_LIMIT = 600
 _LARGEST = 64 << 20
 """The most bytes that are read; the archive has half as many."""
 STATIC = Path(__file__).parent / "static"
@@ -81,13 +80,12 @@ def fetch_runtime(folder: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise UsageError(
-            f"building the page needs npm to fetch {PACKAGE} {VERSION}, and npm is not installed; "
-            f"install Node.js, or fetch the archive elsewhere (npm pack {PACKAGE}@{VERSION}) and "
-            f"give it with --runtime {PACKAGE}-{VERSION}.tgz"
+            f"building the page needs npm, which is not installed; install Node.js, or run "
+            f"npm pack {PACKAGE}@{VERSION} elsewhere and give the file with --runtime"
         )
     command = [npm, "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{VERSION}"]
     try:
-        subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=True)
+        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     except subprocess.SubprocessError as error:
         reason = " ".join(str(getattr(error, "stderr", None) or error).split())[-200:]
         raise DataError(
@@ -167,31 +165,25 @@ def build_page(
             log(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
             graphs = page / "networks" / name
             export_onnx(source, graphs)
-            card, size = source.about.get("card"), sum(f.stat().st_size for f in graphs.iterdir())
-            trained_on = card.get("trained_on") if isinstance(card, dict) else None
-            index.append(
-                {
-                    "task": source.task,
-                    "name": name,
-                    "parameters": source.parameters,
-                    "bytes": size,
-                    "trained_on": trained_on,
-                }
-            )
+            entry = {
+                "task": source.task,
+                "name": name,
+                "parameters": source.parameters,
+                "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
+                "trained_on": source.about.get("card", {}).get("trained_on"),
+            }
+            index.append(entry)
         write_json(page / "networks" / "index.json", index)
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(page, make_folder(folder), dirs_exist_ok=True)
-    runtime_used = {"package": PACKAGE, "version": VERSION}
-    write_json(
-        folder / _MARK,
-        {
-            "iterant": __version__,
-            "runtime": runtime_used,
-            "networks": list(sources),
-            "scripts": _static_hash(),
-        },
-    )
+    mark = {
+        "iterant": __version__,
+        "runtime": {"package": PACKAGE, "version": VERSION},
+        "networks": list(sources),
+        "scripts": _static_hash(),
+    }
+    write_json(folder / _MARK, mark)
     return open_page(folder)
 
 

@@ -1,6 +1,6 @@
 """Cards: the training and test results of shipped networks.
 
-    >>> card("mazes").figures[59].solved
+    >>> card("mazes").figures["59"].solved
     1000
     >>> print(card_markdown(card("mazes")))
 
@@ -11,7 +11,6 @@ ship; measurements before they were converted are separate (`Earlier`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,9 +18,8 @@ import torch
 
 from iterant.errors import DataError
 from iterant.evaluation import wilson
-from iterant.formatting import markdown_table, size_text
+from iterant.formatting import markdown_table
 from iterant.io import read_weights
-from iterant.tasks.protocol import Size
 from iterant.zoo.loading import folder_of
 
 CARD = "CARD.md"
@@ -53,14 +51,14 @@ class Earlier:
     what: str
     """Which weights, measured where"""
     results: tuple[str, ...]
-    figures: dict[Size, Figure]
+    figures: dict[str, Figure]
 
 
 @dataclass(frozen=True)
 class Card:
     """The origin and the test results of a network.
 
-    >>> card("mazes").figures[59].solved
+    >>> card("mazes").figures["59"].solved
     1000
     """
 
@@ -75,8 +73,8 @@ class Card:
     hardware: str
     results: tuple[str, ...]
     """Files in results/ with these figures"""
-    figures: dict[Size, Figure] = field(default_factory=dict)
-    """By size; for chess a range (600_000, 700_000)"""
+    figures: dict[str, Figure] = field(default_factory=dict)
+    """By size, as flags write it: "59", or "600000:700000" for chess"""
     failures: str = "none seen in these tests"
     pictures: dict[str, str] = field(default_factory=dict)
     """Files beside the card, with captions"""
@@ -88,15 +86,7 @@ class Card:
         content = asdict(self)
         if self.earlier is None:
             del content["earlier"]
-        for part in (content, content.get("earlier", {"figures": {}})):
-            part["figures"] = {size_text(size): one for size, one in part["figures"].items()}
         return content
-
-
-def parse_size(text: str) -> Size:
-    """The inverse of `size_text`: ``59``, or ``600000:700000``."""
-    first, *last = map(int, text.split(":"))
-    return (first, last[0]) if last else first
 
 
 def card(name: str) -> Card:
@@ -105,8 +95,8 @@ def card(name: str) -> Card:
     if not isinstance(content, dict):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
 
-    def figures(part: dict[str, Any]) -> dict[Size, Figure]:
-        return {parse_size(size): Figure(**figure) for size, figure in part["figures"].items()}
+    def figures(part: dict[str, Any]) -> dict[str, Figure]:
+        return {size: Figure(**figure) for size, figure in part["figures"].items()}
 
     try:
         parts: dict[str, Any] = {key: tuple(content[key]) for key in ("results", "notes")}
@@ -158,22 +148,14 @@ def _files(results: tuple[str, ...]) -> str:
     return ", ".join(f"`results/{name}.json`" for name in results)
 
 
-def _table(figures: Mapping[Size, Figure]) -> list[str]:
+def _table(figures: dict[str, Figure]) -> list[str]:
     heading = "size|problems|seed|iterations|solved (95 % interval)|after twice as many"
     rows = []
-    for size, figure in sorted(figures.items()):
-        low, right, high = (
-            f"{100 * share:.2f}"
-            for share in (figure.interval[0], figure.solved / figure.problems, figure.interval[1])
-        )
-        rows.append(
-            [
-                size_text(size),
-                f"{figure.problems:,}",
-                str(figure.seed),
-                f"{figure.iterations:,}",
-                f"{figure.solved:,} = {right} % ({low} to {high})",
-                "not measured" if figure.twice is None else f"{figure.twice:,}",
-            ]
-        )
+    for size in sorted(figures, key=lambda size: int(size.partition(":")[0])):
+        one = figures[size]
+        low, high = (f"{100 * share:.2f}" for share in one.interval)
+        right = f"{one.solved:,} = {100 * one.solved / one.problems:.2f} % ({low} to {high})"
+        twice = "not measured" if one.twice is None else f"{one.twice:,}"
+        counts = [f"{one.problems:,}", str(one.seed), f"{one.iterations:,}"]
+        rows.append([size, *counts, right, twice])
     return markdown_table(heading.split("|"), rows)

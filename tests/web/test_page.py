@@ -168,7 +168,7 @@ def test_the_runtime_must_be_the_one_that_was_published(
         page.unpack_runtime(endless, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="npm is not installed"):
+    with pytest.raises(UsageError, match="needs npm"):
         page.fetch_runtime(tmp_path)
 
 

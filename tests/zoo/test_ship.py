@@ -67,7 +67,7 @@ def test_ship_a_run_and_edit_its_card(ship: Ship, runs: list[Path], tmp_path: Pa
         4,
         "in a second",
     )
-    assert old.figures == {32: Figure(20, 10, 20, 20, 9)}
+    assert old.figures == {"32": Figure(20, 10, 20, 20, 9)}
     assert old.notes == ("a note", "stored as float16, computes in float32")
     text = (folder / CARD).read_text(encoding="utf-8")
     assert text == card_markdown(old)
@@ -94,7 +94,7 @@ def test_replace_a_network(ship: Ship, runs: list[Path]) -> None:
     assert (now.trained_on, now.failures) == ("40 strings", "all of them")
     assert now.pictures == {"seen.png": "What it shows"}
     assert now.notes == (), "notes are of one network"
-    assert now.figures == {32: Figure(20, 10, 15, 14, 9)}
+    assert now.figures == {"32": Figure(20, 10, 15, 14, 9)}
     tensors = read_weights(folder)[1]
     assert not torch.equal(tensors["projection.weight"], old["projection.weight"])
     assert len(list(folder.glob("*.safetensors"))) == 1
