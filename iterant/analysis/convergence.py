@@ -1,9 +1,8 @@
 """Convergence: where iterating ends, and whether every start leads there.
 
-    >>> convergence = converge(net, task, batch, steps=300)
-    >>> convergence.change[-1], convergence.features   # mean ‖Δφ‖; {"settled": 98, "cycling": 2, …}
-    >>> paths = independence(net, task, batch, steps=300, seed=0)
-    >>> paths.cosine["zeros"].mean(), paths.relation
+    >>> result = converge(Trial("convergence", net, task, batch, steps=300))
+    >>> result.figures["features"]        # {"settled": 98, "cycling": 2, …}
+    >>> compare_starts(Trial("convergence", net, task, batch, steps=300)).figures["starts"]
 
 A sample is settled if nothing changes at each of the last iterations, cycling with period p if it
 returns each time to its state p iterations before, and moving otherwise. Features are compared up
@@ -20,31 +19,26 @@ Shapes: N samples, B those of one part, T iterations, P the longest period.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from iterant.analysis.interventions import (
     Case,
-    Tick,
-    check_two,
+    Trial,
     gaussian,
-    no_tick,
     parts,
     run_cases,
     swapped,
-    text,
+    take,
 )
+from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import State, begin, last, think
-from iterant.errors import UsageError
+from iterant.engine import After, begin, last
 from iterant.evaluation import is_finite, like
-from iterant.nets.fast import fused
-from iterant.nets.protocol import Net
-from iterant.tasks.protocol import Batch, Task
+from iterant.tasks.protocol import Batch
 
 LONGEST = 8
 """The longest period that is searched for."""
@@ -52,65 +46,7 @@ BROKEN, MOVING, SETTLED = -1, 0, 1
 """Special periods: features became NaN or infinite; no period; fixed point."""
 LEAST = 3
 """The fewest iterations in which a period can be found."""
-STARTS = ("zeros", "noise", "another problem")
-"""The starts besides the network's own."""
-
-
-@dataclass(frozen=True)
-class Convergence:
-    """The size of each change, and the period of each sample at the end."""
-
-    inputs: str
-    """"problems" or "random inputs" """
-    change: Tensor
-    """(T,) float64: mean ‖Δφ‖ of the samples with finite features; NaN if there are none"""
-    periods: Tensor
-    """(N,) int64 of the features: `SETTLED`, a period of 2 or more, `MOVING` or `BROKEN`"""
-    answer_periods: Tensor
-    """(N,) int64 of the decoded answers, likewise"""
-    broken: Tensor
-    """(T,) int64: samples left out of each mean because of NaN or infinite features"""
-    solved: Tensor | None
-    """(N,) bool: correct at the end; None for random inputs"""
-
-    @property
-    def features(self) -> dict[str, int]:
-        """The numbers of samples whose features are settled, cycling, moving, broken."""
-        return _classes(self.periods)
-
-    @property
-    def answers(self) -> dict[str, int]:
-        """The numbers of samples whose answers are settled, cycling, moving, broken."""
-        return _classes(self.answer_periods)
-
-    def figures(self) -> dict[str, Any]:
-        """All numbers, as JSON."""
-        return {
-            "inputs": self.inputs,
-            "samples": len(self.periods),
-            "mean change": self.change.tolist(),
-            "broken": self.broken.tolist(),
-            "features": {**self.features, "periods": _cycles(self.periods)},
-            "answers": {**self.answers, "periods": _cycles(self.answer_periods)},
-            # Correct networks can cycle: solved samples by what their features do.
-            "solved": None if self.solved is None else _classes(self.periods[self.solved]),
-        }
-
-    def headline(self) -> dict[str, str]:
-        """The main numbers as cells of a table."""
-        cells = {"inputs": self.inputs, "last ‖Δφ‖": text(float(self.change[-1]), ".2g")}
-        for name, periods in (("features", self.periods), ("answers", self.answer_periods)):
-            counts = [f"{count} {word}" for word, count in _classes(periods).items() if count]
-            cycles = [f"{count} × {period}" for period, count in _cycles(periods).items()]
-            cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
-        if self.solved is not None:
-            cells["solved"] = f"{100 * float(self.solved.double().mean()):.1f} %"
-        return cells
-
-    def plots(self) -> list[tuple[Plot, Trace]]:
-        """‖Δφ‖ by iteration."""
-        plot = Plot(f"change on {self.inputs}", "iterations", "mean ‖Δφ‖", log=True)
-        return [(plot, Trace(list(range(1, len(self.change) + 1)), self.change.tolist()))]
+STARTS = ("own", "zeros", "noise", "another problem")
 
 
 class _PeriodFinder:
@@ -134,31 +70,21 @@ class _PeriodFinder:
 
 
 @torch.no_grad()
-def converge(
-    net: Net,
-    task: Task,
-    batch: Batch,
-    *,
-    steps: int,
-    tolerance: float = 1e-3,
-    inputs: str = "problems",
-    tick: Tick = no_tick,
-) -> Convergence:
-    """Iterate ``steps`` times and find the periods at the end; ``inputs`` names the batch.
+def converge(trial: Trial, inputs: str = "problems") -> Result:
+    """Measure every change of the features, and find the periods at the end.
 
-    Of the last 24 iterations, or of ``steps`` if fewer, the last two thirds are checked for
-    periods up to a third.
+    Of the last 24 iterations, or of all if fewer, the last two thirds are checked for periods up
+    to a third. ``inputs`` names the batch: problems or random inputs.
     """
-    if steps < LEAST:
-        raise UsageError(f"convergence needs at least {LEAST} iterations, got {steps}")
+    steps, tolerance = trial.steps, trial.tolerance
     longest = min(LONGEST, steps // 3)
     total, count = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
-    periods, answers, solved = [], [], []
-    cases = [Case(part, part) for part in parts(batch)]
-    for case, thoughts in run_cases(net, cases, steps, tick):
+    periods, answer_periods, solved = [], [], []
+    cases = [Case(part, part) for part in parts(trial.batch)]
+    for case, thoughts in run_cases(trial, cases):
         features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
-        decoded = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
-        before = begin(net, like(net, case.batch.inputs)).features
+        answers = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
+        before = begin(trial.net, like(trial.net, case.batch.inputs)).features
         changes = []  # on the device until the end: copying would wait for the GPU
         for thought in thoughts:
             changes.append(_norm(thought.features - before))
@@ -166,23 +92,43 @@ def converge(
             if thought.step > steps - 3 * longest:
                 check = thought.step > steps - 2 * longest
                 features.add(thought.features, check=check)
-                decoded.add(thought.prediction, check=check)
+                answers.add(thought.prediction, check=check)
         change = torch.stack(changes).cpu()  # (T, B)
         total += change.nan_to_num(0, 0, 0).sum(dim=1)
         count += change.isfinite().sum(dim=1)
         broken = ~is_finite(thought.features)
         periods.append(features.periods(broken))
-        answers.append(decoded.periods(broken))
+        answer_periods.append(answers.periods(broken))
         if case.batch.labelled:
-            solved.append((task.solved(thought.prediction, case.batch) & ~broken).cpu())
-    return Convergence(
-        inputs=inputs,
-        change=total / count.masked_fill(count == 0, float("nan")),
-        periods=torch.cat(periods),
-        answer_periods=torch.cat(answers),
-        broken=(len(batch) - count).long(),
-        solved=torch.cat(solved) if solved else None,
-    )
+            solved.append((trial.task.solved(thought.prediction, case.batch) & ~broken).cpu())
+    mean = (total / count.masked_fill(count == 0, float("nan"))).tolist()
+    ends = {"features": torch.cat(periods), "answers": torch.cat(answer_periods)}
+    right = torch.cat(solved) if solved else None
+    figures = {
+        "inputs": inputs,
+        "samples": len(trial.batch),
+        "mean change": mean,
+        "broken": (len(trial.batch) - count).long().tolist(),
+        **{name: {**_classes(end), "periods": _cycles(end)} for name, end in ends.items()},
+        # Correct networks can cycle: solved samples by what their features do.
+        "solved": None if right is None else _classes(ends["features"][right]),
+    }
+    cells = {"inputs": inputs, "last ‖Δφ‖": text(mean[-1], ".2g")}
+    for name, end in ends.items():
+        counts = [f"{n} {word}" for word, n in _classes(end).items() if n]
+        cycles = [f"{n} × {period}" for period, n in _cycles(end).items()]
+        cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
+    if right is not None:
+        cells["solved"] = f"{100 * _mean(right):.1f} %"
+    plot = Plot(f"change on {inputs}", "iterations", "mean ‖Δφ‖", log=True)
+    return Result(figures, cells, [(plot, Trace(list(range(1, steps + 1)), mean))])
+
+
+def converge_on_noise(trial: Trial) -> Result:
+    """The same with Gaussian noise in place of the problems."""
+    noise = gaussian(trial.batch.inputs, trial.seed, "random inputs")
+    batch = Batch(noise, torch.full_like(trial.batch.targets, -1))
+    return converge(replace(trial, batch=batch), "random inputs")
 
 
 def _classes(periods: Tensor) -> dict[str, int]:
@@ -207,118 +153,82 @@ def _norm(features: Tensor) -> Tensor:
     return length
 
 
-@dataclass(frozen=True)
-class Independence:
-    """How well the final features agree, by start."""
-
-    cosine: Mapping[str, Tensor]
-    """(N,) float64: cosine to the features from the own start; NaN for non-finite features"""
-    agreed: Mapping[str, Tensor]
-    """(N,) bool: the same decoded answer as from the own start, and finite features"""
-    right: Mapping[str, Tensor]
-    """(N,) bool: the correct answer; "own" is the network's own start"""
-
-    @property
-    def worst(self) -> Tensor:
-        """(N,) float64: the smallest cosine over all starts; NaN if any is."""
-        return torch.stack(list(self.cosine.values())).amin(dim=0)
-
-    @property
-    def broken(self) -> int:
-        """The number of problems with NaN or infinite features, which are left out of means."""
-        return int(self.worst.isnan().sum())
-
-    @property
-    def relation(self) -> dict[str, float]:
-        """The worst cosine of solved and unsolved problems, and its correlation with solving.
-
-        NaN if there is nothing to compare: all solved, none solved, or no variance.
-        """
-        finite = ~self.worst.isnan()
-        worst, right = self.worst[finite], self.right["own"][finite]
-        both = torch.stack([worst, right.double()])
-        varies = len(worst) > 1 and bool((both.std(dim=1) > 1e-9).all())
-        return {
-            "cosine of solved": _mean(worst[right]),
-            "cosine of unsolved": _mean(worst[~right]),
-            "correlation": float(torch.corrcoef(both)[0, 1]) if varies else float("nan"),
-        }
-
-    def figures(self) -> dict[str, Any]:
-        """All numbers, as JSON."""
-        return {
-            "problems": len(self.worst),
-            "broken": self.broken,
-            "accuracy from own start": _mean(self.right["own"]),
-            "starts": {
-                start: {
-                    "mean cosine": _mean(cosine),
-                    "same answer": _mean(self.agreed[start]),
-                    "accuracy": _mean(self.right[start]),
-                    "cosine": cosine.tolist(),
-                }
-                for start, cosine in self.cosine.items()
-            },
-            "relation to accuracy": self.relation,
-        }
-
-    def headline(self) -> dict[str, str]:
-        """The main numbers as cells of a table."""
-        same = torch.stack(list(self.agreed.values())).all(dim=0)
-        return {
-            **{f"cosine from {s}": text(_mean(c), ".3f") for s, c in self.cosine.items()},
-            "same answer from all": f"{100 * _mean(same):.1f} %",
-            "solved": f"{100 * _mean(self.right['own']):.1f} %",
-            **{name: text(value, ".3f") for name, value in self.relation.items()},
-            "NaN": str(self.broken),
-        }
-
-    def plots(self) -> list[tuple[Plot, Trace]]:
-        """The worst cosine of every problem, sorted."""
-        ordered = self.worst[~self.worst.isnan()].sort().values.tolist()
-        shares = [100 * place / len(ordered) for place in range(1, len(ordered) + 1)]
-        plot = Plot("path independence", "problems, worst first (%)",
-                    "cosine of the ends, from the worst start", shade=False)  # fmt: skip
-        return [(plot, Trace(shares, ordered))]
-
-
 @torch.no_grad()
-def independence(
-    net: Net, task: Task, batch: Batch, *, steps: int, seed: int = 0, tick: Tick = no_tick
-) -> Independence:
-    """Iterate ``steps`` times from every start and compare the final features."""
-    check_two(batch)
-    columns: dict[str, dict[str, list[Tensor]]] = {"cosine": {}, "agreed": {}, "right": {}}
-    fast, batches = fused(net), list(parts(batch, least=2))
-    done, total = 0, len(batches) * (1 + len(STARTS))
-    for place, part in enumerate(batches):
-        x = like(net, part.inputs)
-        start = begin(fast, x).features
-        other = swapped(len(part), seed, f"start {place}").to(start.device)
-        starts = {
-            "own": start,
-            "zeros": torch.zeros_like(start),
-            "noise": gaussian(start, seed, f"start {place}"),
-            "another problem": start[other],
-        }
-        own = None
-        for name, features in starts.items():
-            end = last(think(fast, x, steps=steps, state=State(features, 0)))
-            solved = task.solved(end.prediction.cpu(), part) & is_finite(end.features).cpu()
-            columns["right"].setdefault(name, []).append(solved)
-            if own is None:
-                own = end
-            else:
-                cosine = cosines(own.features, end.features)
-                same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
-                columns["cosine"].setdefault(name, []).append(cosine.cpu())
-                columns["agreed"].setdefault(name, []).append(same.cpu())
-            done += 1
-            tick(done, total)
-    return Independence(**{
-        field: {name: torch.cat(column) for name, column in by_start.items()}
-        for field, by_start in columns.items()
-    })  # fmt: skip
+def compare_starts(trial: Trial) -> Result:
+    """Path independence: the final features from every start beside those from the own one.
+
+    Problems with NaN or infinite features have a cosine of NaN, which means leave out.
+    """
+    cases = []
+    for place, part in enumerate(parts(trial.batch, least=2)):
+        other = swapped(len(part), trial.seed, f"start {place}")
+        starts = (None, torch.zeros_like, _noise(trial.seed, f"start {place}"), take(other))
+        cases += [Case(part, part, (After(0, features=start),)) for start in starts]
+    columns: dict[str, list[Tensor]] = {start: [] for start in STARTS}
+    for place, (case, thoughts) in enumerate(run_cases(trial, cases)):
+        end, start = last(thoughts), STARTS[place % len(STARTS)]
+        if start == "own":
+            own = end
+        cosine = cosines(own.features, end.features)
+        same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
+        right = trial.task.solved(end.prediction, case.target) & is_finite(end.features)
+        columns[start].append(torch.stack([cosine, same.double(), right.double()]).cpu())
+    _, _, right = torch.cat(columns.pop("own"), dim=1)
+    ends = {start: torch.cat(tensors, dim=1) for start, tensors in columns.items()}  # (3, N)
+    # NaN where any cosine is
+    worst, all_same, _ = torch.stack(list(ends.values())).amin(dim=0)
+    broken, relation = int(worst.isnan().sum()), _relation(worst, right > 0)
+    figures = {
+        "problems": len(worst),
+        "broken": broken,
+        "accuracy from own start": _mean(right),
+        "starts": {
+            start: {
+                "mean cosine": _mean(end[0]),
+                "same answer": _mean(end[1]),
+                "accuracy": _mean(end[2]),
+                "cosine": end[0].tolist(),
+            }
+            for start, end in ends.items()
+        },
+        "relation to accuracy": relation,
+    }
+    cells = {
+        **{f"cosine from {start}": text(_mean(end[0]), ".3f") for start, end in ends.items()},
+        "same answer from all": f"{100 * _mean(all_same):.1f} %",
+        "solved": f"{100 * _mean(right):.1f} %",
+        **{name: text(value, ".3f") for name, value in relation.items()},
+        "NaN": str(broken),
+    }
+    ordered = worst[~worst.isnan()].sort().values.tolist()
+    shares = [100 * place / len(ordered) for place in range(1, len(ordered) + 1)]
+    plot = Plot(
+        "path independence",
+        "problems, worst first (%)",
+        "cosine of the ends, from the worst start",
+        shade=False,
+    )
+    return Result(figures, cells, [(plot, Trace(shares, ordered))])
+
+
+def _noise(seed: int, name: str) -> Callable[[Tensor], Tensor]:
+    return lambda features: gaussian(features, seed, name)
+
+
+def _relation(worst: Tensor, right: Tensor) -> dict[str, float]:
+    """The worst cosine of solved and unsolved problems, and its correlation with solving.
+
+    NaN if there is nothing to compare: all solved, none solved, or no variance.
+    """
+    finite = ~worst.isnan()
+    worst, right = worst[finite], right[finite]
+    both = torch.stack([worst, right.double()])
+    varies = len(worst) > 1 and bool((both.std(dim=1) > 1e-9).all())
+    return {
+        "cosine of solved": _mean(worst[right]),
+        "cosine of unsolved": _mean(worst[~right]),
+        "correlation": float(torch.corrcoef(both)[0, 1]) if varies else float("nan"),
+    }
 
 
 def cosines(one: Tensor, other: Tensor) -> Tensor:

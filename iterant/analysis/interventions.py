@@ -1,7 +1,7 @@
 """The paper's interventions, and how many iterations recovery takes.
 
-    >>> recovery = recover(net, task, cases("zeros", task, batch, after=1), after=1, steps=300)
-    >>> recovery.peak, recovery.recovered, recovery.mean_to_solution
+    >>> result = recover(Trial("zeros", net, task, batch, steps=300, after=1))
+    >>> result.figures["recovered"], result.figures["mean iterations to solution"]
 
 An intervention changes features or inputs between two iterations; see `iterant.engine.After`.
 Iterations count from the intervention. A sample has recovered if its answer is correct at the
@@ -22,60 +22,73 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import After, Intervention, Thought, think
+from iterant.engine import After, Thought, think
 from iterant.errors import UsageError
 from iterant.evaluation import is_finite, like
-from iterant.evaluation.evaluator import POSITIONS_AT_ONCE
+from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, Progress
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net
 from iterant.rng import Stream
-from iterant.tasks.protocol import Batch, Task
-
-Tick = Callable[[int, int], None]
-"""Progress: called with the work done and the work in all."""
+from iterant.tasks.protocol import Batch
 
 
-def no_tick(done: int, total: int) -> None:
-    """Ignore progress."""
+@dataclass(frozen=True)
+class Trial:
+    """One study on one network: everything that a measurement needs."""
+
+    what: str
+    """The name of the study"""
+    net: Net
+    task: Any
+    """A `Task`, with the methods that the study needs"""
+    batch: Batch
+    steps: int
+    """Iterations in all"""
+    after: int = 0
+    """Iterations before the intervention; 0: none, or before the first iteration"""
+    seed: int = 0
+    """Of noise and swaps"""
+    tolerance: float = 1e-3
+    """Relative change of the features below which they count as equal"""
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
 class Case:
-    """Problems, the interventions on them, and the problems to be solved from then on."""
+    """Problems, the intervention on them, and the problems to be solved from then on."""
 
     batch: Batch
     target: Batch
     """The problems after the intervention, one for each row that there is then"""
-    intervene: tuple[Intervention, ...] = ()
+    intervene: tuple[After, ...] = ()
 
 
-def cases(what: str, task: Any, batch: Batch, *, after: int = 0, seed: int = 0) -> list[Case]:
-    """The batch in parts, with the intervention of this name after ``after`` iterations."""
-    swaps, times = what in ("swap", "swap-input"), 1
-    if swaps:
-        check_two(batch)
-    elif what == "bit-flip":
-        times = batch.inputs.shape[-1]
-    elif what == "move-end":
-        batch = batch[task.shorten(batch)[1]]  # others are too short
+def cases(trial: Trial) -> list[Case]:
+    """The batch in parts, each with the intervention of this study."""
+    what, task, batch, after = trial.what, trial.task, trial.batch, trial.after
+    swaps = what in ("swap", "swap-input")
+    length = batch.inputs.shape[-1] if what == "bit-flip" else 1
+    if what == "move-end":
+        batch = batch[task.shorten(batch)[1]]  # other paths are too short
     result = []
-    for place, part in enumerate(parts(batch, least=2 if swaps else 1, times=times)):
+    for place, part in enumerate(parts(batch, least=2 if swaps else 1, times=length)):
         target, change = part, None
         if what == "noise":
-            change = After(after, features=_add_noise(seed, f"noise {place}"))
+            change = After(after, features=_add_noise(trial.seed, f"noise {place}"))
         elif what == "zeros":
             change = After(after, features=torch.zeros_like)
         elif swaps:
-            other = swapped(len(part), seed, f"swap {place}")
-            change = After(after, features=_take(other))
+            other = swapped(len(part), trial.seed, f"swap {place}")
+            change = After(after, features=take(other))
             if what == "swap-input":
-                target, change = part[other], After(after, inputs=_take(other))
+                target, change = part[other], After(after, inputs=take(other))
         elif what == "bit-flip":
             # Up to here each string is computed once, from here on with all its flips.
-            rows = torch.arange(len(part)).repeat_interleave(times)
-            target = task.flip(part[rows], torch.arange(times).repeat(len(part)))
-            change = After(after, features=_take(rows), inputs=_replace(target.inputs))
+            rows = torch.arange(len(part)).repeat_interleave(length)
+            target = task.flip(part[rows], torch.arange(length).repeat(len(part)))
+            change = After(after, features=take(rows), inputs=_replace(target.inputs))
         elif what == "move-end":
             target, _ = task.shorten(part)
             change = After(after, inputs=_replace(target.inputs))
@@ -96,15 +109,6 @@ def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
         yield batch[first:stop]
 
 
-def check_two(batch: Batch) -> None:
-    """Refuse a single problem where features of another one are needed."""
-    if len(batch) < 2:
-        raise UsageError(
-            f"there is no other problem to take features from in a batch of {len(batch)}; "
-            "take at least 2 (--count 2)"
-        )
-
-
 def gaussian(like: Tensor, seed: int, name: str) -> Tensor:
     """Standard normal numbers of the shape of ``like``, drawn on the CPU: equal on all devices."""
     first = int(Stream(seed, name).bits(0, 0)) >> 1
@@ -113,18 +117,24 @@ def gaussian(like: Tensor, seed: int, name: str) -> Tensor:
 
 def swapped(count: int, seed: int, name: str) -> Tensor:
     """(count,) a permutation without fixed points: one random cycle of all problems."""
+    if count < 2:
+        raise UsageError(
+            f"there is no other problem to take features from in a batch of {count}; "
+            "take at least 2 (--count 2)"
+        )
     order = torch.from_numpy(Stream(seed, name).order(count))
     other = torch.empty_like(order)
     other[order] = order.roll(-1)
     return other
 
 
+def take(rows: Tensor) -> Callable[[Tensor], Tensor]:
+    """A change that takes these rows of features or inputs."""
+    return lambda tensor: tensor[rows.to(tensor.device)]
+
+
 def _add_noise(seed: int, name: str) -> Callable[[Tensor], Tensor]:
     return lambda features: features + gaussian(features, seed, name)
-
-
-def _take(rows: Tensor) -> Callable[[Tensor], Tensor]:
-    return lambda tensor: tensor[rows.to(tensor.device)]
 
 
 def _replace(other: Tensor) -> Callable[[Tensor], Tensor]:
@@ -132,189 +142,102 @@ def _replace(other: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda tensor: other.to(tensor)
 
 
-def run_cases(
-    net: Net, cases: Sequence[Case], steps: int, tick: Tick = no_tick
-) -> Iterator[tuple[Case, Iterator[Thought]]]:
+def run_cases(trial: Trial, cases: Sequence[Case]) -> Iterator[tuple[Case, Iterator[Thought]]]:
     """Each case on the network's device with its iterations, to be consumed before the next."""
-    fast = fused(net)
+    fast, steps = fused(trial.net), trial.steps
 
     def iterations(place: int, case: Case, inputs: Tensor) -> Iterator[Thought]:
         for thought in think(fast, inputs, steps=steps, intervene=case.intervene):
             yield thought
-            tick(place * steps + thought.step, len(cases) * steps)
+            if trial.progress is not None:
+                trial.progress(place * steps + thought.step, len(cases) * steps)
 
     for place, case in enumerate(cases):
-        inputs = like(net, case.batch.inputs)
-        there = replace(
-            case, batch=case.batch.to(inputs.device), target=case.target.to(inputs.device)
-        )
-        yield there, iterations(place, case, inputs)
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """Which samples are correct after which iteration."""
-
-    what: str
-    after: int
-    """Iterations before the intervention; 0: none, or before the first iteration"""
-    correct: Tensor
-    """(N, T) bool"""
-    broken: Tensor
-    """(N,) bool: features became NaN or infinite; the answer then counts as wrong"""
-    before: float
-    """Accuracy at the intervention; NaN if it came before the first iteration"""
-    left_out: int = 0
-    """Problems on which the intervention is not possible"""
-    length: int | None = None
-    """L, for flipped bits"""
-
-    @property
-    def count(self) -> int:
-        """The number of samples."""
-        return len(self.correct)
-
-    @property
-    def right(self) -> Tensor:
-        """(T,) int64: correct samples after each iteration."""
-        return self.correct.sum(dim=0)
-
-    @property
-    def accuracy(self) -> Tensor:
-        """(T,) float64: accuracy after each iteration."""
-        return self.right.double() / self.count
-
-    @property
-    def peak(self) -> tuple[int, float]:
-        """The first iteration with the highest accuracy, and that accuracy."""
-        best = int(self.right.argmax())
-        return best + 1, float(self.accuracy[best])
-
-    @property
-    def first(self) -> Tensor:
-        """(N,) int64: the first iteration with the correct answer; 0: none."""
-        return (self.correct.int().argmax(dim=1) + 1) * self.correct.any(dim=1)
-
-    @property
-    def since(self) -> Tensor:
-        """(N,) int64: the first iteration from which the answer stayed correct; 0: none."""
-        stayed = self.correct.flip(1).int().cumprod(dim=1).sum(dim=1)
-        return (self.correct.shape[1] - stayed + 1) * self.correct[:, -1]
-
-    @property
-    def recovered(self) -> float:
-        """The share that is correct at the end."""
-        return float(self.correct[:, -1].double().mean())
-
-    @property
-    def mean_to_solution(self) -> float:
-        """Mean recovery time of the recovered samples; NaN if there are none."""
-        return float(self.since[self.since > 0].double().mean())
-
-    @property
-    def mean_to_first(self) -> float:
-        """Mean of the first correct iteration, of samples that have one; NaN if there are none."""
-        return float(self.first[self.first > 0].double().mean())
-
-    @property
-    def mean_by_index(self) -> Tensor:
-        """(L,) float64: mean recovery time by index of the flipped bit; NaN if none recovered."""
-        since = self.since.view(-1, self.length or 1).double()
-        return torch.where(since > 0, since, torch.nan).nanmean(dim=0)
-
-    def figures(self) -> dict[str, Any]:
-        """All numbers, as JSON."""
-        figures: dict[str, Any] = {
-            "after": self.after,
-            "problems": self.count,
-            "left out": self.left_out,
-            "broken": int(self.broken.sum()),
-            "accuracy before": self.before,
-            "accuracy": self.accuracy.tolist(),
-            "peak": {"iteration": self.peak[0], "accuracy": self.peak[1]},
-            "recovered": self.recovered,
-            "mean iterations to solution": self.mean_to_solution,
-            "mean iterations to first right answer": self.mean_to_first,
-            "iterations to solution": self.since.tolist(),
-            "iterations to first right answer": self.first.tolist(),
-        }
-        if self.length is not None:
-            figures["by index"] = {
-                "mean iterations to solution": self.mean_by_index.tolist(),
-                "recovered": self.correct[:, -1].view(-1, self.length).double().mean(0).tolist(),
-            }
-        return figures
-
-    def headline(self) -> dict[str, str]:
-        """The main numbers as cells of a table."""
-        return {
-            "recovered": text(100 * self.recovered, ".1f", " %"),
-            "peak": f"{100 * self.peak[1]:.1f} % at {self.peak[0]}",
-            "iterations to solution": text(self.mean_to_solution, ".1f"),
-            "to first right answer": text(self.mean_to_first, ".1f"),
-            "right before": text(100 * self.before, ".1f", " %"),
-            "NaN": str(int(self.broken.sum())),
-            "left out": str(self.left_out),
-        }
-
-    def plots(self) -> list[tuple[Plot, Trace]]:
-        """Accuracy by iteration since the intervention; for flipped bits, time by index first."""
-        axis = f"iterations since iteration {self.after}" if self.after else "iterations"
-        plot = Plot(self.what, axis, "problems solved (%)", share=True, begun=self.after)
-        steps = list(range(1, len(self.right) + 1))
-        plots = [(plot, Trace(steps, (100 * self.accuracy).tolist()))]
-        if self.length is not None:
-            plot = Plot(f"{self.what} recovery time", "index of the flipped bit",
-                        "mean iterations to solution", shade=False)  # fmt: skip
-            plots.insert(0, (plot, Trace(list(range(self.length)), self.mean_by_index.tolist())))
-        return plots
+        inputs = like(trial.net, case.batch.inputs)
+        batch, target = case.batch.to(inputs.device), case.target.to(inputs.device)
+        yield replace(case, batch=batch, target=target), iterations(place, case, inputs)
 
 
 @torch.no_grad()
-def recover(
-    net: Net,
-    task: Task,
-    cases: Sequence[Case],
-    *,
-    steps: int,
-    after: int = 0,
-    what: str = "",
-    left_out: int = 0,
-    length: int | None = None,
-    tick: Tick = no_tick,
-) -> Recovery:
-    """Iterate ``steps`` times on every case and evaluate all iterations past ``after``."""
-    if not 0 <= after < steps:
-        raise UsageError(
-            f"an intervention after iteration {after} leaves nothing to see of {steps}; "
-            f"intervene earlier, or take at least {after + 1} iterations"
-        )
-    if not cases:
-        raise UsageError(f"{what} is possible on none of these problems; take larger or more")
+def track(trial: Trial, cases: Sequence[Case]) -> tuple[Tensor, Tensor, float]:
+    """Which samples are correct after which iteration past ``trial.after``.
+
+    Returns (N, T) bool: correct; (N,) bool: features became NaN or infinite, and the answer counts
+    as wrong from then on; the accuracy at the intervention, NaN before the first iteration.
+    """
     solved_before, corrects, brokens = 0, [], []
-    for case, thoughts in run_cases(net, cases, steps, tick):
+    for case, thoughts in run_cases(trial, cases):
         columns = []  # on the device until the end: copying would wait for the GPU
         broken = torch.zeros(len(case.target), dtype=torch.bool, device=case.target.inputs.device)
         for thought in thoughts:
-            if thought.step > after:
+            if thought.step > trial.after:
                 broken |= ~is_finite(thought.features)
-                columns.append(task.solved(thought.prediction, case.target) & ~broken)
-            elif thought.step == after:
-                solved = task.solved(thought.prediction, case.batch) & is_finite(thought.features)
-                solved_before += int(solved.sum())
+                columns.append(trial.task.solved(thought.prediction, case.target) & ~broken)
+            elif thought.step == trial.after:
+                solved = trial.task.solved(thought.prediction, case.batch)
+                solved_before += int((solved & is_finite(thought.features)).sum())
         corrects.append(torch.stack(columns, dim=1).cpu())
         brokens.append(broken.cpu())
-    return Recovery(
-        what=what,
-        after=after,
-        correct=torch.cat(corrects),
-        broken=torch.cat(brokens),
-        before=solved_before / sum(len(case.batch) for case in cases) if after else float("nan"),
-        left_out=left_out,
-        length=length,
-    )
+    count = sum(len(case.batch) for case in cases)
+    before = solved_before / count if trial.after else float("nan")
+    return torch.cat(corrects), torch.cat(brokens), before
 
 
-def text(value: float, form: str, unit: str = "") -> str:
-    """A number for a table; a dash for NaN."""
-    return "–" if value != value else f"{value:{form}}{unit}"
+def recover(trial: Trial) -> Result:
+    """Intervene, and count iterations until answers are correct again."""
+    all_cases = cases(trial)
+    if not all_cases:
+        raise UsageError(f"{trial.what} is possible on none of these problems; take larger or more")
+    correct, broken, before = track(trial, all_cases)
+    accuracy = correct.double().mean(dim=0)  # (T,)
+    best = int(correct.sum(dim=0).argmax())
+    first, since = times_to_solution(correct)
+    figures: dict[str, Any] = {
+        "after": trial.after,
+        "problems": len(correct),
+        "left out": len(trial.batch) - sum(len(case.batch) for case in all_cases),
+        "broken": int(broken.sum()),
+        "accuracy before": before,
+        "accuracy": accuracy.tolist(),
+        "peak": {"iteration": best + 1, "accuracy": float(accuracy[best])},
+        "recovered": float(accuracy[-1]),
+        "mean iterations to solution": float(since[since > 0].double().mean()),
+        "mean iterations to first right answer": float(first[first > 0].double().mean()),
+        "iterations to solution": since.tolist(),
+        "iterations to first right answer": first.tolist(),
+    }
+    axis = f"iterations since iteration {trial.after}" if trial.after else "iterations"
+    plot = Plot(trial.what, axis, "problems solved (%)", share=True, begun=trial.after)
+    plots = [(plot, Trace(list(range(1, len(accuracy) + 1)), (100 * accuracy).tolist()))]
+    if trial.what == "bit-flip":
+        length = trial.batch.inputs.shape[-1]
+        by_index = since.view(-1, length).double()
+        means = torch.where(by_index > 0, by_index, torch.nan).nanmean(dim=0).tolist()
+        figures["by index"] = {
+            "mean iterations to solution": means,
+            "recovered": correct[:, -1].view(-1, length).double().mean(dim=0).tolist(),
+        }
+        plot = Plot(
+            f"{trial.what} recovery time",
+            "index of the flipped bit",
+            "mean iterations to solution",
+            shade=False,
+        )
+        plots.insert(0, (plot, Trace(list(range(length)), means)))
+    cells = {
+        "recovered": f"{100 * figures['recovered']:.1f} %",
+        "peak": f"{100 * figures['peak']['accuracy']:.1f} % at {best + 1}",
+        "iterations to solution": text(figures["mean iterations to solution"], ".1f"),
+        "to first right answer": text(figures["mean iterations to first right answer"], ".1f"),
+        "right before": text(100 * before, ".1f", " %"),
+        "NaN": str(figures["broken"]),
+        "left out": str(figures["left out"]),
+    }
+    return Result(figures, cells, plots)
+
+
+def times_to_solution(correct: Tensor) -> tuple[Tensor, Tensor]:
+    """(N,) int64 each: the first correct iteration, and that from which all are; 0: none."""
+    first = (correct.int().argmax(dim=1) + 1) * correct.any(dim=1)
+    stayed = correct.flip(1).int().cumprod(dim=1).sum(dim=1)
+    return first, (correct.shape[1] - stayed + 1) * correct[:, -1]

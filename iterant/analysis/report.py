@@ -1,7 +1,7 @@
 """The results of `analyze` as tables, files, pictures and a page.
 
 >>> report.table()                                # one row per model, one column per intervention
->>> report.of("swap", "m0").recovered
+>>> report.of("swap", "m0").figures["recovered"]
 >>> report.save("analysis")
 PosixPath('analysis/index.html')
 """
@@ -9,29 +9,39 @@ PosixPath('analysis/index.html')
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.analysis.convergence import Convergence, Independence
-from iterant.analysis.errors_by_kind import ByKind, NearMisses
-from iterant.analysis.interventions import Recovery, text
 from iterant.draw.figure import figure_png, save_png
 from iterant.draw.html import Picture, Section, fragment, page
-from iterant.draw.plots import Line, Plot, panels_figure
+from iterant.draw.plots import Line, Plot, Trace, panels_figure
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.io import write_atomic, write_result
 from iterant.io.files import PathLike, make_folder
-from iterant.tasks.protocol import Size
+from iterant.tasks.protocol import Description, Size
 
 if TYPE_CHECKING:
     from iterant.analysis.studies import Subject
 
-Result = Recovery | Convergence | Independence | NearMisses | ByKind
 Table = list[list[str]]
 """Rows of cells, the head first."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one measurement of a network gave."""
+
+    figures: dict[str, Any]
+    """All numbers, as JSON"""
+    cells: dict[str, str]
+    """The main numbers, as a row of a table"""
+    plots: Sequence[tuple[Plot, Trace]]
+    """Its line in each plot"""
+    failures: Sequence[Description] = ()
+    """The first wrong answers, of the study near-misses"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class Report:
 
     >>> report = iterant.analyze(["runs/m0"], what=["noise", "swap"])
     >>> report.table()
-    >>> report.of("noise").peak
+    >>> report.of("noise").figures["peak"]
     >>> report.save("analysis")
     """
 
@@ -80,9 +90,11 @@ class Report:
 
     def __str__(self) -> str:
         """The table of interventions, then the tables of the other studies, aligned."""
-        tables = [table] if (table := self.table()) else []
+        table = self.table()
+        tables = [table] if table else []
         for what in self.studies:
-            tables += [] if isinstance(self.of(what), Recovery) else self.headlines(what)
+            if not table or what not in table[0]:
+                tables += self.headlines(what)
         lines = []
         for table in tables:
             widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -100,7 +112,7 @@ class Report:
     def _of(self, what: str) -> list[Outcome]:
         return [one for one in self.outcomes if one.what == what]
 
-    def of(self, what: str, label: str | None = None) -> Any:
+    def of(self, what: str, label: str | None = None) -> Result:
         """The first result of a study on a network (None: the first network)."""
         for one in self._of(what):
             if label in (None, one.subject.label):
@@ -114,27 +126,27 @@ class Report:
         [["model", "clean", "noise"], ["m0", "23.5 (100.0 %)", "– (0.0 %)"]]
         """
         rows = {subject.label: dict[str, str]() for subject in self.subjects}
-        names = []
         for one in self.outcomes:
-            result = one.results[0]
-            if isinstance(result, Recovery):
-                cell = f"{text(result.mean_to_solution, '.2f')} ({100 * result.peak[1]:.1f} %)"
-                rows[one.subject.label][one.what] = cell
-                names.append(one.what)
-        head = list(dict.fromkeys(names))
-        table = [[label, *(cells.get(name, "skipped") for name in head)]
+            figures = one.results[0].figures
+            if "recovered" in figures:
+                mean = text(figures["mean iterations to solution"], ".2f")
+                peak = 100 * figures["peak"]["accuracy"]
+                rows[one.subject.label][one.what] = f"{mean} ({peak:.1f} %)"
+        head = [what for what in self.studies if any(what in cells for cells in rows.values())]
+        if not head:
+            return []
+        table = [[label, *(cells.get(what, "skipped") for what in head)]
                  for label, cells in rows.items()]  # fmt: skip
-        return [["model", *head], *table] if head else []
+        return [["model", *head], *table]
 
     def headlines(self, what: str) -> list[Table]:
         """Tables of one study, one for each type of result, with one row per network."""
         tables: dict[tuple[str, ...], Table] = {}
         for one in self._of(what):
             for result in one.results:
-                cells = result.headline()
-                head = ["model", *cells]
+                head = ["model", *result.cells]
                 rows = tables.setdefault(tuple(head), [head])
-                rows.append([one.subject.label, *cells.values()])
+                rows.append([one.subject.label, *result.cells.values()])
         return list(tables.values())
 
     def figures(self, what: str) -> dict[str, Any]:
@@ -151,7 +163,7 @@ class Report:
                     "model": one.subject.model,
                     "alpha": one.subject.alpha,
                     "training regime": one.subject.regime,
-                    "findings": [result.figures() for result in one.results],
+                    "findings": [result.figures for result in one.results],
                 }
                 for one in outcomes
             },
@@ -167,7 +179,7 @@ class Report:
             colour = models.index(one.subject.model or one.subject.label)
             stroke = alphas.index(one.subject.alpha)
             for result in one.results:
-                for plot, trace in result.plots():
+                for plot, trace in result.plots:
                     line = Line(trace, one.subject.legend, colour, stroke)
                     lines.setdefault(plot, []).append(line)
         regime = shared_regime(self.subjects)
@@ -226,9 +238,7 @@ class Report:
         return [
             save_png(failure, target / f"{_file_name(one.subject.label)}-{number:03}.png")
             for one in self._of("near-misses")
-            for result in one.results
-            if isinstance(result, NearMisses)
-            for number, failure in enumerate(result.failures)
+            for number, failure in enumerate(one.results[0].failures)
         ]
 
 
@@ -240,3 +250,8 @@ def shared_regime(subjects: Iterable[Subject]) -> int | None:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"
+
+
+def text(value: float, form: str, unit: str = "") -> str:
+    """A number for a table; a dash for NaN."""
+    return "–" if value != value else f"{value:{form}}{unit}"

@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 
 from iterant import registry
-from iterant.analysis.convergence import LEAST, converge, independence
+from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
 from iterant.analysis.errors_by_kind import by_kind, near_misses
-from iterant.analysis.interventions import Tick, cases, gaussian, recover
+from iterant.analysis.interventions import Trial, recover
 from iterant.analysis.report import Outcome, Report, Result, Skipped
 from iterant.errors import TaskError, UnknownName, UsageError
 from iterant.evaluation.evaluator import budget_of
@@ -30,7 +30,7 @@ from iterant.io import RunFolder, read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
-from iterant.tasks.protocol import Batch, Size, Task, problem_numbers
+from iterant.tasks.protocol import Size, Task
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_objective
@@ -125,6 +125,7 @@ class Study:
     """A study: what it does, when it intervenes, what it needs of a task."""
 
     about: str
+    measures: tuple[Callable[[Trial], Result], ...] = (recover,)
     after: int | None = None
     """Iterations before the intervention; None: there is no intervention"""
     needs: str = ""
@@ -134,59 +135,36 @@ class Study:
 
 
 STUDIES = {
-    "clean": Study("Nothing is done: what the interventions are compared with.", 0),
-    "noise": Study("Gaussian noise with standard deviation 1 is added to the features.", 1),
-    "zeros": Study("The features are replaced with zeros.", 1),
-    "swap": Study("Every problem goes on with the features of another problem.", 50),
-    "swap-input": Study("The features stay, and the problem becomes another, to be solved.", 50),
-    "bit-flip": Study("One bit of the input is flipped, at each index of each string.", 50, "flip"),
+    "clean": Study("Nothing is done: what the interventions are compared with.", after=0),
+    "noise": Study("Gaussian noise with standard deviation 1 is added to the features.", after=1),
+    "zeros": Study("The features are replaced with zeros.", after=1),
+    "swap": Study("Every problem goes on with the features of another problem.", after=50),
+    "swap-input": Study(
+        "The features stay, and the problem becomes another, to be solved.", after=50
+    ),
+    "bit-flip": Study(
+        "One bit of the input is flipped, at each index of each string.", after=50, needs="flip"
+    ),
     "move-end": Study(
         "The end moves two cells nearer the start; paths too short for that are left out.",
-        50,
-        "shorten",
+        after=50,
+        needs="shorten",
     ),
     "convergence": Study(
         "The change of the features per iteration, on problems and on Gaussian noise in their "
         "place; whether features (up to the tolerance) and answers are settled, cycling or moving "
         "at the end; whether all starts lead to the same end.",
+        (converge, converge_on_noise, compare_starts),
         least=LEAST,
     ),
-    "near-misses": Study("How wrong the wrong answers are, and whether they are paths at all."),
-    "kinds": Study("Accuracy by kind of problem: length, difficulty, theme.", needs="kinds"),
+    "near-misses": Study(
+        "How wrong the wrong answers are, and whether they are paths at all.", (near_misses,)
+    ),
+    "kinds": Study(
+        "Accuracy by kind of problem: length, difficulty, theme.", (by_kind,), needs="kinds"
+    ),
 }
 """Every study, in the order of a report."""
-
-
-def _run(
-    what: str, subject: Subject, batch: Batch, steps: int, after: int, seed: int, tolerance: float,
-    tick: Tick,
-) -> tuple[Result, ...]:  # fmt: skip
-    """The results of one study on one network."""
-    net, task = subject.net, subject.task
-    if what == "near-misses":
-        return (near_misses(net, task, batch, steps=steps, tick=tick),)
-    if what == "kinds":
-        return (by_kind(net, task, batch, steps=steps, tick=tick),)
-    if what == "convergence":
-
-        def third(turn: int) -> Tick:
-            return lambda done, total: tick(turn * total + done, 3 * total)
-
-        noise = gaussian(batch.inputs, seed, "random inputs")
-        unknown = Batch(noise, torch.full_like(batch.targets, -1))
-        return (
-            converge(net, task, batch, steps=steps, tolerance=tolerance, tick=third(0)),
-            converge(net, task, unknown, steps=steps, tolerance=tolerance, inputs="random inputs",
-                     tick=third(1)),
-            independence(net, task, batch, steps=steps, seed=seed, tick=third(2)),
-        )  # fmt: skip
-    all_cases = cases(what, task, batch, after=after, seed=seed)
-    left_out = len(batch) - sum(len(case.batch) for case in all_cases)
-    length = batch.inputs.shape[-1] if what == "bit-flip" else None
-    return (
-        recover(net, task, all_cases, steps=steps, after=after, what=what, left_out=left_out,
-                length=length, tick=tick),
-    )  # fmt: skip
 
 
 @torch.no_grad()
@@ -208,7 +186,7 @@ def analyze(
     """Make these studies (None: all that the task offers) on networks of one task.
 
         >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=60)
-        >>> report.of("zeros").peak[1]
+        >>> report.of("zeros").figures["peak"]["accuracy"]
         1.0
 
     ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
@@ -223,7 +201,6 @@ def analyze(
     for name in names:
         if name not in STUDIES:
             raise UnknownName(registry.unknown_name("study", name, tuple(STUDIES)))
-    problem_numbers(count)
     if not tolerance > 0:
         raise UsageError(f"the tolerance must be above 0, got {tolerance}")
     if after is not None and after < 0:
@@ -278,16 +255,23 @@ def analyze(
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
     batch = shared.sample(count, size=size, seed=seed)
-    outcomes = []
-    for place, (name, subject, steps, at) in enumerate(jobs):
+    outcomes, total = [], sum(len(STUDIES[name].measures) for name, *_ in jobs)
+    done = 0
+    for name, subject, steps, at in jobs:
+        results = []
+        for measure in STUDIES[name].measures:
 
-        def tick(done: int, total: int, label: str = f"{subject.label}: {name}",
-                 place: int = place) -> None:  # fmt: skip
-            if progress is not None:
-                progress(label, (place + done / total) / len(jobs))
+            def report_progress(part: int, of: int, label: str = f"{subject.label}: {name}",
+                                done: int = done) -> None:  # fmt: skip
+                if progress is not None:
+                    progress(label, (done + part / of) / total)
 
-        results = _run(name, subject, batch, steps, at, seed, tolerance, tick)
-        outcomes.append(Outcome(subject, name, STUDIES[name].about, results))
+            trial = Trial(
+                name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
+            )
+            results.append(measure(trial))
+            done += 1
+        outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
     return Report(
         subjects=tuple(subjects),
         outcomes=tuple(outcomes),

@@ -93,8 +93,6 @@ def analyze(
 
 def _show(report: Report) -> None:
     """The table of interventions, the tables of other studies, and what was skipped."""
-    from iterant.analysis import Recovery
-
     if table := report.table():
         echo("iterations to solution (peak accuracy)", style="italic")
         print_table(*table)
@@ -104,12 +102,11 @@ def _show(report: Report) -> None:
             for rows in report.headlines(word):
                 print_table(*rows)
     for outcome in report.outcomes:
-        for result in outcome.results:
-            if isinstance(result, Recovery) and result.broken.any():
-                echo(
-                    f"{outcome.subject.label}: {outcome.what}: features of "
-                    f"{int(result.broken.sum())} of {result.count} problems became NaN or "
-                    "infinite; these count as not solved"
-                )
+        figures = outcome.results[0].figures
+        if figures.get("recovered") is not None and figures["broken"]:
+            echo(
+                f"{outcome.subject.label}: {outcome.what}: features of {figures['broken']} of "
+                f"{figures['problems']} problems became NaN or infinite; these count as not solved"
+            )
     for one in report.skipped:
         echo(f"{one.label}: {one.what} skipped: {one.why}")

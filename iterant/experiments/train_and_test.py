@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.analysis import STUDIES, Convergence, NearMisses, Recovery, Subject, analyze
+from iterant.analysis import STUDIES, Result, Subject, analyze
 from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, evaluate_batch, evaluate_long
 from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
@@ -215,30 +215,31 @@ def measure_study(
     return figures
 
 
-def _study_figures(result: Any) -> dict[str, Any]:
+def _study_figures(result: Result) -> dict[str, Any]:
     """What tables and figures need of the result of a study."""
-    if isinstance(result, Recovery):
+    found = result.figures
+    if "recovered" in found:  # from an intervention
         figures = {
-            "samples": result.count,
-            "right": result.right.tolist(),
-            "recovered": result.recovered,
-            "mean iterations": _rounded(result.mean_to_solution),
-            "mean iterations to first": _rounded(result.mean_to_first),
-            "left out": result.left_out,
-            "broken": int(result.broken.sum()),
+            "samples": found["problems"],
+            "right": [round(share * found["problems"]) for share in found["accuracy"]],
+            "recovered": found["recovered"],
+            "mean iterations": _rounded(found["mean iterations to solution"]),
+            "mean iterations to first": _rounded(found["mean iterations to first right answer"]),
+            "left out": found["left out"],
+            "broken": found["broken"],
         }
-        if result.length is not None:
-            by_index = result.mean_by_index.tolist()
+        if "by index" in found:
+            by_index = found["by index"]["mean iterations to solution"]
             figures["mean iterations by index"] = [_rounded(value) for value in by_index]
         return figures
-    if isinstance(result, Convergence):
-        change = [_rounded(value) for value in result.change.tolist()]
-        about = {"change": change, "features": result.features, "answers": result.answers}
-        return {result.inputs: about}
-    if isinstance(result, NearMisses):
-        return {key: value for key, value in result.figures().items()
-                if not isinstance(value, list)}  # fmt: skip
-    return {"starts": result.headline()}
+    if "mean change" in found:
+        about: dict[str, Any] = {"change": [_rounded(value) for value in found["mean change"]]}
+        for name in ("features", "answers"):
+            about[name] = {word: n for word, n in found[name].items() if word != "periods"}
+        return {found["inputs"]: about}
+    if "starts" in found:
+        return {"starts": result.cells}
+    return found
 
 
 def measure_counts(

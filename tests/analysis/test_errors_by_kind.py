@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from exact import exact_prefix_sums
 from torch import Tensor
 
+from iterant.analysis import Result, Trial
 from iterant.analysis import errors_by_kind as module
 from iterant.analysis.errors_by_kind import by_kind, near_misses
-from iterant.errors import UsageError
 from iterant.tasks.chess.puzzles import FLAGS
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.mazes.task import Mazes
@@ -19,14 +20,13 @@ from iterant.tasks.protocol import Batch, Kind
 
 TASK = Mazes()
 BATCH = TASK.sample(40, size=9, seed=1)
-LENGTHS = torch.from_numpy(BATCH.extras["path_length"].astype(np.int64))
 
 
-class Slow:
-    """Answers correctly once there were as many iterations as the path is long."""
+class Stored:
+    """Answers with stored tensors from iteration ``since`` on, before that with the opposite."""
 
-    def __init__(self, lengths: Tensor, targets: Tensor) -> None:
-        self.lengths, self.targets = lengths, targets
+    def __init__(self, answers: Tensor, since: Tensor | None = None) -> None:
+        self.answers, self.since = answers, since
 
     def read(self, inputs: Tensor) -> None:
         """No recall."""
@@ -38,9 +38,10 @@ class Slow:
         return features + 1
 
     def answer(self, features: Tensor) -> Tensor:
-        known = features[:, 0] >= self.lengths.view(-1, 1, 1)
-        marked = torch.where(known, self.targets, 1 - self.targets).float()
-        return torch.stack([1 - marked, marked], dim=1)
+        shown = self.answers.float()
+        if self.since is not None:
+            shown = torch.where(features[:, 0] >= self.since.view(-1, 1, 1), shown, 1 - shown)
+        return torch.stack([1 - shown, shown], dim=1)
 
 
 class WithEmptyKind(Mazes):
@@ -49,19 +50,23 @@ class WithEmptyKind(Mazes):
 
 
 def test_accuracy_by_kind() -> None:
-    lengths = LENGTHS
-    result = by_kind(Slow(lengths, BATCH.targets), WithEmptyKind(), BATCH, steps=30)
-    assert "none" not in result.figures()
-    assert sum(int(kind.among.sum()) for kind in result.kinds) == 40  # every maze has one length
-    for kind, right in zip(result.kinds, result.solved.values(), strict=True):
-        mine = lengths[kind.among]
+    """Every maze is solved after as many iterations as its path is long."""
+    lengths = torch.from_numpy(BATCH.extras["path_length"].astype(np.int64))
+    task = WithEmptyKind()
+    result = by_kind(Trial("kinds", Stored(BATCH.targets, lengths), task, BATCH, steps=30))
+    assert "none" not in result.figures
+    assert sum(kind["problems"] for kind in result.figures.values()) == 40
+    for kind in task.kinds(BATCH)[:-1]:
+        figures, mine = result.figures[kind.name], lengths[kind.among]
         assert {int(length) // 10 for length in mine} == {int(kind.at) // 10}
-        assert right.tolist() == [int((mine <= step).sum()) for step in range(1, 31)]
-    ((plot, trace),) = result.plots()
+        right = [int((mine <= step).sum()) for step in range(1, 31)]
+        assert figures["solved by iteration"] == right
+        assert figures["at the end"] == right[-1] / len(mine)
+        assert figures["95 %"][0] <= figures["at the end"] <= figures["95 %"][1]
+    ((plot, trace),) = result.plots
     assert plot.x_label == "squares of way"
-    assert list(trace.x) == sorted(kind.at for kind in result.kinds)
-    for name, kind in result.figures().items():
-        assert kind["95 %"][0] <= kind["at the end"] <= kind["95 %"][1], name
+    assert list(trace.x) == sorted(kind.at for kind in task.kinds(BATCH)[:-1])
+    assert [f"{y:.1f} %" for y in trace.y] == list(result.cells.values())
 
 
 def test_kinds_of_puzzles() -> None:
@@ -72,113 +77,83 @@ def test_kinds_of_puzzles() -> None:
     bands = [kind for kind in kinds.values() if kind.scale == "rating"]
     assert torch.stack([kind.among for kind in bands]).sum(dim=0).tolist() == [1] * 300
     for kind in bands:
-        inside = ratings[kind.among.numpy()]
-        assert (
-            kind.name == f"rating {inside.min() // 100 * 100} to {inside.max() // 100 * 100 + 99}"
-        )
+        low, high = (end(ratings[kind.among.numpy()]) // 100 * 100 for end in (np.min, np.max))
+        assert kind.name == f"rating {low} to {high + 99}"
     for bit, theme in enumerate(FLAGS):
         assert kinds[theme].among.tolist() == [bool(flag & (1 << bit)) for flag in flags]
     assert task.kinds(task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")) == []
 
 
-def test_invalid_arguments() -> None:
-    task = PrefixSums()
-    with pytest.raises(UsageError, match=r"kinds\(\)"):
-        by_kind(exact_prefix_sums(), task, task.sample(2), steps=3)
-    with pytest.raises(UsageError):
-        by_kind(Slow(LENGTHS, BATCH.targets), TASK, BATCH, steps=0)
-
-
 # Near misses
 
 SMALL = TASK.sample(10, size=5, seed=1)
+COUNTS = [0, 1, 3, 1, 0, 0, 0, 0, 0, 2]
 
 
-class Stored:
-    """Answers with stored tensors."""
-
-    def __init__(self, answers: Tensor, broken: Tensor | None = None) -> None:
-        self.answers, self.broken = answers, broken
-
-    def read(self, inputs: Tensor) -> None:
-        """Nothing is recalled."""
-
-    def start(self, inputs: Tensor) -> Tensor:
-        features = self.answers[:, None].float()
-        return features if self.broken is None else features / ~self.broken[:, None, None, None]
-
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        return features
-
-    def answer(self, features: Tensor) -> Tensor:
-        return torch.cat([1 - features, features], dim=1)
+def misses(net: Any, task: Any = TASK, batch: Batch = SMALL) -> Result:
+    return near_misses(Trial("near-misses", net, task, batch, steps=1))
 
 
-def with_loose_pixels(counts: list[int]) -> Tensor:
+def with_loose_pixels() -> Stored:
     answers = SMALL.targets.clone()
-    for row, count in enumerate(counts):
+    for row, count in enumerate(COUNTS):
         answers[row, 0, :count] = 1
-    return answers
+    return Stored(answers)
 
 
 def test_distribution_of_wrong_pixels() -> None:
-    counts = [0, 1, 3, 1, 0, 0, 0, 0, 0, 2]
-    result = near_misses(Stored(with_loose_pixels(counts)), TASK, SMALL, steps=2)
-    assert result.wrong.tolist() == counts
-    figures = result.figures()
-    assert figures["problems by wrong positions"] == {"0": 6, "1": 2, "2": 1, "3": 1}
-    assert (figures["failures"], figures["failures that are connected"]) == (4, 4)
-    assert figures["failures that are valid"] == 0
-    ((_, trace),) = result.plots()
+    result = misses(with_loose_pixels())
+    assert result.figures == {
+        "problems": 10,
+        "failures": 4,
+        "failures that are connected": 4,
+        "failures that are valid": 0,
+        "broken": 0,
+        "problems by wrong positions": {"0": 6, "1": 2, "2": 1, "3": 1},
+    }
+    ((_, trace),) = result.plots
     assert list(trace.x) == [0, 0, 0, 1, 1, 2, 2, 3, 3]
     assert list(trace.y) == pytest.approx([0, 0, 60, 60, 80, 80, 90, 90, 100])
 
 
 def test_failures_have_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = [0, 1, 3, 1, 0, 0, 0, 0, 0, 2]
-    result = near_misses(Stored(with_loose_pixels(counts)), TASK, SMALL, steps=1)
-    assert [one.title for one in result.failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
-    assert "3 pixels wrong" in result.failures[1].caption
+    failures = misses(with_loose_pixels()).failures
+    assert [one.title for one in failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
+    assert "3 pixels wrong" in failures[1].caption
     monkeypatch.setattr(module, "PICTURED", 2)
-    assert len(near_misses(Stored(with_loose_pixels(counts)), TASK, SMALL, steps=1).failures) == 2
+    assert len(misses(with_loose_pixels()).failures) == 2
 
 
 def test_no_failures() -> None:
-    result = near_misses(Stored(SMALL.targets), TASK, SMALL, steps=1)
-    assert result.failures == ()
-    ((_, trace),) = result.plots()
+    result = misses(Stored(SMALL.targets))
+    assert not result.failures
+    ((_, trace),) = result.plots
     assert (list(trace.x), list(trace.y)) == ([0, 0, 0, 1], [0, 0, 100, 100])
-    assert result.headline()["wrong positions a failure (median)"] == "–"
+    assert result.cells["wrong positions a failure (median)"] == "–"
 
 
 def test_broken_features_are_counted() -> None:
-    broken = torch.arange(10) % 5 == 0
-    result = near_misses(Stored(SMALL.targets, broken), TASK, SMALL, steps=1)
-    assert torch.equal(result.broken, broken)
+    class Broken(Stored):
+        def start(self, inputs: Tensor) -> Tensor:
+            return super().start(inputs) / (torch.arange(10) % 5).view(-1, 1, 1, 1)
+
+    assert misses(Broken(SMALL.targets)).figures["broken"] == 2
 
 
 def test_task_without_near_misses() -> None:
-    task = PrefixSums()
-    batch = task.sample(3, size=8, seed=1)
-    answers = batch.targets.clone()
-    answers[1, :3] = 1 - answers[1, :3]
-    result = near_misses(Stored(answers), task, batch, steps=1)
-    assert result.wrong.tolist() == [0, 3, 0]
-    assert result.figures() == {"problems": 3, "failures": 1, "broken": 0,
-                              "problems by wrong positions": {"0": 2, "3": 1}}  # fmt: skip
-    assert list(result.headline()) == ["problems", "failures", "wrong positions a failure (median)",
-                                     "NaN"]  # fmt: skip
-    (failure,) = result.failures
-    assert "3 wrong" in failure.caption
-
-
-def test_the_task_decides_what_is_solved() -> None:
     class Lenient(PrefixSums):
+        """Solved if the last bit is right."""
+
         def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
             return (prediction == batch.targets).flatten(1)[:, -1]
 
-    task = Lenient()
-    batch = task.sample(2, size=4, seed=1)
-    answers = batch.targets.clone()
-    answers[0, 0], answers[1, 3] = 1 - answers[0, 0], 1 - answers[1, 3]
-    assert near_misses(Stored(answers), task, batch, steps=1).wrong.tolist() == [0, 1]
+    for task, failures in ((PrefixSums(), 2), (Lenient(), 1)):
+        batch = task.sample(3, size=8, seed=1)
+        answers = batch.targets.clone()
+        answers[0, 0] = 1 - answers[0, 0]
+        answers[1, 5:] = 1 - answers[1, 5:]
+        result = misses(Stored(answers), task, batch)
+        assert result.figures["failures"] == failures, "the task decides what is solved"
+        assert result.figures["problems by wrong positions"]["3"] == 1
+        assert "failures that are valid" not in result.figures
+        assert "3 wrong" in result.failures[-1].caption

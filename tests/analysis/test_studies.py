@@ -35,9 +35,8 @@ def test_table_of_interventions() -> None:
     mean = f"{float(first_right(targets).double().mean()):.2f} (100.0 %)"
     assert [exact[0], exact[1], exact[3]] == ["exact", mean, mean]
     assert without == ["forgetting", mean, "– (0.0 %)", "– (0.0 %)", "– (0.0 %)"]
-    assert report.of("swap", "exact").after == 50
-    assert report.of("noise").after == report.of("zeros").after == 1
-    assert report.of("swap", "exact").right.shape == (20,)
+    assert [report.of(what).figures["after"] for what in head[1:]] == [0, 1, 1, 50]
+    assert len(report.of("swap", "exact").figures["accuracy"]) == 20
 
 
 def test_all_possible_studies_by_default() -> None:
@@ -64,7 +63,7 @@ def test_reports_are_reproducible() -> None:
 
 def test_after() -> None:
     report = iterant.analyze(EXACT, ["clean", "zeros", "swap"], after=20, **FEW)
-    assert [report.of(word).after for word in ("clean", "zeros", "swap")] == [0, 20, 20]
+    assert [report.of(word).figures["after"] for word in report.studies] == [0, 20, 20]
 
 
 def test_default_size() -> None:
@@ -103,7 +102,7 @@ def test_labels_are_unique() -> None:
 def test_network_of_fixed_depth() -> None:
     shallow = Subject(small_net("prefix-sums", "ff"), SUMS, "ff")  # 12 iterations
     report = iterant.analyze([shallow, EXACT], ["noise", "swap"], size=12, count=4)
-    assert len(report.of("noise", "ff").right) == 11
+    assert len(report.of("noise", "ff").figures["accuracy"]) == 11
     assert [(one.label, one.what) for one in report.skipped] == [("ff", "swap")]
     assert report.table()[1][2] == "skipped"
     with pytest.raises(UsageError):
@@ -163,8 +162,8 @@ def test_weights_without_a_task(tmp_path: Path) -> None:
 def test_nan_features_are_reported() -> None:
     report = iterant.analyze(Subject(poisoned(20), SUMS, "p"), ["clean", "convergence"], **FEW)
     broken = int((SUMS.sample(6, size=12, seed=1).inputs[:, 0, 0] > 0).sum())
-    assert report.of("clean").figures()["broken"] == broken > 0
-    assert report.of("convergence").features["broken"] == broken
+    assert report.of("clean").figures["broken"] == broken > 0
+    assert report.of("convergence").figures["features"]["broken"] == broken
     assert report.headlines("clean")[0][1][6] == str(broken)
 
 
