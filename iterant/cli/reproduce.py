@@ -14,21 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.common import DataPath, DeviceName, console
+from iterant.cli.common import DataPath, DeviceName, console, echo
 from iterant.errors import RunError, UsageError
-from iterant.formatting import duration
+from iterant.formatting import counted, duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from iterant.experiments.catalogue import Experiment
     from iterant.experiments.records import Records
 
 REDUCED = "reduced"
 """The folder of runs that were made smaller"""
-MOST_SEEDS = 1000
-_NAMES = 12
-"""Names that are listed."""
 _SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
 _WIDE = 182
 """Columns that a whole table needs; narrower terminals get these columns only:"""
@@ -62,84 +57,78 @@ def reproduce(
         budget: train this long: 10m, 1h
         results: where records and pictures are
     """
+    from iterant import registry
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.figures import save_figure, save_timed
     from iterant.experiments.records import Records
     from iterant.io.files import check_writable_file
 
-    words = {name or "''": name is not None, "--list": list_, "--all": all_}
-    asked = [word for word, is_given in words.items() if is_given]
     training = train or budget is not None
-    if len(asked) != 1:
-        both = f", not {' and '.join(asked)}" if asked else ""
-        raise UsageError(f"give the name of a table or figure, --list, or --all{both}")
-    if write is not None and not all_:
-        raise UsageError("--write goes with --all; a single table is printed")
+    if (name is not None) + list_ + all_ != 1:
+        raise UsageError("give the name of a table or figure, or --list, or --all")
     if write is not None:
+        if not all_:
+            raise UsageError("--write goes with --all; a single table is printed")
         check_writable_file(write)
-    if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
-        raise UsageError(f"give 1 to {MOST_SEEDS:,} seeds, got {seeds:,}")
+    if seeds is not None and seeds < 1:
+        raise UsageError(f"give at least one seed, got {seeds}")
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")
     if training and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
-    screen = console()
     if name is None:
-        records = _read(results, screen)
+        records = _read(results)
         if list_:
-            _show_list(records, screen)
+            _show_list(records)
         else:
-            _make_all(records, results, write, screen)
+            _make_all(records, results, write)
         return
-    chosen, small = experiment(name), False
+    chosen = experiment(name)
+    small = training and bool(chosen.models) and registry.device(device).type != "cuda"
     if training:
-        own = None if data is None else str(data)
-        small = _train_missing(chosen, results, seeds, budget, device, own, screen)
-    every = _read(results, screen, small)
+        _train_missing(chosen, results, small, seeds, budget, device, data and str(data))
+    every = _read(results, small)
     whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
-    _show_experiment(chosen, whole, timed, screen, _SMALL if small else "")
+    _show_experiment(chosen, whole, timed, _SMALL if small else "")
     keys = {model.key for model in chosen.models}
-    cut_off = [
-        f"{one.name} ({one.figures['training'].get('updates', 0):,} of "
-        f"{one.figures['training'].get('of', 0):,} updates)"
-        for one in every.unfinished
-        if small and one.model in keys
-    ]
+    cut_off = [one.name for one in every.unfinished if small and one.model in keys]
     if cut_off:
-        screen.print(f"cut off by their time, and tested as they were: {_few(cut_off)}; the same "
-                     "command gives them more", soft_wrap=True)  # fmt: skip
+        echo(
+            f"cut off by their time, and tested as they were: {', '.join(cut_off)}; the same "
+            "command gives them more"
+        )
     figures = (results / REDUCED if small else results) / "figures"
     for path in save_figure(chosen, whole, figures) + save_timed(chosen, timed, figures):
-        screen.print(f"drawn in {path}", soft_wrap=True)
+        echo(f"drawn in {path}")
 
 
-def _read(results: Path, screen: Console, small: bool = False) -> Records:
+def _read(results: Path, small: bool = False) -> Records:
     """The records of a folder of results; says which of them cannot be used."""
     from iterant.experiments.models import MODELS
     from iterant.experiments.records import FOLDERS, read_records
 
     folders = [results / name for name in ([REDUCED] if small else FOLDERS)]
     records = read_records(*folders)
-    lines = [f"{file} ends in the middle of a record, which is left out; copy the file again"
-             for file in records.torn]  # fmt: skip
+    for file in records.torn:
+        echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
     if not any(folder.is_dir() for folder in folders):
-        lines.append(f"there is no {folders[-1]} yet: give --results the folder of a clone, or "
-                     "train with --budget 10m")  # fmt: skip
-    lines += [f"{one.file} is of the model {one.model!r}, which there is not; it counts nowhere"
-              for one in records.all if one.model not in MODELS]  # fmt: skip
-    reduced = [one for one in records.all if one.is_run and one.reduced]
-    smaller = [one.name for one in reduced if one.reduced.keys() != {"seconds"}]
-    if smaller and not small:
-        lines.append(f"smaller runs in {results} count nowhere: {', '.join(smaller)}; they belong "
-                     f"into {results / REDUCED}")  # fmt: skip
-    for line in lines:
-        screen.print(line, soft_wrap=True)
+        echo(
+            f"there is no {folders[-1]} yet: give --results the folder of a clone, or train with "
+            "--budget 10m"
+        )
+    for one in records.all:
+        if one.model not in MODELS:
+            echo(f"{one.file} is of the model {one.model!r}, which there is not; it counts nowhere")
+        elif one.is_run and one.reduced and one.reduced.keys() != {"seconds"} and not small:
+            echo(
+                f"{one.file} is of a smaller run and counts nowhere; move it to {results / REDUCED}"
+            )
     return records
 
 
-def _make_all(records: Records, results: Path, write: Path | None, screen: Console) -> None:
+def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.figures import Reference, save_figure, save_timed
@@ -149,114 +138,101 @@ def _make_all(records: Records, results: Path, write: Path | None, screen: Conso
     figures, whole = results / "figures", records.whole
     if write is not None:  # before the pictures, which stay as they are if this fails
         write_atomic(write, results_page(results).encode("utf-8"))
-        screen.print(f"written to {write}", soft_wrap=True)
+        echo(f"written to {write}")
     else:
         for one in EXPERIMENTS.values():
-            _show_experiment(one, whole, records, screen)
+            _show_experiment(one, whole, records)
     pictures = []
     for one in EXPERIMENTS.values():
         pictures += save_figure(one, whole, figures) + save_timed(one, records, figures)
     if (reference := Reference.read(results)) is not None:
         pictures += reference.save(whole, figures)
-    screen.print(f"{len(pictures)} pictures in {figures}", soft_wrap=True)
+    echo(f"{len(pictures)} pictures in {figures}")
 
 
 def _train_missing(
     one: Experiment,
     results: Path,
+    small: bool,
     seeds: int | None,
     budget: str | None,
     device: str,
     data: str | None,
-    screen: Console,
-) -> bool:
-    """Train and test what is missing; whether it was made smaller, for lack of a GPU."""
+) -> None:
+    """Train and test what is missing; ``small``: made smaller, for lack of a GPU."""
     from iterant import registry
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records, read_results
     from iterant.training.interrupts import seconds
 
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True)
-
     if budget is not None:
         seconds(budget)  # checked before anything is printed
-    counts, small = not one.models, registry.device(device).type != "cuda"
-    out = results / (REDUCED if small and not counts else "runs")
-    records = read_records(out) if small and not counts else read_results(results)
-    tests = todo.missing_counts(one, records.whole, seeds) if counts else []
-    tested = todo.tested_enough(one, records) if small else records
-    runs = [] if counts else todo.missing(one, tested, seeds)
-    if not (runs or tests):
-        say("every run is there already; give more --seeds for another")
-        return small and not counts
-    time = duration(todo.estimate_counts(tests) if counts else todo.estimate(runs))
-    if counts and small:
+    out = results / (REDUCED if small else "runs")
+    records = read_records(out) if small else read_results(results)
+    runs = todo.missing(one, todo.tested_enough(one, records) if small else records, seeds)
+    tests = todo.missing_counts(one, records.whole, seeds)
+    if not runs and not tests:
+        echo("every run is there already; give more --seeds for another")
+        return
+    time = duration(todo.estimate(runs) + todo.estimate_counts(tests))
+    if tests and registry.device(device).type != "cuda":
         raise UsageError(
             f"{one.name} takes about {time} of a GPU, and there is none here; test a run of your "
             "own by scripts/measure-network, with --model"
         )
     unfinished = {record.name for record in records.unfinished}
-    begun = sum(run.name in unfinished for run in runs)
     runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
-    what = f"{len(tests)} tests" if counts else f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    before = f" ({begun} cut off before)" if begun else ""
+    what = counted(len(runs), "run") if runs else counted(len(tests), "test")
     here = f"; here they get {budget}" if budget else ""
-    say(f"missing: {what}{before}, about {time} on one H200{here}")
+    echo(f"missing: {what}, about {time} on one H200{here}")
     if small:
-        say(f"there is no GPU here, so everything is made smaller: {todo.smaller_text(one)}; "
+        echo(
+            f"there is no GPU here, so everything is made smaller: {todo.smaller_text(one)}; "
             f"{100 * todo.SMALLER_TESTS:g} % of every test set; such runs are kept in {out} and "
-            "are no part of RESULTS.md")  # fmt: skip
+            "are no part of RESULTS.md"
+        )
     try:
-        if counts:
-            left = todo.fill_counts(tests, records.whole, out=out, device=device, budget=budget,
-                                    say=say)  # fmt: skip
-            names = [f"{test.run.name} at {test.row.size}" for test in left]
+        if tests:
+            left = todo.fill_counts(
+                tests, records.whole, out=out, device=device, budget=budget, say=echo
+            )
         else:
-            names = [run.name for run in todo.train_missing(
+            left = todo.train_missing(
                 runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
-                budget=budget, experiment=one if small else None, data=data, say=say,
-            )]  # fmt: skip
+                budget=budget, experiment=one if small else None, data=data, say=echo,
+            )  # fmt: skip
     except KeyboardInterrupt:
-        say("what was trained is kept; the same command goes on from there")
+        echo("what was trained is kept; the same command goes on from there")
         raise
-    if names:
-        say(f"not done: {_few(names)}; give the same command again")
-    if small and len(names) == len(runs):
+    if left:
+        echo(f"not done: {', '.join(left)}; give the same command again")
+    if small and len(left) == len(runs):
         raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
-    return small and not counts
 
 
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
-
-
-def _show_experiment(
-    one: Experiment, records: Records, timed: Records, screen: Console, note: str = ""
-) -> None:
+def _show_experiment(one: Experiment, records: Records, timed: Records, note: str = "") -> None:
     """Print the table of one experiment, and its networks that were trained for a time."""
     from iterant.experiments.report import rows_of, timed_remarks, timed_rows
 
     by_time = timed_rows(one, timed)
-    _show_table(f"{one.title} ({one.place}){note}", rows_of(one, records), screen)
+    _show_table(f"{one.title} ({one.place}){note}", rows_of(one, records))
     if by_time:
         title = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
-        _show_table(title, by_time, screen)
+        _show_table(title, by_time)
     remarks = timed_remarks(one, timed)[1:] if by_time else []
     for text in [*remarks, *([one.note] if one.note else [])]:
-        screen.print(text.replace("**", ""))
+        console().print(text.replace("**", ""))
 
 
-def _show_list(records: Records, screen: Console) -> None:
+def _show_list(records: Records) -> None:
     """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.paper_numbers import SEEDS
     from iterant.experiments.report import state_of
     from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
 
+    screen, whole = console(), records.whole
     for one in EXPERIMENTS.values():
-        whole = records.whole
         done, planned = state_of(one, whole)
         left = estimate(missing(one, whole)) + estimate_counts(missing_counts(one, whole))
         rest = f", the rest about {duration(left)} of an H200" if left else ""
@@ -264,25 +240,24 @@ def _show_list(records: Records, screen: Console) -> None:
         screen.print(f"{done} of {planned} runs{rest}")
         for task in one.tasks:
             screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
-        rows = list(_list_rows(one, records))
-        if rows:
-            _show_table("", rows, screen)
+        if rows := list(_list_rows(one, records)):
+            _show_table("", rows)
         else:
             screen.print("no number yet, and none in the paper")
         screen.print()
 
 
-def _show_table(title: str, rows: Sequence[dict[str, str]], screen: Console) -> None:
+def _show_table(title: str, rows: Sequence[dict[str, str]]) -> None:
     """Without empty columns; rich breaks what does not fit."""
     from rich.table import Table
 
-    narrow = screen.width < _WIDE and len(rows[0]) > len(_FEW) // 2
-    columns = [
-        name for name in rows[0] if any(row[name] for row in rows) and (name in _FEW or not narrow)
-    ]
-    table = Table(*columns, title=title or None, title_justify="left", box=None)
+    screen = console()
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    if screen.width < _WIDE and "ours" not in names:
+        names = [name for name in names if name in _FEW]
+    table = Table(*names, title=title or None, title_justify="left", box=None)
     for row in rows:
-        table.add_row(*(row[name] for name in columns))
+        table.add_row(*(row[name] for name in names))
     screen.print(table)
 
 
@@ -290,28 +265,23 @@ def _list_rows(one: Experiment, records: Records) -> Iterator[dict[str, str]]:
     """Networks with their seeds, our number and the paper's."""
     from iterant.experiments.report import rows_of, timed_rows
 
+    def cells(row: dict[str, str], measured: str, ours: str, theirs: str) -> dict[str, str]:
+        network = row["model"] + (f" α = {row['α']}" if row["α"] else "")
+        return {
+            "network": network,
+            "measured": measured,
+            "seeds": row["seeds"] if ours else "0",
+            "ours": ours or "not run",
+            "the paper's": theirs,
+        }
+
     rows, by_time = rows_of(one, records.whole), timed_rows(one, records)
     no_runs = not any(row["all seeds"] for row in rows)
     for row in rows:
         ours, theirs = row["all seeds"], row["the paper"]
         # Rows without any number are left out where nothing was run, or where others were timed.
         if ours or theirs != "–" or not (no_runs or by_time):
-            seeds = row["seeds"] if ours else "0"
-            yield _list_row(row, row["measured"], seeds, ours or "not run", theirs)
+            yield cells(row, row["measured"], ours, theirs)
     for row in by_time:
         measured = f"{row['measured']}, trained for {row['trained for']}"
-        theirs = row["the paper (its recipe, its puzzles)"]
-        yield _list_row(row, measured, row["seeds"], row["solved"], theirs)
-
-
-def _list_row(
-    row: dict[str, str], measured: str, seeds: str, ours: str, theirs: str
-) -> dict[str, str]:
-    network = row["model"] + (f" α = {row['α']}" if row["α"] else "")
-    return {
-        "network": network,
-        "measured": measured,
-        "seeds": seeds,
-        "ours": ours,
-        "the paper's": theirs,
-    }
+        yield cells(row, measured, row["solved"], row["the paper (its recipe, its puzzles)"])

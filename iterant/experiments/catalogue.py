@@ -93,10 +93,19 @@ class Experiment:
         return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     @property
+    def needs(self) -> dict[str, set[str]]:
+        """The names of the tests and studies that it shows, by model."""
+        shown = [(row.model, row.measure) for row in self.rows]
+        shown += [(key, panel.measure) for panel in self.panels for key in panel.models]
+        needs: dict[str, set[str]] = {}
+        for key, measure in shown:
+            needs.setdefault(key, set()).add(measure.needs)
+        return needs
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """What must be trained and recorded for it."""
-        keys = [row.model for row in self.rows] + [m for p in self.panels for m in p.models]
-        return tuple(MODELS[key] for key in dict.fromkeys(keys))
+        return tuple(MODELS[key] for key in self.needs)
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
     >>> MODELS["sums-recall-a1"].recipe().alpha
     1.0
-    >>> RunSpec("sums-recall-a1", seed=0).name
-    'sums-recall-a1-s0'
 
 A model is a network, a recipe and its tests; with a seed it is a run, which leaves one record. The
 paper gives the grids of width and depth only as pictures; their values are our choice.
@@ -12,7 +10,7 @@ paper gives the grids of width and depth only as pictures; their values are our 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iterant import registry
@@ -98,19 +96,6 @@ class Model:
         return recipe.changed(**{**alpha, **self.changes, **changes})
 
 
-@dataclass(frozen=True)
-class RunSpec:
-    """One training run: a model and a seed."""
-
-    model: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Of its record and its run folder."""
-        return f"{self.model}-s{self.seed}"
-
-
 _STRINGS = (
     TestSpec(24, 1000, 100),
     TestSpec(32, 1000, 100),
@@ -146,45 +131,44 @@ _PERFECT = 10
 """Epochs by which most runs on prefix sums have validated perfectly."""
 
 
+def _paper_nets(
+    group: str, task: str, alpha: float, paces: tuple[float, float], **about: Any
+) -> Iterator[Model]:
+    """DT and DT-Recall, without the progressive loss and with it; ``paces`` of the two losses."""
+    for net, label in (("dt", "DT"), ("dt-recall", "DT-Recall")):
+        for weight, pace in zip((0.0, alpha), paces, strict=True):
+            key = f"{group}-{net.removeprefix('dt-')}-a{weight:g}"
+            yield Model(key, task, net, label, weight, pace=pace,
+                        confident=(net, weight) == ("dt", 0.0), **about)  # fmt: skip
+
+
 def _sums() -> Iterator[Model]:
-    rows = [("dt", "DT", 0.0, 7.3), ("dt", "DT", 1.0, 4.0), ("dt-recall", "DT-Recall", 0.0, 7.3),
-            ("dt-recall", "DT-Recall", 1.0, 4.0)]  # fmt: skip
-    for net, label, alpha, pace in rows:
-        short = net.removeprefix("dt-")
+    for model in _paper_nets("sums", "prefix-sums", 1.0, (7.3, 4.0), tests=_STRINGS,
+                             studies=_SUMS_STUDIES, study_size=48):  # fmt: skip
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
-        own = {"rate": 1e-3} if (net, alpha) == ("dt", 0.0) else {}
-        yield Model(f"sums-{short}-a{alpha:g}", "prefix-sums", net, label, alpha, own,
-                    tests=_STRINGS, studies=_SUMS_STUDIES, study_size=48,
-                    confident=(net, alpha) == ("dt", 0.0), pace=pace)  # fmt: skip
+        yield replace(model, changes={"rate": 1e-3}) if model.key == "sums-dt-a0" else model
     # Its validation is never perfect: the whole schedule, in 450 s of a card shared by seven.
     yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_STRINGS, pace=6.0, early=False)
+    grid: dict[str, Any] = {"tests": _LONG, "seeds": 3}
     for width in (50, 100, 200, 300):
         yield Model(f"sums-recall-a1-w{width}", "prefix-sums", "dt-recall", f"width {width}", 1.0,
-                    {"width": width}, tests=_LONG, seeds=3, pace=3.0)  # fmt: skip
+                    {"width": width}, pace=3.0, **grid)  # fmt: skip
     for depth in (10, 20, 40):
         yield Model(f"sums-recall-a1-m{depth}", "prefix-sums", "dt-recall", f"m = {depth}", 1.0,
-                    {"iterations": depth}, tests=_LONG, seeds=3, pace=0.14 * depth)  # fmt: skip
+                    {"iterations": depth}, pace=0.14 * depth, **grid)  # fmt: skip
     for alpha in (0.25, 0.5, 0.75):
         yield Model(f"sums-recall-a{alpha:g}", "prefix-sums", "dt-recall", "DT-Recall", alpha,
-                    tests=_LONG, seeds=3, pace=9.5)  # fmt: skip
+                    pace=9.5, **grid)  # fmt: skip
+    yield Model("sums-n0", "prefix-sums", "dt-recall", "DT-Recall, n = 0", 1.0,
+                {"objective": "progressive-n0"}, pace=4.4, **grid)  # fmt: skip
     # A loss after every iteration leaves alpha nothing to weigh.
-    for key, label, objective, weight, pace in [
-        ("n0", "n = 0", "progressive-n0", 1.0, 4.4),
-        ("run-time", "run-time-weighted", "run-time-weighted", None, 8),
-    ]:
-        yield Model(f"sums-{key}", "prefix-sums", "dt-recall", f"DT-Recall, {label}", weight,
-                    {"objective": objective}, tests=_LONG, seeds=3, pace=pace)  # fmt: skip
+    yield Model("sums-run-time", "prefix-sums", "dt-recall", "DT-Recall, run-time-weighted", None,
+                {"objective": "run-time-weighted"}, pace=8.0, **grid)  # fmt: skip
 
 
 def _mazes() -> Iterator[Model]:
-    rows = [("dt", 0.0, 10.0), ("dt", 0.01, 13.1), ("dt-recall", 0.0, 10.0),
-            ("dt-recall", 0.01, 13.1)]  # fmt: skip
-    for net, alpha, pace in rows:
-        label = {"dt": "DT", "dt-recall": "DT-Recall"}[net]
-        short = net.removeprefix("dt-")
-        yield Model(f"mazes-{short}-a{alpha:g}", "mazes", net, label, alpha, tests=_IMAGES,
-                    studies=_MAZE_STUDIES, study_size=13, confident=(net, alpha) == ("dt", 0.0),
-                    seeds=3, pace=pace)  # fmt: skip
+    yield from _paper_nets("mazes", "mazes", 0.01, (10.0, 13.1), tests=_IMAGES, seeds=3,
+                           studies=_MAZE_STUDIES, study_size=13)  # fmt: skip
     yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_IMAGES, seeds=1, pace=9.4)
     for alpha in (0.1, 0.5, 1.0):
         yield Model(f"mazes-recall-a{alpha:g}", "mazes", "dt-recall", "DT-Recall", alpha,
@@ -195,12 +179,7 @@ def _mazes() -> Iterator[Model]:
 
 
 def _chess() -> Iterator[Model]:
-    rows = [("dt", "DT", 0.0), ("dt", "DT", 0.5), ("dt-recall", "DT-Recall", 0.0),
-            ("dt-recall", "DT-Recall", 0.5)]  # fmt: skip
-    for net, label, alpha in rows:
-        short = net.removeprefix("dt-")
-        yield Model(f"chess-{short}-a{alpha:g}", "chess", net, label, alpha, tests=_PUZZLES,
-                    confident=(net, alpha) == ("dt", 0.0), seeds=1, pace=90.0)  # fmt: skip
+    yield from _paper_nets("chess", "chess", 0.5, (90.0, 90.0), tests=_PUZZLES, seeds=1)
     yield Model("chess-ff", "chess", "ff", "FF", 0.0, tests=_PUZZLES, seeds=1, pace=80.0)
 
 

@@ -275,8 +275,8 @@ def _missing(records: Records) -> list[str]:
     tests = [
         one for experiment in EXPERIMENTS.values() for one in missing_counts(experiment, records)
     ]
-    for row in dict.fromkeys(one.row for one in tests):
-        seeds = ", ".join(str(one.run.seed) for one in tests if one.row == row)
+    for row in dict.fromkeys(row for row, _ in tests):
+        seeds = ", ".join(str(seed) for other, seed in tests if other == row)
         lines.append(f"- {row.model} at size {row.size}: seed {seeds}; planned {row.seeds}")
     return lines
 

@@ -12,16 +12,16 @@ in half precision on a GPU, local rules on the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from iterant import registry
 from iterant.experiments.catalogue import Counted, Experiment
-from iterant.experiments.models import MODELS, Model, RunSpec, usual_seconds
+from iterant.experiments.models import MODELS, Model, usual_seconds
 from iterant.experiments.records import Record, Records, keep_record
 from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
 from iterant.io import RunFolder
@@ -35,6 +35,8 @@ from iterant.runner.worker import Launch, capacity, run_local
 from iterant.training.interrupts import Clock, seconds
 from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo.loading import load
+
+_T = TypeVar("_T")
 
 FOLDER = "runs/campaign"
 """Where runs are trained."""
@@ -100,60 +102,50 @@ def smaller_text(experiment: Experiment) -> str:
     return f"{'; '.join(parts)}, grids in proportion; our own recipe is small already"
 
 
-def needed_tests(experiment: Experiment) -> dict[str, set[str]]:
-    """The names of the tests and studies that it shows, by model."""
-    needs: dict[str, set[str]] = {}
-    for row in experiment.rows:
-        needs.setdefault(row.model, set()).add(row.measure.needs)
-    for panel in experiment.panels:
-        for key in panel.models:
-            needs.setdefault(key, set()).add(panel.measure.needs)
-    return needs
-
-
 def tested_enough(experiment: Experiment, records: Records) -> Records:
     """The records that have every test and study which the experiment shows."""
-    needs = needed_tests(experiment)
+    needs = experiment.needs
 
     def enough(one: Record) -> bool:
-        if one.model not in needs:
-            return False
         model = MODELS[one.model]
         names = {test.name for test in model.tests}
         names |= {study.name for study in model.studies if study.covers(one.seed)}
         return needs[one.model] & names <= {*one.tests, *one.studies}
 
-    return Records(tuple(one for one in records.all if enough(one)))
+    return Records(tuple(one for one in records.all if one.model in needs and enough(one)))
 
 
-def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[RunSpec]:
-    """Runs that are not recorded yet: a seed of every model, then the next."""
-    models = experiment.models
-    most = max((seeds or model.seeds for model in models), default=0)
-    return [
-        RunSpec(model.key, seed)
-        for seed in range(most)
-        for model in models
-        if seed < (seeds or model.seeds) and f"{model.key}-s{seed}" not in records.names
-    ]
-
-
-def estimate(runs: Sequence[RunSpec]) -> float:
-    """Seconds on an H200, one after the other, from measured costs of an optimizer step."""
-    return sum(usual_seconds(MODELS[run.model]) for run in runs)
-
-
-def planned_run(run: RunSpec, changes: Mapping[str, Any]) -> PlannedRun:
-    """A run of the paper's tables as a run of a plan."""
-    model = MODELS[run.model]
+def planned_run(key: str, seed: int) -> PlannedRun:
+    """A model with a seed, as a run of a plan."""
+    model = MODELS[key]
     own = {"net": model.net or None, "alpha": model.alpha}
     fields = {name: value for name, value in own.items() if value is not None}
-    return PlannedRun(run.name, model.task, model.word, run.seed,
-                      {**fields, **model.changes, **changes})  # fmt: skip
+    name = f"{key}-s{seed}"
+    return PlannedRun(name, model.task, model.word, seed, {**fields, **model.changes})
+
+
+def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[PlannedRun]:
+    """Runs that are not recorded yet; ``seeds``: another number than planned."""
+    planned = {model.key: seeds or model.seeds for model in experiment.models}
+    runs = [planned_run(key, seed) for key, seed in _in_turn(planned)]
+    return [run for run in runs if run.name not in records.names]
+
+
+def _in_turn(planned: Mapping[_T, int]) -> Iterator[tuple[_T, int]]:
+    """As many seeds as planned: a seed of each, then the next."""
+    for seed in range(max(planned.values(), default=0)):
+        for one, seeds in planned.items():
+            if seed < seeds:
+                yield one, seed
+
+
+def estimate(runs: Iterable[PlannedRun]) -> float:
+    """Seconds on an H200, one after the other, from measured costs of an optimizer step."""
+    return sum(usual_seconds(MODELS[run.point]) for run in runs)
 
 
 def train_missing(
-    runs: Sequence[RunSpec],
+    runs: Sequence[PlannedRun],
     *,
     out: PathLike,
     folder: PathLike = FOLDER,
@@ -165,40 +157,39 @@ def train_missing(
     data: str | None = None,
     recorded: Collection[str] = (),
     say: Say = print,
-) -> list[RunSpec]:
-    """Train and measure these runs, write their records to ``out``; returns runs without one.
+) -> list[str]:
+    """Train and measure these runs, write their records to ``out``; returns those without one.
 
     ``experiment``: without a GPU, train smaller runs and test only what this experiment shows.
     Every run then gets its share of the budget; one that is cut off is measured as it is, and
     resumed by the next call. ``precision``: of the paper's models, "fp16" on a GPU.
     ``recorded``: names of runs that have a record; they are trained but not recorded again.
     """
-    keys = dict.fromkeys(run.model for run in runs)
+    models = {run.point: MODELS[run.point] for run in runs}
     options: dict[str, Any] = {}
     reduced: dict[str, dict[str, Any]] = {}
     if experiment is not None:
-        reduced = {key: smaller(MODELS[key]) for key in keys}
-        needs = {key: sorted(names) for key, names in needed_tests(experiment).items()}
+        reduced = {key: smaller(model) for key, model in models.items()}
+        needs = {key: sorted(names) for key, names in experiment.needs.items()}
         options = {"reduced": reduced, "needs": needs, "share": SMALLER_TESTS, "unfinished": True}
     elif precision is None and registry.device(device).type == "cuda":
         precision = "fp16"
-    for key, model in ((key, MODELS[key]) for key in keys):
+    for key, model in models.items():
         task = registry.task(model.task, **({"data": data} if data else {}))
         for test in model.tests:  # raise now rather than after hours of training
             if not options or test.name in options["needs"][key]:
                 task.check_size(test.size)
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
-    half = {"precision": precision} if precision else {}
-    planned = [
-        planned_run(run, {**(half if MODELS[run.model].half else {}), **reduced.get(run.model, {})})
-        for run in runs
-    ]
+    by_name = {}
+    for run in runs:
+        half = {"precision": precision} if precision and models[run.point].half else {}
+        changes = {**run.changes, **half, **reduced.get(run.point, {})}
+        by_name[run.name] = replace(run, changes=changes)
     job = "iterant.experiments.train_and_test:train_and_measure"
-    plan = Plan(Path(folder).name, tuple(planned), data=data, job=job, options=options)
+    plan = Plan(Path(folder).name, tuple(by_name.values()), data=data, job=job, options=options)
     launch, limit = Launch(device=device), None if budget is None else seconds(budget)
     at_once = processes or (capacity(launch) if experiment else PROCESSES)
-    by_name = {run.name: run for run in runs}
     done: set[str] = set()
     clock, waiting = Clock(None), len(runs)
 
@@ -210,7 +201,7 @@ def train_missing(
         if experiment is not None:
             return share * (1 - _TEST_SHARE) * (limit - clock.elapsed)
         left = limit - _TEST_SECONDS - clock.elapsed
-        return left if left > _ENOUGH * usual_seconds(MODELS[by_name[name].model]) else 0.0
+        return left if left > _ENOUGH * estimate([by_name[name]]) else 0.0
 
     def ended(name: str, how: str) -> None:
         error = sweep.failures(name).error if how == "failed" else None
@@ -230,49 +221,43 @@ def train_missing(
         )  # fmt: skip
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt
-    return [run for run in runs if run.name not in done]
+    return [name for name in by_name if name not in done]
 
 
-@dataclass(frozen=True)
-class CountTest:
-    """A test of one network without a curve."""
-
-    row: Counted
-    run: RunSpec
+# Tests without a curve: a row and a seed.
 
 
 def missing_counts(
     experiment: Experiment, records: Records, seeds: int | None = None
-) -> list[CountTest]:
-    """Tests without a record: a seed of every row, then the next."""
-    rows = [row for row in experiment.counted if row.seeds]
-    done = {row: {one.seed for one in records.counts(row.model, row.size)} for row in rows}
-    most = max((seeds or row.seeds for row in rows), default=0)
-    return [
-        CountTest(row, RunSpec(row.model, seed))
-        for seed in range(most)
-        for row in rows
-        if seed < (seeds or row.seeds) and seed not in done[row]
-    ]
+) -> list[tuple[Counted, int]]:
+    """Tests without a record; ``seeds``: another number than planned."""
+    planned = {row: seeds or row.seeds for row in experiment.counted if row.seeds}
+    done = {row: {one.seed for one in records.counts(row.model, row.size)} for row in planned}
+    return [(row, seed) for row, seed in _in_turn(planned) if seed not in done[row]]
 
 
-def estimate_counts(tests: Sequence[CountTest], folder: PathLike = FOLDER) -> float:
+def untrained(tests: Sequence[tuple[Counted, int]], folder: PathLike) -> list[PlannedRun]:
+    """Runs that must be trained before these tests."""
+    runs = dict.fromkeys((row.model, seed) for row, seed in tests)
+    planned = [planned_run(model, seed) for model, seed in runs]
+    return [run for run in planned if trained_run(run.name, folder) is None]
+
+
+def estimate_counts(tests: Sequence[tuple[Counted, int]], folder: PathLike = FOLDER) -> float:
     """Seconds on an H200, one after the other."""
-    untrained = {one.run for one in tests if trained_run(one.run, folder) is None}
-    return estimate(list(untrained)) + sum(one.row.takes for one in tests)
+    return estimate(untrained(tests, folder)) + sum(row.takes for row, _ in tests)
 
 
-def trained_run(run: RunSpec, folder: PathLike = FOLDER) -> RunFolder | None:
+def trained_run(name: str, folder: PathLike = FOLDER) -> RunFolder | None:
     """Its run folder, if more training could not change what is tested."""
-    for name in (f"{run.name}-{EXACT}", run.name):
-        path = Path(folder) / "runs" / name
+    for path in (Path(folder) / "runs" / f"{name}-{EXACT}", Path(folder) / "runs" / name):
         if (path / "config.json").exists() and is_over(opened := RunFolder.open(path)):
             return opened
     return None
 
 
 def fill_counts(
-    tests: Sequence[CountTest],
+    tests: Sequence[tuple[Counted, int]],
     records: Records,
     *,
     out: PathLike,
@@ -280,20 +265,20 @@ def fill_counts(
     device: str = "auto",
     budget: str | float | None = None,
     say: Say = print,
-) -> list[CountTest]:
+) -> list[str]:
     """Train what has no run, test, write a record each; returns the tests that are left."""
     clock = Clock(None if budget is None else seconds(budget))
-    untrained = dict.fromkeys(one.run for one in tests if trained_run(one.run, folder) is None)
-    if untrained:
-        train_missing(list(untrained), out=out, folder=folder, device=device, budget=budget,
+    if runs := untrained(tests, folder):
+        train_missing(runs, out=out, folder=folder, device=device, budget=budget,
                       recorded=records.names, say=say)  # fmt: skip
     left = []
-    for one in tests:
-        run, row = trained_run(one.run, folder), one.row
+    for row, seed in tests:
+        name = f"{row.model}-s{seed}"
+        run = trained_run(name, folder)
         if run is None or clock.over:
-            left.append(one)
+            left.append(f"{name} at {row.size}")
             continue
-        say(f"{one.run.name}: {row.problems} problems of size {row.size}, after "
+        say(f"{name}: {row.problems} problems of size {row.size}, after "
             f"{row.iterations:,} iterations and twice as many")  # fmt: skip
         net: Any = load(run.path)
         where = fastest_device(net, registry.device(device))
@@ -304,22 +289,16 @@ def fill_counts(
             net, registry.task(task), int(row.size), row.problems, row.iterations, seed=SEED
         )
         record = {
-            **count_record(row.model, one.run.seed, run.config["recipe"]),
+            **count_record(row.model, seed, run.config["recipe"]),
             "parameters": parameter_count(net), "test precision": precision, "tests": {label: test},
         }  # fmt: skip
-        name = f"measure-{task}-{one.run.name}-{row.size}"
-        keep_record(out, name, record, one.run.seed)
-        say(f"{one.run.name}: written to {Path(out) / name}.json")
+        result = f"measure-{task}-{name}-{row.size}"
+        keep_record(out, result, record, seed)
+        say(f"{name}: written to {Path(out) / result}.json")
     return left
 
 
 def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dict[str, Any]:
     """What a record of a trained network says besides its tests."""
-    about: dict[str, Any] = {
-        "model": model,
-        "seed": seed,
-        "finished": True,
-        "reduced": {},
-        "studies": {},
-    }
+    about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {}}
     return about | ({"precision": recipe["precision"], "recipe": dict(recipe)} if recipe else {})

@@ -74,13 +74,9 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
     late = options.get("unfinished") and "time limit" in str(run.status.reason)
     if not record["finished"] and not late:
         return None
-    recipe = Recipe().changed(**run.config["recipe"])
-    task, device = job.task, registry.device(job.device)
-    record["precision"] = recipe.precision
-    record |= measure(
-        model, run, load(run.path, device), task, seed=job.planned.seed, share=share, say=job.say,
-        problems=TrainingSet.of(task, recipe, device),
-    )  # fmt: skip
+    record["precision"] = run.config["recipe"]["precision"]
+    device = registry.device(job.device)
+    record |= measure(model, run, job.task, device, seed=job.planned.seed, share=share, say=job.say)
     return {"finished": record["finished"], "seconds": time.monotonic() - start,
             "steps": run.status.step, "tests": {}, "record": record}  # fmt: skip
 
@@ -109,16 +105,15 @@ def is_over(run: RunFolder) -> bool:
 def measure(
     model: Model,
     run: RunFolder,
-    net: Net,
     task: Task,
+    device: torch.device,
     *,
     seed: int,
-    problems: TrainingSet,
     share: float = 1.0,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
     """All figures of one run; ``share`` of the problems of every test, for small machines."""
-    tests, studies = {}, {}
+    net, tests, studies = load(run.path, device), {}, {}
     for test in model.tests:
         start = time.monotonic()
         count = _part(test.count, share)
@@ -136,12 +131,12 @@ def measure(
         except (IterantError, RuntimeError) as failure:  # keep what was trained and tested
             studies[study.name] = {"skipped": f"it failed: {failure}"}
         say(f"{study.name}: {time.monotonic() - start:.1f} s")
-    return {"training": measure_training(run, net, task, problems, share), "tests": tests,
-            "studies": studies}  # fmt: skip
+    training = measure_training(run, net, task, device, share)
+    return {"training": training, "tests": tests, "studies": studies}
 
 
 def measure_training(
-    run: RunFolder, net: Net, task: Task, problems: TrainingSet, share: float = 1.0
+    run: RunFolder, net: Net, task: Task, device: torch.device, share: float = 1.0
 ) -> dict[str, Any]:
     """How training went, and the accuracy of the tested weights at the training size."""
     recipe, status = Recipe().changed(**run.config["recipe"]), run.status
@@ -153,6 +148,7 @@ def measure_training(
         "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
         "history": history(run.metrics()),
     }
+    problems = TrainingSet.of(task, recipe, device)
     inputs, targets = problems[torch.arange(min(len(problems), _part(TRAIN_PROBLEMS, share)))]
     held_out = problems.held_out[: _part(len(problems.held_out), share)]
     for name, batch in (("train", Batch(inputs.cpu(), targets.cpu())), ("validation", held_out)):

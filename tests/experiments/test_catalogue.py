@@ -17,7 +17,7 @@ from iterant.experiments.catalogue import (
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
 from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
-from iterant.experiments.reproduce import needed_tests, smaller
+from iterant.experiments.reproduce import smaller
 from iterant.registry import task
 from iterant.training.run import plan
 
@@ -123,5 +123,5 @@ def test_grids_shrink_in_proportion() -> None:
 
 
 def test_only_what_is_shown_is_tested_on_a_small_machine() -> None:
-    assert needed_tests(EXPERIMENTS["table-prefix-peaks"])["sums-recall-a1"] == {"48", "512"}
-    assert needed_tests(EXPERIMENTS["fig-prefix-noise"])["sums-recall-a1"] == {"noise"}
+    assert EXPERIMENTS["table-prefix-peaks"].needs["sums-recall-a1"] == {"48", "512"}
+    assert EXPERIMENTS["fig-prefix-noise"].needs["sums-recall-a1"] == {"noise"}

@@ -13,7 +13,7 @@ import iterant
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.catalogue import Counted, Experiment
 from iterant.experiments.measures import Recovered
-from iterant.experiments.models import MODELS, RunSpec, usual_seconds
+from iterant.experiments.models import MODELS, usual_seconds
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.reproduce import (
     estimate_counts,
@@ -21,6 +21,7 @@ from iterant.experiments.reproduce import (
     missing_counts,
     trained_run,
 )
+from iterant.runner.plan import PlannedRun
 
 KEY = "mazes-recall-a0.01"
 TINY: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
@@ -41,13 +42,16 @@ def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) 
     assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
 
 
+def names(tests: list[tuple[Counted, int]]) -> list[str]:
+    return [f"{row.model}-s{seed}" for row, seed in tests]
+
+
 def test_what_is_wanted_is_what_no_result_has(tmp_path: Path) -> None:
-    names = [one.run.name for one in missing_counts(ONE, Records())]
-    assert names == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
+    assert names(missing_counts(ONE, Records())) == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
     keep_count(tmp_path, KEY, 0, "11", {4: 1, 8: 1}, problems=3)
     there = read_records(tmp_path)
-    assert [one.run.name for one in missing_counts(ONE, there)] == ["mazes-ours-s0", f"{KEY}-s1"]
-    assert [one.run.name for one in missing_counts(ONE, there, seeds=1)] == ["mazes-ours-s0"]
+    assert names(missing_counts(ONE, there)) == ["mazes-ours-s0", f"{KEY}-s1"]
+    assert names(missing_counts(ONE, there, seeds=1)) == ["mazes-ours-s0"]
     seconds = usual_seconds(MODELS[KEY]) + usual_seconds(MODELS["mazes-ours"])
     assert estimate_counts(missing_counts(ONE, there), tmp_path) == pytest.approx(seconds + 57)
 
@@ -55,7 +59,7 @@ def test_what_is_wanted_is_what_no_result_has(tmp_path: Path) -> None:
 def test_trained_once_tested_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def train(runs: Sequence[RunSpec], *, folder: Path, recorded: set[str], **_: Any) -> None:
+    def train(runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any) -> None:
         assert recorded == {f"{KEY}-s1"}
         for run in runs:
             asked.append(run.name)
@@ -71,11 +75,11 @@ def test_trained_once_tested_and_recorded(tmp_path: Path, monkeypatch: pytest.Mo
         return fill_counts([first, second], read_records(kept), out=kept, folder=runs, device="cpu",
                            say=lambda text: None, **more)  # fmt: skip
 
-    assert fill(budget=1e-9) == [first, second], "there is no time to test"
+    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "there is no time to test"
     assert asked == [f"{KEY}-s0", f"{KEY}-s1"]
     assert fill() == []
     assert asked == [f"{KEY}-s0", f"{KEY}-s1"], "their runs are there"
     counts = read_records(kept).counts(KEY, "11")
     assert [(one.seed, one.problems, *one.solved) for one in counts] == [(0, 3, 4, 8), (1, 3, 4, 8)]
     assert [one.precision for one in counts] == ["fp32", "fp32"]
-    assert trained_run(RunSpec(KEY, 2), runs) is None
+    assert trained_run(f"{KEY}-s2", runs) is None

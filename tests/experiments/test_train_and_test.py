@@ -19,7 +19,7 @@ from iterant.experiments import reproduce as reproducing
 from iterant.experiments import train_and_test as module
 from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
-from iterant.experiments.models import MODELS, Model, RunSpec, StudySpec, TestSpec
+from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
 from iterant.experiments.records import Record, read_records
 from iterant.experiments.reproduce import planned_run, train_missing
 from iterant.experiments.train_and_test import history, measure, measure_study, measure_test
@@ -28,15 +28,13 @@ from iterant.nets import build, variant_config
 from iterant.runner import Launch, SweepFolder
 from iterant.runner.plan import recipe_of
 from iterant.runner.worker import run_one
-from iterant.training.data import TrainingSet
 from iterant.training.loop import PERFECT, Loop, Validator
-from iterant.training.recipe import Recipe
 
 SMALL: dict[str, Any] = {
     "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8, "epochs": 2,
     "validate_every": 1, "watch_every": 0, "warmup": 0, "milestones": (), "average": None,
 }  # fmt: skip
-TINY, DEEP = RunSpec("tiny", 0), RunSpec("deep", 0)
+TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
 MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8)
 
@@ -66,9 +64,11 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproducing, "run_local", here)
 
 
-def begin(path: Path, runs: list[RunSpec], **how: Any) -> list[RunSpec]:
-    return train_missing(runs, out=path / "kept" / "all.jsonl", folder=path / "runs", device="cpu",
-                         say=lambda text: None, **how)  # fmt: skip
+def begin(path: Path, runs: list[str], **how: Any) -> list[str]:
+    planned = [planned_run(name.removesuffix("-s0"), 0) for name in runs]
+    out, folder = path / "kept" / "all.jsonl", path / "runs"
+    how = {"device": "cpu", "say": lambda text: None, **how}
+    return train_missing(planned, out=out, folder=folder, **how)
 
 
 def trained(path: Path, name: str = "tiny-s0") -> RunFolder:
@@ -77,7 +77,7 @@ def trained(path: Path, name: str = "tiny-s0") -> RunFolder:
 
 @pytest.mark.parametrize("key", MODELS)
 def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
-    run, model = planned_run(RunSpec(key, 3), {}), MODELS[key]
+    run, model = planned_run(key, 3), MODELS[key]
     task = iterant.task(model.task)
     assert recipe_of(run.recipe, run.changes, task) == model.recipe()
     assert (run.point, run.seed) == (key, 3)
@@ -266,8 +266,6 @@ def test_a_study_that_fails_does_not_lose_the_tests(
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(module, "measure_study", fail)
-    recipe = Recipe().changed(**run.config["recipe"])
-    problems = TrainingSet.of(SUMS, recipe, iterant.registry.device("cpu"))
-    found = measure(model, run, iterant.load(run.path), SUMS, seed=3, problems=problems)
+    found = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
     assert found["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
     assert found["tests"]["8"]["problems"] == 2
