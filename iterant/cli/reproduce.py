@@ -88,7 +88,7 @@ def reproduce(
     chosen = experiment(name)
     small = training and bool(chosen.models) and registry.device(device).type != "cuda"
     if training:
-        _train_missing(chosen, results, small, seeds, budget, device, data and str(data))
+        _train_missing(chosen, results, small, seeds, budget, device, data)
     every = _read(results, small)
     whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
     _show_experiment(chosen, whole, timed, _SMALL if small else "")
@@ -157,7 +157,7 @@ def _train_missing(
     seeds: int | None,
     budget: str | None,
     device: str,
-    data: str | None,
+    data: Path | None,
 ) -> None:
     """Train and test what is missing; ``small``: made smaller, for lack of a GPU."""
     from iterant import registry
@@ -199,7 +199,8 @@ def _train_missing(
         else:
             left = todo.train_missing(
                 runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
-                budget=budget, experiment=one if small else None, data=data, say=echo,
+                budget=budget, experiment=one if small else None, say=echo,
+                data=None if data is None else str(data),
             )  # fmt: skip
     except KeyboardInterrupt:
         echo("what was trained is kept; the same command goes on from there")

@@ -300,5 +300,6 @@ def fill_counts(
 
 def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dict[str, Any]:
     """What a record of a trained network says besides its tests."""
-    about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {}}
+    about: dict[str, Any] = {"model": model, "seed": seed, "finished": True}
+    about |= {"reduced": {}, "studies": {}}
     return about | ({"precision": recipe["precision"], "recipe": dict(recipe)} if recipe else {})
