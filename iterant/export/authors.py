@@ -37,7 +37,7 @@ from iterant.io.files import check_new_folder, read_bytes
 from iterant.nets import FeedForwardConfig, PaperConfig, build
 from iterant.nets.protocol import Needs
 from iterant.tasks.protocol import TaskSpec
-from iterant.zoo.loading import some, tensor_faults
+from iterant.zoo.loading import tensor_faults
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,7 @@ def _architecture(
     first = tensors.get("projection.0.weight")
     head = numbered(r"head\.(\d{1,9})\.weight")
     if first is None or not head or first.dim() not in (3, 4):
-        raise DataError(
-            "it has no projection.0.weight of a 1D or 2D convolution or no head, but "
-            f"{some(tensors)}"
-        )
+        raise DataError("it has no head or no projection.0.weight of a 1D or 2D convolution")
     sizes = [head[number].shape[0] if head[number].dim() else 0 for number in sorted(head)]
     shared: dict[str, Any] = {
         "dims": first.dim() - 2,

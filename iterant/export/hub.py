@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,32 @@ from iterant.zoo.loading import folder_of, load
 
 _RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precision")
 """The fields of a recipe that a card shows."""
+
+_README = """\
+---
+library_name: iterant
+tags:
+{tags}
+---
+
+# {name}
+
+A network of kind `{kind}` with {parameters:,} parameters{task}. {iterates}
+
+{config}
+
+## Use
+```python
+import iterant
+
+net = iterant.load("PATH/TO/THIS/FOLDER")
+{problems}
+answer = iterant.solve(net, inputs, max_steps=1000)
+print(answer.prediction, answer.steps, answer.settled)
+```
+
+{training}
+"""
 
 
 @dataclass(frozen=True)
@@ -96,11 +122,11 @@ def export_hub(
             write_atomic(folder / name, picture.read_bytes())
     config = {
         "format": FORMAT,
+        **source.about,
         "model_type": "iterant",
         "kind": source.kind,
         "config": dict(source.config),
         **({"task": source.task} if source.task else {}),
-        **{key: value for key, value in source.about.items() if key != "model_type"},
         "weights": {"shards": [shard], "split": {}},
     }
     # Last: a folder with a config.json is complete.
@@ -110,65 +136,44 @@ def export_hub(
 
 def _readme(source: Source, shipped: Card | None) -> str:
     """The model card: a header for the hub, then prose."""
-    tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task or ""]
+    tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task]
     depth = depth_of(source.net)
-    task = f" for the task `{source.task}`" if source.task else ""
+    problems, task = "inputs = ...   # what it was trained on", ""
+    if source.task:
+        problems = f"task = iterant.task({json.dumps(source.task)})\n"
+        problems += "inputs = task.sample(4, seed=1).inputs"
+        task = f" for the task `{source.task}`"
     iterates = (
         "It repeats one step: harder problems take more iterations, not more weights."
         if depth is None
         else f"It has {counted(depth, 'iteration')}, each with weights of its own."
     )
-    problems = ["inputs = ...   # what it was trained on"]
-    if source.task is not None:
-        problems = [
-            f"task = iterant.task({json.dumps(source.task)})",
-            "inputs = task.sample(4, seed=1).inputs",
-        ]
     recipe = source.about.get("recipe")
     recipe = recipe if isinstance(recipe, dict) else {}
     about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
     about |= {name: value for name, value in source.about.items() if name != "recipe"}
+    training = "## Training\nHow it was trained is not recorded."
     if shipped:
         # The first lines of a shipped network's card repeat the text above.
-        training = ["## Training and figures", *card_markdown(shipped).splitlines()[4:]]
+        training = "\n".join(["## Training and figures", *card_markdown(shipped).splitlines()[4:]])
     elif about:
-        training = ["## Training", *_table("what", about.items())]
-    else:
-        training = ["## Training", "How it was trained is not recorded."]
-    return "\n".join(
-        [
-            "---",
-            "library_name: iterant",
-            "tags:",
-            *(f"- {json.dumps(tag)}" for tag in tags if tag),
-            "---",
-            "",
-            f"# {source.name}",
-            "",
-            f"A network of kind `{source.kind}` with {source.parameters:,} parameters{task}. "
-            + iterates,
-            "",
-            *_table("field", source.config.items()),
-            "",
-            "## Use",
-            "```python",
-            "import iterant",
-            "",
-            'net = iterant.load("PATH/TO/THIS/FOLDER")',
-            *problems,
-            "answer = iterant.solve(net, inputs, max_steps=1000)",
-            "print(answer.prediction, answer.steps, answer.settled)",
-            "```",
-            "",
-            *training,
-            "",
-        ]
+        training = "## Training\n" + _table("what", about)
+    return _README.format(
+        tags="\n".join(f"- {json.dumps(tag)}" for tag in tags if tag),
+        name=source.name,
+        kind=source.kind,
+        parameters=source.parameters,
+        task=task,
+        iterates=iterates,
+        config=_table("field", source.config),
+        problems=problems,
+        training=training,
     )
 
 
-def _table(head: str, rows: Iterable[tuple[str, Any]]) -> list[str]:
-    cells = []
-    for name, value in rows:
+def _table(head: str, values: Mapping[str, Any]) -> str:
+    rows = []
+    for name, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value)
-        cells.append([name, "`" + text.replace("`", "'").replace("\n", " ") + "`"])
-    return markdown_table([head, "value"], cells)
+        rows.append([name, "`" + text.replace("`", "'").replace("\n", " ") + "`"])
+    return "\n".join(markdown_table([head, "value"], rows))

@@ -130,16 +130,12 @@ def export_onnx(
     inputs = torch.zeros(2, channels, *_TRACED[dims])  # (B, C, *S)
     start, *memory = _Read(graph_net)(inputs)
     state = ["features", "memory"][: 1 + len(memory)]
-    ends = {
-        "read": (["inputs"], state),
-        "step": (state, ["next"]),
-        "answer": (["features"], ["logits"]),
+    parts: dict[str, tuple[nn.Module, tuple[Tensor, ...], list[str], list[str]]] = {
+        "read": (_Read(graph_net), (inputs,), ["inputs"], state),
+        "step": (_Step(graph_net), (start, *memory), state, ["next"]),
+        "answer": (_Answer(graph_net), (start,), ["features"], ["logits"]),
     }
-    graphs = {
-        "read": _graph(_Read(graph_net), (inputs,), *ends["read"]),
-        "step": _graph(_Step(graph_net), (start, *memory), *ends["step"]),
-        "answer": _graph(_Answer(graph_net), (start,), *ends["answer"]),
-    }
+    graphs = {name: _graph(*part) for name, part in parts.items()}
     for name, content in graphs.items():
         write_atomic(folder / f"{name}.onnx", content)
     worst, version = _compare(source, graphs)
@@ -160,8 +156,8 @@ def export_onnx(
             name: {
                 "file": f"{name}.onnx",
                 "bytes": len(content),
-                "inputs": ends[name][0],
-                "outputs": ends[name][1],
+                "inputs": parts[name][2],
+                "outputs": parts[name][3],
             }
             for name, content in graphs.items()
         },
