@@ -44,8 +44,6 @@ _CODE_OF[COLOURS @ np.array([4, 2, 1])] = np.arange(4)
 _ORDERS = tuple(itertools.permutations(range(4)))
 _TOGETHER = 64
 """From this many mazes on, advancing them together is faster (measured: equal near 60)."""
-_NODES_AT_ONCE = 1 << 20
-"""Nodes of the mazes advanced together: bounds memory."""
 
 Cells = NDArray[np.uint8]
 Cell = tuple[int, int]
@@ -71,23 +69,17 @@ def to_image(lattice: Cells) -> Cells:
 def to_lattice(images: Tensor | NDArray[Any]) -> Cells:
     """(N, h, w) codes of the cells of (N, 3, H, W) images in the benchmark's format."""
     array = images.detach().cpu().numpy() if isinstance(images, Tensor) else np.asarray(images)
-    shape = array.shape
-    smallest = 2 * BORDER + 2
-    if array.ndim != 4 or shape[1] != 3 or min(shape[2:]) < smallest or shape[2] % 2 + shape[3] % 2:
-        raise TaskError(
-            f"maze images are (N, 3, H, W) with even sides of at least {smallest}, got {shape}"
-        )
-    if not np.isin(array, (0, 1)).all():
-        raise TaskError("maze images hold 0 and 1 only; divide colours by 255 first")
-    red, green, blue = (array[:, channel].astype(np.uint8) for channel in range(3))
-    codes = _CODE_OF[red * 4 + green * 2 + blue]
-    cells: Cells = codes[:, BORDER:-BORDER:2, BORDER:-BORDER:2]
-    if (cells == 255).any() or not np.array_equal(to_pixels(cells), codes):
-        raise TaskError(
-            "maze images have two by two black, white, green or red pixels a square and three "
-            "pixels of wall around; this one is shifted, scaled or of other colours"
-        )
-    return cells
+    even = array.ndim == 4 and array.shape[1] == 3 and not any(side % 2 for side in array.shape[2:])
+    if even and min(array.shape[2:]) > 2 * BORDER and np.isin(array, (0, 1)).all():
+        red, green, blue = (array[:, channel].astype(np.uint8) for channel in range(3))
+        codes = _CODE_OF[red * 4 + green * 2 + blue]
+        cells: Cells = codes[:, BORDER:-BORDER:2, BORDER:-BORDER:2]
+        if not (cells == 255).any() and np.array_equal(to_pixels(cells), codes):
+            return cells
+    raise TaskError(
+        f"maze images are (N, 3, H, W) of 0 and 1, with two by two black, white, green or red "
+        f"pixels a square and {BORDER} pixels of wall around, got another image of {array.shape}"
+    )
 
 
 def generate(
@@ -98,21 +90,6 @@ def generate(
     A maze depends on size, seed and its own number only. `together` chooses the implementation;
     None takes the faster.
     """
-    chunk = max(1, _NODES_AT_ONCE // ((size + 1) // 2) ** 2)
-    if together is None:
-        together = min(len(numbers), chunk) >= _TOGETHER
-    parts = [
-        _generate_chunk(size, seed, numbers[first : first + chunk], together)
-        for first in range(0, len(numbers), chunk)
-    ]
-    lattice, path = zip(*parts, strict=True)
-    return np.concatenate(lattice), np.concatenate(path)
-
-
-def _generate_chunk(
-    size: int, seed: int, numbers: NDArray[np.int64], together: bool
-) -> tuple[Cells, NDArray[np.bool_]]:
-    """Draw ends and orders, search, and follow the path back."""
     count, side = len(numbers), (size + 1) // 2
     nodes = side**2
     stream = Stream(seed, "mazes", size)
@@ -122,12 +99,12 @@ def _generate_chunk(
     orders = stream.below(len(_ORDERS), numbers[:, None], np.arange(2, nodes + 2)[None])
     # A rim of visited nodes replaces checks for the border; the rim at the end of a row is also
     # the one before the next row.
-    width = side + 1
-    rimmed = np.zeros((count, side + 2, width), dtype=np.int64)
-    rimmed[:, 1:-1, 1:] = orders.reshape(-1, side, side)
-    unseen = np.zeros(rimmed.shape, dtype=np.uint8)
-    unseen[:, 1:-1, 1:] = 1
+    width, rim = side + 1, ((0, 0), (1, 1), (1, 0))
+    rimmed = np.pad(orders.reshape(count, side, side), rim)
+    unseen = np.pad(np.ones((count, side, side), dtype=np.uint8), rim)
     first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
+    if together is None:
+        together = count >= _TOGETHER
     search = _search_together if together else _search_singly
     back = search(16 * rimmed.reshape(count, -1), unseen.reshape(count, -1), first, width)
     on_path = np.zeros(back.size, dtype=np.bool_)
@@ -232,11 +209,8 @@ def shortest_path(open_cells: NDArray[np.bool_], start: Cell, end: Cell) -> list
 
     Breadth first; of several shortest paths always the same one.
     """
-    height, width = open_cells.shape
-    stride = width + 1
-    rimmed = np.zeros((height + 2, stride), dtype=np.bool_)
-    rimmed[1:-1, 1:] = open_cells
-    unseen = bytearray(rimmed)
+    stride = open_cells.shape[1] + 1
+    unseen = bytearray(np.pad(open_cells, ((1, 1), (1, 0))))
     first, last = ((row + 1) * stride + column + 1 for row, column in (start, end))
     if not (unseen[first] and unseen[last]):
         return []

@@ -126,13 +126,11 @@ def _open(content: bytes) -> Pixels:
                 if width * height <= _MOST_PIXELS:
                     paper = Image.new("RGBA", image.size, "white")
                     return np.asarray(Image.alpha_composite(paper, image.convert("RGBA")))[..., :3]
-    except Image.DecompressionBombError:
-        width = height = 1 << 14  # at least
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise DataError(f"the picture is damaged ({error}); save it again as PNG") from error
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
-        f"the picture has {width:,} by {height:,} pixels and at most {_MOST_PIXELS:,} are read; "
-        "make it smaller: a few pixels a square are enough"
+        f"the picture has {width:,} by {height:,} pixels, at most {_MOST_PIXELS:,} are read; "
+        "make it smaller"
     )
 
 

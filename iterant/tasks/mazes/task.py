@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.formatting import byte_size, counted
+from iterant.formatting import counted
 from iterant.tasks.inputs import PICTURE, TEXT, Material, Problem
 from iterant.tasks.mazes.generate import (
     BORDER,
@@ -53,7 +53,6 @@ from iterant.tasks.protocol import (
 
 _LARGEST_READ = 2001
 """Cells per side of a maze that is read: its tensors take a third of a gigabyte."""
-_MOST_BYTES = 64 * 2**30
 _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
@@ -102,11 +101,6 @@ class Mazes(BenchmarkTask):
     def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The mazes of these numbers."""
         count, pixels = len(numbers), 2 * size + 2 * BORDER
-        if (needed := count * pixels**2 * 20) > _MOST_BYTES:  # three float32 and one int64
-            raise TaskError(
-                f"{count:,} mazes of size {size} take {byte_size(needed)} "
-                "as tensors; ask for fewer at a time (first= goes on where the last ended)"
-            )
         inputs = torch.empty(count, 3, pixels, pixels)
         targets = torch.empty(count, pixels, pixels, dtype=torch.int64)
         # In chunks, because the intermediate arrays would take as much memory again.

@@ -57,20 +57,20 @@ def coloured() -> NDArray[Any]:
 
 
 @pytest.mark.parametrize(
-    ("image", "said"),
+    "image",
     [
-        (np.zeros((3, 12, 12)), "even sides"),
-        (np.zeros((1, 1, 12, 12)), "even sides"),
-        (np.zeros((1, 3, 13, 12)), "even sides"),
-        (np.zeros((1, 3, 6, 6)), "at least 8"),
-        (np.full((1, 3, 12, 12), 255), "divide"),
-        (np.full((1, 3, 12, 12), np.nan), "divide"),
-        (shifted(), "shifted"),
-        (coloured(), "other colours"),
+        np.zeros((3, 12, 12)),
+        np.zeros((1, 1, 12, 12)),
+        np.zeros((1, 3, 13, 12)),
+        np.zeros((1, 3, 6, 6)),
+        np.full((1, 3, 12, 12), 255),
+        np.full((1, 3, 12, 12), np.nan),
+        shifted(),
+        coloured(),
     ],
 )
-def test_other_images_are_refused(image: NDArray[Any], said: str) -> None:
-    with pytest.raises(TaskError, match=said):
+def test_other_images_are_refused(image: NDArray[Any]) -> None:
+    with pytest.raises(TaskError, match="maze images are"):
         to_lattice(image)
 
 
@@ -110,13 +110,6 @@ def test_both_implementations_agree(size: int, seed: int, first: int) -> None:
     numbers = np.arange(first, first + 8)
     one, other = generate(size, seed, numbers, True), generate(size, seed, numbers, False)
     assert all(map(np.array_equal, one, other))
-
-
-def test_chunks_do_not_matter() -> None:
-    whole = generate(59, 2, np.arange(1200))  # more cells than are generated at once
-    for number in (0, 1164, 1165, 1199):
-        alone = generate(59, 2, np.array([number]))
-        assert all(np.array_equal(a[0], b[number]) for a, b in zip(alone, whole, strict=True))
 
 
 def test_ends_are_uniform_over_distinct_cells() -> None:

@@ -80,9 +80,11 @@ def test_wrong_sizes_are_refused(size: Any) -> None:
         TASK.sample(1, size=size)
 
 
-def test_too_much_at_once_is_refused() -> None:
-    with pytest.raises(TaskError, match=r"GiB.*fewer"):
-        TASK.sample(100_000, size=801)
+def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = TASK.sample(70, size=9, seed=2)
+    monkeypatch.setattr("iterant.tasks.mazes.task._CHUNK", 3 * 24**2)
+    assert torch.equal(TASK.sample(70, size=9, seed=2).inputs, whole.inputs)
+    assert torch.equal(TASK.sample(70, size=9, seed=2).targets, whole.targets)
 
 
 @pytest.mark.parametrize("text", ["", "nine", "9x9", "8", "-3"])
