@@ -21,6 +21,7 @@ import io
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,15 @@ _VOTERS = 2_000
 """Chess puzzles of each colour that decide the orientation of a file."""
 
 
+@dataclass(frozen=True, eq=False)
 class ProblemDataset(Dataset[tuple[Tensor, Tensor]]):
     """Problems of a task, each an input (C, *S) and its targets (*S), generated on access."""
 
-    def __init__(self, task: Task, count: int, *, size: Size, seed: int, first: int) -> None:
-        """Remember what to sample."""
-        self.task, self.count, self.size = task, count, size
-        self.seed, self.first = seed, first
+    task: Task
+    count: int
+    size: Size
+    seed: int
+    first: int
 
     def __len__(self) -> int:
         """Number of problems."""
@@ -77,7 +80,7 @@ def dataset(
     (torch.Size([50, 3, 24, 24]), torch.Size([50, 24, 24]))
     """
     size, seed, numbers = task.check_size(size), check_seed(seed), problem_numbers(count, first)
-    return ProblemDataset(task, len(numbers), size=size, seed=seed, first=first)
+    return ProblemDataset(task, len(numbers), size, seed, first)
 
 
 class _ProblemSet:

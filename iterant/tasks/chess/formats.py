@@ -12,9 +12,10 @@ python-chess, from the extra ``chess``.
 from __future__ import annotations
 
 import io
+import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iterant.errors import TaskError
 from iterant.tasks.chess.position import Move, python_chess
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 _OPCODES = ("bm", "am", "id")
 _LINE = re.compile(r"(\S+(?:\s+\S+){3}(?:\s+[0-9]+){0,2})\s+([A-Za-z].*)", re.DOTALL)
 """The four fields of a FEN, perhaps its counters, and the operations."""
-_OPERATION = re.compile(r'\s*([A-Za-z]\w*)((?:\s+(?:"[^"]*"|[^\s;"]+))*)\s*(?:;|$)')
-_OPERAND = re.compile(r'"([^"]*)"|([^\s"]+)')
+# A quotation mark without its pair begins an operation of its own, which has no opcode.
+_OPERATION = re.compile(r'(?:"[^"]*"|[^;"])+|".*')
+_WORD = re.compile(r'"[^"]*"|[^\s"]+|"')
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,17 @@ def parse_epd(text: str) -> Entry:
     line = _LINE.fullmatch(text.strip())
     if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
         return Entry(" ".join(text.split()))
-    rest, start = line[2].strip(), 0
     operations: dict[str, tuple[str, ...]] = {}
-    while start < len(rest):
-        match = _OPERATION.match(rest, start)
-        opcode, operands = match.groups() if match else ("", "")
-        words = tuple(filter(None, ("".join(pair) for pair in _OPERAND.findall(operands))))
+    for operation in filter(str.strip, _OPERATION.findall(line[2])):
+        opcode, *words = (word.strip('"') for word in _WORD.findall(operation))
         # An opcode among the moves means that a ; is missing before it.
         no_moves = opcode in ("bm", "am") and (not words or set(_OPCODES) & set(words))
-        if match is None or opcode in operations or no_moves:
+        if not opcode.isidentifier() or opcode in operations or no_moves:
             raise TaskError(
-                f"the EPD cannot be read from {rest[start:].strip()[:40]!r} on; "
+                f"the EPD cannot be read at {operation.strip()[:40]!r}; "
                 'write each operation once and with a ; after it, like bm Nf3; id "a name";'
             )
-        operations[opcode] = words
-        start = match.end()
+        operations[opcode] = tuple(filter(None, words))
     best, avoid, label = (operations.get(opcode, ()) for opcode in _OPCODES)
     printable = "".join(sign for sign in " ".join(label) if sign.isprintable())
     return Entry(" ".join(line[1].split()), printable, best, avoid)
@@ -108,15 +106,9 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 
 def _parse_game(text: str) -> chess.pgn.Game:
     pgn = python_chess("reading games in PGN", "chess.pgn")
-
-    def builder() -> Any:
-        """A game builder that collects errors instead of printing them."""
-        quiet = pgn.GameBuilder()
-        quiet.handle_error = lambda error: quiet.game.errors.append(error)
-        return quiet
-
+    logging.getLogger("chess.pgn").disabled = True  # errors are raised here, not logged
     try:
-        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=builder)
+        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text))
         variant = game.headers.variant() if game else None
     except (ValueError, IndexError, KeyError) as error:  # stray brackets, unknown variants
         raise TaskError(f"the game cannot be read: {error}; check its tags") from error

@@ -80,7 +80,6 @@ _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
 _LIGHT, _DARK, _MARK = (240, 217, 181), (181, 136, 99), (246, 226, 80)
 _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
 _NO_RULES = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
-_LONGEST_LABEL = 24
 
 
 def cache_folder() -> Path:
@@ -298,8 +297,6 @@ class Chess:
         name = material.name
         if "id" in batch.extras:
             label = str(batch.extras["id"][0])
-            if len(label) > _LONGEST_LABEL:
-                label = f"{label[: _LONGEST_LABEL - 1]}…"
             name = f"{name} ({label})" if name else label
         note = position_at(batch, 0).assumption
         return Problem(batch, name, (note,) if note else ())
