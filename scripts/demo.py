@@ -38,7 +38,7 @@ def main() -> int:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with display(screen) as shown:
-        run = train(task, recipe=quick, seed=0, out=out, device="cpu", reporter=shown.of(0))
+        run = train(task, recipe=quick, seed=0, out=out, device="cpu", reporter=shown)
     torch.set_num_threads(threads)
     if run.state != "finished":
         screen.print("stopped before the end; start it again: make demo")

@@ -187,7 +187,7 @@ def one(
     with display(screen) as shown:
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
-            time_limit=time, reporter=shown.of(0),
+            time_limit=time, reporter=shown,
             say=lambda line: screen.print(line, soft_wrap=True),
         )  # fmt: skip
     screen.print("done" if done else "stopped; go on with the same command", soft_wrap=True)

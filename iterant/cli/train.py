@@ -202,7 +202,7 @@ def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
 
     tensorboard = options.pop("tensorboard")
     with display(console()) as shown:
-        reporter = TensorBoardReporter(shown.of(seed)) if tensorboard else shown.of(seed)
+        reporter = TensorBoardReporter(shown) if tensorboard else shown
         run = train_run(seed=seed, reporter=reporter, **how, **options)
     if run.state == "finished":
         best = run.status.best.get("validation")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 import iterant
-from iterant.cli.display import Display, RunReporter, display
+from iterant.cli.display import Display, display
 from iterant.cli.solve import LiveViewer
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
@@ -48,71 +48,53 @@ def printed(screen: Console) -> list[str]:
     return lines
 
 
-def started(shown: Display, *seeds: int) -> list[RunReporter]:
-    for seed in seeds:
-        shown.of(seed).begin("title", Path("r"), REPORT)
-    return [shown.runs[seed] for seed in seeds]
+def begun(screen: Console) -> Display:
+    shown = Display(screen)
+    shown.begin("title", Path("r"), REPORT)
+    return shown
 
 
 def test_a_live_run_has_a_bar_and_the_time_left() -> None:
     screen = console(100, color_system=None)
-    shown = Display(screen)
-    (run,) = started(shown, 0)
-    assert printed(screen) == ["title, kept in r"]
+    shown = begun(screen)
+    shown.note("a note")
+    assert printed(screen) == ["title, kept in r", "a note"]
     screen.print(shown)
     assert printed(screen) == ["━" * 15, f"{POSITION}, 4.0 steps/s, 30 s left", *FIGURES]
-    run.end("finished")
+    shown.end("finished")
     screen.print(shown)
     assert "left" not in printed(screen)[1]
 
 
-def test_live_seeds_have_a_line_each() -> None:
-    screen = console(color_system=None)
-    shown = Display(screen, many=True)
-    _, other = started(shown, 4, 5)
-    other.note("a note")
-    other.end("failed: the loss became nan")
-    assert printed(screen)[2:] == ["seed 5: a note"]
-    screen.print(shown)
-    first, second = printed(screen)
-    assert first == f"seed 4: {POSITION}, 4.0 steps/s, 30 s left, {ALL}"
-    assert second.startswith("seed 5: failed, 4.0 steps/s, accuracy")
-
-
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("width", [1, 9, 42, 60, 300])
-def test_no_line_is_wider_than_the_terminal(width: int, many: bool) -> None:
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     screen = console(width, color_system=None)
-    shown = Display(screen, many=many)
-    for run in started(shown, 0, 1) if many else started(shown, 0):
-        run.show(REPORT)
+    shown = begun(screen)
+    shown.show(REPORT)
     printed(screen)
     screen.print(shown)
     lines = printed(screen)
-    assert len(lines) == (2 if many else 4)
+    assert len(lines) == 4
     assert all(cell_len(line) <= width for line in lines)
 
 
 def test_pipes_get_a_line_every_five_seconds(clock: list[float]) -> None:
     screen = console(terminal=False)
-    shown = Display(screen, many=True)
-    run, other = started(shown, 3, 4)
+    shown = begun(screen)
     printed(screen)
     for _ in range(11):
-        run.show(REPORT)
-        other.show(REPORT)
+        shown.show(REPORT)
         clock[0] += 1
-    line = f"seed 3: {POSITION}, 4.0 steps/s"
+    line = f"{POSITION}, 4.0 steps/s"
     assert printed(screen) == [f"{line}, 30 s left, {ALL}"] * 3
-    run.end("finished")
+    shown.end("finished")
     assert printed(screen) == [f"{line}, {ALL}"]
 
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for screen, live in ((console(terminal=False), False), (console(), True)):
         with display(screen) as shown:
-            started(shown, 0)
-            assert shown.live == live
+            shown.begin("title", Path("r"), REPORT)
         assert any("epoch 1 of 4" in line for line in printed(screen)) == live
     monkeypatch.setenv("TERM", "dumb")
     assert not Display(console()).live
