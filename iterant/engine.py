@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, SupportsIndex
+from typing import Protocol, SupportsIndex
 
 import torch
 from torch import Tensor
 
 from iterant.errors import NetError
 from iterant.formatting import counted
-from iterant.nets.protocol import Net, check_net, check_shape, depth_of, needs_of, readout_of
+from iterant.nets.protocol import Net, check_inputs, depth_of, readout_of
 
 
 @dataclass(frozen=True)
@@ -227,20 +227,3 @@ class After:
         if self.inputs is not None:
             inputs = self.inputs(inputs)
         return state, inputs
-
-
-def check_inputs(net: Net, inputs: Tensor) -> None:
-    """Raise NetError unless this is a network and it can read the inputs."""
-    check_net(net)
-    if not isinstance(inputs, Tensor):
-        raise NetError(
-            f"inputs must be a torch tensor (N, C, *space), got {type(inputs).__name__}; "
-            "of a batch: batch.inputs; numpy arrays: torch.from_numpy(array).float()"
-        )
-    if not inputs.is_floating_point():
-        raise NetError(f"inputs must be floating point, got {inputs.dtype}; use inputs.float()")
-    check: Any = getattr(net, "check", None)
-    if callable(check):
-        check(inputs)
-    elif (needs := needs_of(net)) is not None:
-        check_shape(inputs, needs)

@@ -35,9 +35,9 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "local-rule": "iterant.nets.local_rule:LocalRule",
     },
     "readout": {
-        "argmax": "iterant.nets.readout:Argmax",
-        "argmax-open": "iterant.nets.readout:ArgmaxOpen",
-        "two-best": "iterant.nets.readout:TwoBest",
+        "argmax": "iterant.nets.protocol:Argmax",
+        "argmax-open": "iterant.nets.protocol:ArgmaxOpen",
+        "two-best": "iterant.nets.protocol:TwoBest",
     },
     "picture": {
         "description": "iterant.draw.figure:png",

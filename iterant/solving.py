@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant.engine import Thought, begin, check_inputs, think
+from iterant.engine import Thought, begin, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Fixed, Resting, Rule, Watch
@@ -31,6 +31,7 @@ from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import (
     Needs,
     Net,
+    check_inputs,
     check_net,
     depth_of,
     keep_samples,
@@ -241,8 +242,8 @@ def check_fits(net: Net, task: Task) -> None:
     offered = Needs(spec.dims, spec.channels, spec.classes)
     if needs is not None and needs != offered:
         raise NetError(
-            f"this network is for {needs.beside(offered)}, and {spec.name} has "
-            f"{offered.beside(needs)}; take a network that was trained on {spec.name}"
+            f"this network is for {needs}, and {spec.name} has {offered}; "
+            f"take a network that was trained on {spec.name}"
         )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant.nets.readout import ArgmaxOpen
+from iterant.nets import ArgmaxOpen
 
 
 class DeadEnds(nn.Module):

@@ -113,11 +113,13 @@ GOOD = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
     [
         (GOOD, -1, "0 or more, got -1"),
         (GOOD, 2.5, "0 or more, got 2.5"),
-        (GOOD.long(), 1, "floating point"),
+        (GOOD.long(), 1, r"got torch.int64; .* inputs.float"),
         (GOOD[0], 1, r"got \(3, 8, 8\)"),
+        (GOOD[:, :2], 1, r"got \(2, 2, 8, 8\)"),
+        (GOOD[:0], 1, r"got \(0, 3, 8, 8\)"),
         (GOOD.numpy(), 1, "torch.from_numpy"),
-        ([[1.0]], 1, "torch tensor"),
-        (GOOD.float(), 1, "use inputs.to"),
+        (GOOD.float(), 1, "computes in torch.float64"),
+        (GOOD.to("meta"), 1, "the inputs are .* on meta"),
     ],
 )
 def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:

@@ -85,7 +85,7 @@ UPWARD = [
     ("iterant.engine", "def late():\n    from iterant.training import train"),
     ("iterant.engine", "from iterant import solve"),
     ("iterant.io.files", "registry.find('net', word)"),
-    ("iterant.nets.readout", "importlib.import_module('iterant.training.loop')"),
+    ("iterant.nets.protocol", "importlib.import_module('iterant.training.loop')"),
     ("iterant.registry", "from iterant.tasks.protocol import Task"),
 ]
 DOWNWARD = [

@@ -24,7 +24,7 @@ def info() -> None:
     import torch
 
     from iterant.io import code_version
-    from iterant.nets.factory import catalogue
+    from iterant.nets import catalogue
     from iterant.zoo import card, shipped
 
     commit, changed = code_version()

@@ -26,7 +26,7 @@ from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
 from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder, quoted
-from iterant.nets.factory import paper_net
+from iterant.nets import paper_net
 
 CAPTION = "Means over all finished runs, none filtered out; the table has the numbers of seeds."
 """The line below a figure."""

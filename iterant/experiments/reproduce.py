@@ -26,8 +26,7 @@ from iterant.experiments.records import Record, Records, keep_record
 from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
-from iterant.nets import parameter_count
-from iterant.nets.factory import paper_net
+from iterant.nets import paper_net, parameter_count
 from iterant.nets.fast import fastest_device
 from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun

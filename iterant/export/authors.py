@@ -75,8 +75,8 @@ def import_checkpoint(
     offered = Needs(task.dims, task.channels, task.classes)
     if needs != offered:
         raise DataError(
-            f"{source} holds a network for {needs.beside(offered)}, and {task.name} has "
-            f"{offered.beside(needs)}; name the task that it was trained on with --task"
+            f"{source} holds a network for {needs}, and {task.name} has {offered}; "
+            "name the task that it was trained on with --task"
         )
     theirs = {name: _their_name(name, config, place) for name in net.state_dict()}
     expected = {theirs[name]: weight for name, weight in net.state_dict().items()}

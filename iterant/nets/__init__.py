@@ -1,23 +1,29 @@
 """Networks: DT, DT-Recall, feed-forward, local rules. Networks do not depend on tasks."""
 
 from iterant.nets.deep_thinking import (
+    VARIANTS,
     DeepThinking,
     FeedForward,
     FeedForwardConfig,
     PaperConfig,
     PaperNet,
-)
-from iterant.nets.factory import (
-    VARIANTS,
-    build,
     catalogue,
     paper_net,
-    parameter_count,
     variant_config,
 )
 from iterant.nets.local_rule import LocalRule, LocalRuleConfig
-from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.nets.readout import Argmax, ArgmaxOpen, Readout, TwoBest, readout
+from iterant.nets.protocol import (
+    Argmax,
+    ArgmaxOpen,
+    Net,
+    Readout,
+    TwoBest,
+    build,
+    depth_of,
+    parameter_count,
+    readout,
+    readout_of,
+)
 
 __all__ = [
     "VARIANTS",

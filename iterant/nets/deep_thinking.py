@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant.errors import NetError
-from iterant.nets.protocol import Needs, check_kind, check_shape
-from iterant.nets.readout import readout
+from iterant import registry
+from iterant.errors import NetError, UnknownName
+from iterant.nets.protocol import build, parameter_count, readout
 
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
@@ -138,11 +138,6 @@ class PaperNet(nn.Module):
             layers += [_conv(dims, before, after), nn.ReLU()]
         self.head = nn.Sequential(*layers[:-1])
 
-    def check(self, inputs: Tensor) -> None:
-        """Raise NetError where the inputs cannot be read by this network."""
-        check_shape(inputs, Needs(self.config.dims, self.config.channels))
-        check_kind(inputs, self.projection.weight)
-
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term (B, W, *S), the same at every iteration; None without recall."""
         return None if self.recall is None else self.recall.recalled(inputs)
@@ -246,3 +241,88 @@ class FeedForward(PaperNet):
     def between(self) -> list[nn.Parameter]:
         """The weights from features to features, which Muon treats as matrices."""
         return super().recurrent + list(self.blocks.parameters())
+
+
+_SHARED: dict[str, dict[str, Any]] = {
+    "prefix-sums": {"dims": 1, "channels": 1, "width": 400},
+    "mazes": {"dims": 2, "channels": 3, "width": 128, "readout": "argmax-open"},
+    "chess": {"dims": 2, "channels": 12, "width": 512, "readout": "two-best"},
+}
+_VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
+    "dt": (PaperConfig, False),
+    "dt-recall": (PaperConfig, True),
+    "ff": (FeedForwardConfig, False),
+    "ff-recall": (FeedForwardConfig, True),
+}
+VARIANTS = tuple(_VARIANTS)
+"""The paper's four architectures."""
+
+
+def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
+    """The configuration of one of the paper's networks.
+
+    >>> paper_net("chess").width
+    512
+    """
+    if problem not in _SHARED:
+        raise UnknownName(registry.unknown_name("task", problem, tuple(_SHARED)))
+    return variant_config(variant, problem, **_SHARED[problem])
+
+
+def variant_config(
+    variant: str,
+    problem: str,
+    *,
+    dims: int,
+    channels: int,
+    classes: int = 2,
+    readout: str = "argmax",
+    width: int | None = None,
+    head: tuple[int, ...] | None = None,
+    group_norm: bool = False,
+    bounded: bool = False,
+    depth: int = 30,
+) -> PaperConfig:
+    """One of the paper's architectures for any problem; None: the paper's choice.
+
+        >>> config = variant_config("dt-recall", "mine", dims=2, channels=4, classes=3)
+        >>> build(config.kind, config).answer(torch.zeros(1, config.width, 5, 5)).shape
+        torch.Size([1, 3, 5, 5])
+
+    The paper's head is (width, width / 2) in 1D and (32, 8) in 2D; problems that are not in
+    the paper get 64 features.
+    """
+    if variant not in VARIANTS:
+        raise UnknownName(registry.unknown_name("network", variant, VARIANTS))
+    config, recall = _VARIANTS[variant]
+    features = width or _SHARED.get(problem, {}).get("width", 64)
+    shared: dict[str, Any] = {
+        "dims": dims,
+        "channels": channels,
+        "classes": classes,
+        "width": features,
+        "head": head or ((features, max(1, features // 2)) if dims == 1 else (32, 8)),
+        "readout": readout,
+        "recall": recall,
+        "group_norm": group_norm,
+        "bounded": bounded,
+    }
+    # The authors have a ReLU after the recall convolution of recurrent networks, in 1D only.
+    own = {"depth": depth} if config is FeedForwardConfig else {"recall_relu": recall and dims == 1}
+    return config(**shared, **own)
+
+
+def catalogue() -> list[tuple[str, int]]:
+    """The paper's networks and their parameter counts, without allocating them.
+
+    >>> dict(catalogue())["mazes dt-recall"]
+    783504
+    """
+    rows = []
+    for problem in _SHARED:
+        for variant in VARIANTS:
+            config = paper_net(problem, variant)
+            with torch.device("meta"):
+                net = build(config.kind, config)
+            rows.append((f"{problem} {variant}", parameter_count(net)))
+    return rows

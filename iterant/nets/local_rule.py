@@ -32,8 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.protocol import Needs, Net, check_kind, check_shape
-from iterant.nets.readout import readout
+from iterant.nets.protocol import Net, readout
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -125,17 +124,6 @@ class LocalRule(nn.Module):
                 layer, kind = name.split(".")
                 weights.copy_(getattr(self.get_submodule(layer), kind))
         return plain.requires_grad_(False)
-
-    def check(self, inputs: Tensor) -> None:
-        """Raise NetError where the inputs cannot be read by this network."""
-        config = self.config
-        check_shape(inputs, Needs(config.dims, config.channels))
-        if any(side % config.stem for side in inputs.shape[2:]):
-            raise NetError(
-                f"this network reads squares of {config.stem} pixels a side, so sides must be "
-                f"multiples of {config.stem}, got {tuple(inputs.shape)}"
-            )
-        check_kind(inputs, self.sight.weight)
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, H + 1, *Q): the recall term, and 1 where a cell is open."""

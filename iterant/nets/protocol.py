@@ -1,8 +1,9 @@
-"""The interface of a network: four methods that the engine calls, and optional attributes.
+"""The interface of a network: methods that the engine calls, the readout, checks and `build`.
 
+    >>> net = build("local-rule", {"dims": 2, "channels": 3}, seed=0)
     >>> needs_of(net)
     Needs(dims=2, channels=3, classes=2)
-    >>> check_shape(inputs, needs_of(net))
+    >>> Argmax().predict(logits, inputs)        # (B, K, *S) -> (B, *S) int64
 
 Any ``nn.Module`` with the methods of `Net` is a network. Networks do not depend on tasks, but carry
 the readout that they were trained for. The networks of iterant state in their configuration what
@@ -13,7 +14,8 @@ Shapes: B batch, C channels, W width, K classes, *S space.
 
 from __future__ import annotations
 
-import os
+import copy
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -21,13 +23,12 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from iterant.errors import NetError
+from iterant import registry
+from iterant.errors import DataError, NetError
 from iterant.formatting import counted
-from iterant.nets.readout import Argmax, Readout
 
-METHODS = ("read", "start", "step", "answer")
-"""The methods of a network."""
-_SIGNATURES = "read(inputs), start(inputs), step(features, memory, index) and answer(features)"
+METHODS = {"read": 1, "start": 1, "step": 3, "answer": 1}
+"""The methods of a network and their numbers of arguments."""
 _SIDE = 8
 """Positions per side of the inputs that a user's network is checked on: as on a chess board."""
 
@@ -47,6 +48,88 @@ class Net(Protocol):
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
+
+
+@runtime_checkable
+class Readout(Protocol):
+    """How logits become an answer, and which positions count.
+
+    The loss, the confidence of an iteration and the prediction use the same readout, so that they
+    cannot disagree on which positions count.
+    """
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """(B, *S) int64: the class of every position."""
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """(B, *S) bool: the positions that the loss and the confidence count; None: all."""
+
+
+class Argmax:
+    """The most probable class at every position: prefix sums."""
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """The most probable class."""
+        return _argmax(logits)
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """Every position counts."""
+        return None
+
+
+def _argmax(logits: Tensor) -> Tensor:
+    """The class of the largest logit, the first of equals.
+
+    For two classes a comparison is some fifty times faster than argmax on a CPU.
+    """
+    if logits.shape[1] != 2:
+        return logits.argmax(dim=1)
+    zero, one = logits.unbind(dim=1)
+    # Like argmax, a NaN counts as the largest.
+    return ((one > zero) | (one.isnan() & ~zero.isnan())).long()
+
+
+class ArgmaxOpen:
+    """The most probable class where the input is not all zero, else 0: mazes and their walls."""
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """The most probable class, 0 on walls."""
+        return _argmax(logits) * self.counted(inputs)
+
+    def counted(self, inputs: Tensor) -> Tensor:
+        """Only open positions count."""
+        is_open, *others = (inputs > 0).unbind(dim=1)
+        for channel in others:  # a CPU takes far longer for `any` over channels
+            is_open = is_open | channel
+        return is_open
+
+
+class TwoBest:
+    """1 on the two positions with the highest score of class 1: a move's origin and destination.
+
+    Of equal scores the earlier position wins, so that the answer is the same on every device.
+    """
+
+    def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """1 on the two best positions, 0 elsewhere."""
+        scores = logits[:, 1].flatten(1)
+        best = scores.argsort(dim=1, descending=True, stable=True)[:, :2]
+        flat = torch.zeros_like(scores, dtype=torch.int64).scatter_(1, best, 1)
+        return flat.view_as(logits[:, 1])
+
+    def counted(self, inputs: Tensor) -> Tensor | None:
+        """Every position counts."""
+        return None
+
+
+def readout(word: str) -> Readout:
+    """The readout of that name, as a network's configuration holds it.
+
+    >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
+    tensor([[0, 1, 0, 1]])
+    """
+    instance: Readout = registry.find("readout", word)()
+    return instance
 
 
 def readout_of(net: Net) -> Readout:
@@ -108,11 +191,10 @@ class Needs:
     channels: int
     classes: int = 2
 
-    def beside(self, other: Needs) -> str:
-        """In words, classes only where they differ: "strings of 1 channel and 3 classes"."""
+    def __str__(self) -> str:
+        """In words: "strings of 1 channel and 2 classes"."""
         kind = {1: "strings", 2: "images"}.get(self.dims, f"{self.dims}D problems")
-        classes = f" and {self.classes} classes" if self.classes != other.classes else ""
-        return f"{kind} of {counted(self.channels, 'channel')}{classes}"
+        return f"{kind} of {counted(self.channels, 'channel')} and {self.classes} classes"
 
 
 def needs_of(net: Net) -> Needs | None:
@@ -126,68 +208,73 @@ def needs_of(net: Net) -> Needs | None:
 
 def check_net(net: object) -> None:
     """Raise NetError where this is not a network but, for example, the name of one."""
-    if isinstance(net, str | os.PathLike):
+    if isinstance(net, type) or not all(callable(getattr(net, name, None)) for name in METHODS):
+        given = repr(net) if isinstance(net, str | type) else type(net).__name__
         raise NetError(
-            f"wanted a network, got {os.fspath(net)!r}; load it: iterant.load({os.fspath(net)!r})"
-        )
-    if isinstance(net, type):
-        raise NetError(
-            f"wanted a network, got the class {net.__name__}; build one: {net.__name__}(…)"
-        )
-    if missing := [name for name in METHODS if not callable(getattr(net, name, None))]:
-        raise NetError(
-            f"wanted a network, got {type(net).__name__}, which has no {', '.join(missing)}; "
-            f"a network has the methods {', '.join(METHODS)}"
+            f"wanted a network, got {given}; load one with iterant.load(…), or give an object with "
+            f"the methods {', '.join(METHODS)}"
         )
 
 
-def check_shape(inputs: Tensor, needs: Needs) -> None:
-    """Raise NetError where inputs have other axes or channels, or are empty."""
-    axes = needs.dims + 2
-    expected = f"({', '.join(['N', str(needs.channels), 'H', 'W'][:axes])})"
-    if inputs.dim() != axes or inputs.shape[1] != needs.channels:
-        alone = inputs.dim() == axes - 1 and inputs.shape[0] == needs.channels
-        hint = "; one problem alone is inputs[None]" if alone else ""
+def check_inputs(net: Net, inputs: Tensor) -> None:
+    """Raise NetError unless this is a network and it can read the inputs."""
+    check_net(net)
+    if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
+        given = inputs.dtype if isinstance(inputs, Tensor) else type(inputs).__name__
         raise NetError(
-            f"this network reads inputs of shape {expected}, got {tuple(inputs.shape)}{hint}"
+            f"inputs must be a floating-point torch tensor (N, C, *space), got {given}; "
+            "use batch.inputs, inputs.float() or torch.from_numpy(array).float()"
         )
-    if min(inputs.shape) < 1:
-        raise NetError(f"inputs of shape {tuple(inputs.shape)} are empty; wanted {expected}")
-
-
-def check_kind(inputs: Tensor, weight: Tensor) -> None:
-    """Raise NetError where inputs have another precision or device than a weight."""
-    if inputs.dtype != weight.dtype:
+    needs = needs_of(net)
+    if needs is None:
+        return
+    shape, axes = tuple(inputs.shape), ("N", str(needs.channels), "H", "W")[: needs.dims + 2]
+    if len(shape) != len(axes) or shape[1] != needs.channels or min(shape) < 1:
         raise NetError(
-            f"this network computes in {weight.dtype}, the inputs are {inputs.dtype}; "
-            f"use inputs.to({weight.dtype})"
+            f"this network reads inputs of shape ({', '.join(axes)}), got {shape}; "
+            "one problem alone is inputs[None]"
         )
-    if inputs.device != weight.device:
+    stem = getattr(getattr(net, "config", None), "stem", 1)
+    if any(side % stem for side in shape[2:]):
         raise NetError(
-            f"this network is on {weight.device}, the inputs on {inputs.device}; "
-            f"use inputs.to({str(weight.device)!r})"
+            f"this network reads squares of {stem} pixels a side, so sides must be multiples of "
+            f"{stem}, got {shape}"
+        )
+    weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
+    if weight is not None and (inputs.dtype, inputs.device) != (weight.dtype, weight.device):
+        raise NetError(
+            f"this network computes in {weight.dtype} on {weight.device}, the inputs are "
+            f"{inputs.dtype} on {inputs.device}; "
+            f"use inputs.to({str(weight.device)!r}, {weight.dtype})"
         )
 
 
 def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
     """Try a user-defined network on small inputs: check its methods, shapes and for NaN.
 
-    Other errors inside it are ignored here and shown later with their whole traceback: it may be
-    made for one size only.
+    Errors inside its methods are ignored here and shown later with their whole traceback: it may
+    be made for one size only.
     """
     if isinstance(net, nn.Module) and not any(one.requires_grad for one in net.parameters()):
         raise NetError(f"{word!r} has nothing to learn: wanted a parameter that takes gradients")
+    for name, count in METHODS.items():
+        try:
+            inspect.signature(getattr(net, name)).bind(*range(count))
+        except TypeError as error:
+            raise NetError(
+                f"{name}() of {word!r} does not fit ({error}); wanted read(inputs), "
+                "start(inputs), step(features, memory, index) and answer(features)"
+            ) from error
     # All values differ: zeros would give NaN in a network that normalises.
     inputs = torch.linspace(-1, 1, 2 * channels * _SIDE**dims).view(2, channels, *[_SIDE] * dims)
     try:
-        features, after, logits = _one_iteration(net, inputs)
-    except TypeError as error:
-        # A traceback of two levels: the call itself failed, so its arguments do not fit.
-        here = error.__traceback__
-        deep = here.tb_next.tb_next if here is not None and here.tb_next is not None else here
-        if deep is None:
-            raise NetError(f"{word!r} does not fit ({error}); wanted {_SIGNATURES}") from error
-        return
+        probe: Any = copy.deepcopy(net)
+        if isinstance(probe, nn.Module):
+            probe.eval()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            memory, features = probe.read(inputs), probe.start(inputs)
+            after = probe.step(features, memory, 0)
+            logits = probe.answer(after) if after.shape == features.shape else after
     except Exception:
         return
     if after.shape != features.shape:
@@ -207,18 +294,59 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
             raise NetError(f"{method}() of {word!r} gives NaN with the weights it begins with")
 
 
-def _one_iteration(net: Net, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Features before and after one iteration, and logits; leaves the network unchanged."""
-    training = isinstance(net, nn.Module) and net.training
-    if isinstance(net, nn.Module):
-        net.eval()
+def build(kind: str, config: Any, seed: int | None = None) -> Net:
+    """A network from its kind and its configuration, an object or a dict of its fields.
+
+        >>> net = build("local-rule", {"dims": 2, "channels": 3}, seed=0)
+
+    Weights are drawn from ``seed`` without touching the global generator; None: from seed 0, for
+    weights that are loaded afterwards. A user-defined class without ``Config`` gets the fields as
+    keyword arguments.
+    """
+    net_class = registry.find("net", kind)
+    # A configuration may come from an untrusted file: it can name nothing but a network.
+    is_module = isinstance(net_class, type) and issubclass(net_class, nn.Module)
+    if not is_module or not all(callable(getattr(net_class, name, None)) for name in METHODS):
+        raise NetError(
+            f"{kind!r} is no network: wanted an nn.Module with the methods {', '.join(METHODS)}"
+        )
+    config_class: Any = getattr(net_class, "Config", None)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed or 0)
+        if config_class is None:
+            return _build_user_net(net_class, kind, config)
+        try:
+            described = config_class(**config) if isinstance(config, dict) else config
+        except TypeError as error:
+            raise DataError(
+                f"the configuration of a {kind!r} network does not fit ({error}); "
+                "it was written by another version or edited by hand"
+            ) from error
+        net: Net = net_class(described)
+    return net
+
+
+def _build_user_net(net_class: Any, kind: str, arguments: dict[str, Any]) -> Net:
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            memory: Any = net.read(inputs)
-            features = net.start(inputs)
-            after = net.step(features, memory, 0)
-            # Features of another shape are an error already; do not decode them.
-            return features, after, net.answer(after) if after.shape == features.shape else after
-    finally:
-        if isinstance(net, nn.Module):
-            net.train(training)
+        net = net_class(**arguments)
+    except TypeError as error:
+        names = ", ".join(arguments)
+        raise NetError(
+            f"{kind!r} cannot be built with {names} ({error}); wanted __init__(self, {names}), "
+            "and defaults for what else it takes"
+        ) from error
+    if not hasattr(net, "config"):  # what inputs it reads, see `needs_of`
+        net.config = dict(arguments)
+    built: Net = net
+    return built
+
+
+def parameter_count(net: Net) -> int:
+    """The number of parameters; 0 for a network that is no ``nn.Module``.
+
+    >>> parameter_count(iterant.load("mazes"))
+    622
+    """
+    if not isinstance(net, nn.Module):
+        return 0
+    return sum(weight.numel() for weight in net.parameters())

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import NetError, RecipeError, UnknownName
-from iterant.nets import LocalRuleConfig, Net, build, variant_config
-from iterant.nets.factory import VARIANTS
+from iterant.nets import VARIANTS, LocalRuleConfig, Net, build, variant_config
 from iterant.nets.fast import can_unroll_cells, trainable_form
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng

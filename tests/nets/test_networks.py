@@ -185,22 +185,6 @@ def test_unknown_fields_and_names() -> None:
         paper_net("mazes", "dt-recal")
 
 
-@pytest.mark.parametrize(
-    ("inputs", "text"),
-    [
-        (torch.zeros(2, 3, 9), r"shape \(N, 3, H, W\), got \(2, 3, 9\)"),
-        (torch.zeros(2, 4, 9, 9), r"got \(2, 4, 9, 9\)"),
-        (torch.zeros(0, 3, 9, 9), "are empty"),
-        (torch.zeros(2, 3, 9, 9, dtype=torch.float64), "use inputs.to"),
-    ],
-)
-def test_wrong_inputs(inputs: Tensor, text: str) -> None:
-    net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4})
-    assert isinstance(net, DeepThinking)
-    with pytest.raises(NetError, match=text):
-        net.check(inputs)
-
-
 @pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
 def test_bounded_features_have_unit_mean_square(kind: str) -> None:
     described: dict[str, Any] = {"dims": 2, "channels": 3, "width": 8, "bounded": True}

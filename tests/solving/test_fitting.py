@@ -36,7 +36,7 @@ ENTRIES: dict[str, Callable[[Net, Task], object]] = {
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", ["dt-recall", "local-rule"])
 def test_every_entry_refuses_a_network_for_other_inputs(entry: str, kind: str) -> None:
-    with pytest.raises(NetError, match="is for images of 3 channels, and prefix-sums has strings"):
+    with pytest.raises(NetError, match=r"is for images of 3 channels .* prefix-sums has strings"):
         ENTRIES[entry](small_net("mazes", kind), SUMS)
 
 
@@ -92,7 +92,7 @@ def test_commands_print_one_line(words: list[str], capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_name_instead_of_a_network(entry: str) -> None:
     word: Any = "mazes"
-    with pytest.raises(NetError, match=r"got 'mazes'; load it: iterant\.load\('mazes'\)"):
+    with pytest.raises(NetError, match=r"got 'mazes'; load one with iterant\.load"):
         ENTRIES[entry](word, MAZES)
 
 
@@ -111,7 +111,7 @@ def test_a_name_or_a_class_instead_of_a_task() -> None:
 
 def test_a_module_without_the_methods() -> None:
     wrong: Any = torch.nn.ReLU()
-    with pytest.raises(NetError, match="got ReLU, which has no read, start, step, answer; a net"):
+    with pytest.raises(NetError, match=r"got ReLU; .* the methods read, start, step, answer"):
         iterant.solve(wrong, torch.ones(1, 1, 4))
 
 
@@ -120,7 +120,7 @@ def test_a_module_without_the_methods() -> None:
 def test_a_batch_or_one_problem_instead_of_inputs(think: Callable[..., Any]) -> None:
     net = small_net("prefix-sums", "dt-recall")
     batch = SUMS.sample(2, size=8)
-    with pytest.raises(NetError, match=r"got Batch; of a batch: batch\.inputs"):
+    with pytest.raises(NetError, match=r"got Batch; use batch\.inputs"):
         think(net, batch)
     with pytest.raises(NetError, match=r"got \(1, 8\); one problem alone is inputs\[None\]"):
         think(net, batch.inputs[0].double())
@@ -129,7 +129,7 @@ def test_a_batch_or_one_problem_instead_of_inputs(think: Callable[..., Any]) -> 
 def test_a_class_instead_of_a_network_and_a_name_instead_of_a_rule() -> None:
     net: Any = small_net("prefix-sums", "dt")
     made: Any = type(net)
-    with pytest.raises(NetError, match=r"got the class DeepThinking; build one"):
+    with pytest.raises(NetError, match=r"wanted a network, got <class"):
         iterant.evaluate(made, SUMS, count=2, max_steps=2)
     word: Any = "stable"
     for think in (

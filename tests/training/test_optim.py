@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import iterant
 from iterant import registry
-from iterant.nets.factory import VARIANTS
+from iterant.nets import VARIANTS
 from iterant.rng import StepRng
 from iterant.training.optim import LossScale, Muon, build_optimizer, lr_factor, orthogonal
 from iterant.training.recipe import Recipe, recipe

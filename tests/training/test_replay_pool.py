@@ -21,7 +21,7 @@ import iterant
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.readout import TwoBest
+from iterant.nets.protocol import TwoBest
 from iterant.rng import StepRng
 from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Segment, Update

@@ -124,9 +124,7 @@ class Fused:
 
     def __init__(self, net: PaperNet) -> None:
         """Wrap a network, which keeps the weights."""
-        if net.config.group_norm:
-            raise TypeError("group norm has no fused form")
-        self.net, self.readout = net, net.readout
+        self.net, self.config, self.readout = net, net.config, net.readout
         self.tape = Tape()
         # Weights are no autograd inputs (the tape takes their gradients); this input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
@@ -143,10 +141,6 @@ class Fused:
         self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
         convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
         self._head = [Layer(layer.weight) for layer in convs]
-
-    def check(self, inputs: Tensor) -> None:
-        """As the network does."""
-        self.net.check(inputs)
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term."""

@@ -102,16 +102,12 @@ class PackedRule:
 
     def __init__(self, net: LocalRule) -> None:
         """Take the weights of that rule, as they are now."""
-        self.net, self.readout = net, net.readout
+        self.net, self.config, self.readout = net, net.config, net.readout
         self.moved: Tensor | None = None
         """(B,): the largest change of a number in the latest iteration"""
         self._inputs: Tensor | None = None
         self._features: Tensor | None = None
         self._load_weights(net)
-
-    def check(self, inputs: Tensor) -> None:
-        """Raise NetError where the inputs cannot be read by this network."""
-        self.net.check(inputs)
 
     def start(self, inputs: Tensor) -> Tensor:
         """Zeros, (B, N, W)."""

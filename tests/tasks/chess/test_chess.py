@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from iterant.errors import DataError, MissingExtra, TaskError
-from iterant.nets.readout import TwoBest
+from iterant.nets import TwoBest
 from iterant.tasks.chess.position import legal_moves, marked_squares, targets
 from iterant.tasks.chess.puzzles import write_puzzles
 from iterant.tasks.chess.task import (
