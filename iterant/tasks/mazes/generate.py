@@ -113,11 +113,12 @@ def generate(
         on_path[position] = True
         step = back.ravel().take(position)
         position = (position + step)[step != 0]
-    steps, on_path = back.reshape(rimmed.shape)[:, 1:-1, 1:], on_path.reshape(rimmed.shape)
+    steps = back.reshape(count, side + 2, width)[:, 1:-1, 1:]
+    marked = on_path.reshape(count, side + 2, width)[:, 1:-1, 1:]
     lattice = _cells(np.ones_like(steps, dtype=np.bool_), steps, width).astype(np.uint8)
     for node, code in ((start, START), (end, END)):
         lattice[np.arange(count), 2 * (node // side), 2 * (node % side)] = code
-    return lattice, _cells(on_path[:, 1:-1, 1:], steps, width)
+    return lattice, _cells(marked, steps, width)
 
 
 def _cells(chosen: NDArray[np.bool_], steps: NDArray[np.int16], width: int) -> NDArray[np.bool_]:
