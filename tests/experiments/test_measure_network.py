@@ -79,10 +79,6 @@ def small_mazes() -> Any:
     return sample
 
 
-def test_the_seed_of_shipped_weights_is_that_of_their_card(script: Any) -> None:
-    assert script.seed_of("mazes") == 0
-
-
 def test_what_was_lost_on_the_way_is_named_and_drawn(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

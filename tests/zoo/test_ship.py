@@ -52,8 +52,8 @@ def ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ship:
 
 def result(name: str, solved: int, twice: int) -> str:
     """A result of measure-network on 20 problems of 32 bits."""
-    figure = {"problems": 20, "iterations": 10, "solved": solved, "solved at twice": twice}
-    write_result(name, {"size 32": {**figure, "test seed": 9}}, seed=0, folder="results")
+    test = {"problems": 20, "solved": {"10": solved, "20": twice}, "test seed": 9}
+    write_result(name, {"tests": {"32:20:10": test}}, seed=0, folder="results")
     return name
 
 
