@@ -59,7 +59,7 @@ def reproduce(
     """
     from iterant import registry
     from iterant.experiments.catalogue import experiment
-    from iterant.experiments.figures import save_figure, save_timed
+    from iterant.experiments.figures import save_figures
     from iterant.experiments.records import Records
     from iterant.io.files import check_writable_file
 
@@ -100,7 +100,7 @@ def reproduce(
             "command gives them more"
         )
     figures = (results / REDUCED if small else results) / "figures"
-    for path in save_figure(chosen, whole, figures) + save_timed(chosen, timed, figures):
+    for path in save_figures(chosen, whole, timed, figures):
         echo(f"drawn in {path}")
 
 
@@ -130,8 +130,8 @@ def _read(results: Path, small: bool = False) -> Records:
 
 def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
+    from iterant.experiments import figures as drawing
     from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.figures import Reference, save_figure, save_timed
     from iterant.experiments.report import results_page
     from iterant.io import write_atomic
 
@@ -144,9 +144,9 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
             _show_experiment(one, whole, records)
     pictures = []
     for one in EXPERIMENTS.values():
-        pictures += save_figure(one, whole, figures) + save_timed(one, records, figures)
-    if (reference := Reference.read(results)) is not None:
-        pictures += reference.save(whole, figures)
+        pictures += drawing.save_figures(one, whole, records, figures)
+    panels = drawing.reference_panels(drawing.read_reference(results, whole))
+    pictures += drawing.save_panels(panels, drawing.REFERENCE, figures, regime=None)
     echo(f"{len(pictures)} pictures in {figures}")
 
 

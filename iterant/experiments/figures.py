@@ -11,7 +11,7 @@ all can be distinguished in greyscale.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,23 +24,17 @@ from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recov
 from iterant.experiments.models import MODELS
 from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
+from iterant.formatting import markdown_table
 from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets import paper_net
 
 CAPTION = "Means over all finished runs, none filtered out; the table has the numbers of seeds."
 """The line below a figure."""
-CHANGES_CAPTION = (
+_CHANGES_CAPTION = (
     " A line of ‖Δφ‖ ends where its features come to rest, since 0 has no place on the axis, or "
     "where those of a seed overflow."
 )
-
-
-def caption(experiment: Experiment) -> str:
-    """The text below a figure."""
-    changes = any(isinstance(panel.measure, Changes) for panel in experiment.panels)
-    return CAPTION + (CHANGES_CAPTION if changes else "")
-
 
 REGIME = 30
 """Iterations in training, in all of the paper's figures."""
@@ -61,21 +55,19 @@ _OTHER = 4
 Panels = list[tuple[Plot, list[Line]]]
 
 
-def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
-    """Write the figure as PNG and SVG; nothing where no panel has a line."""
-    return save_panels(figure_panels(experiment, records), experiment.name, folder)
-
-
-def save_timed(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
-    """The same for networks trained for a time."""
-    return save_panels(timed_panels(experiment, records), f"{experiment.name}-{BY_TIME}", folder)
+def save_figures(
+    experiment: Experiment, records: Records, timed: Records, folder: PathLike
+) -> list[Path]:
+    """Write the figure, and that of ``timed`` networks; nothing where no panel has a line."""
+    name = experiment.name
+    return [
+        *save_panels(figure_panels(experiment, records), name, folder),
+        *save_panels(timed_panels(experiment, timed), f"{name}-{BY_TIME}", folder),
+    ]
 
 
 def save_panels(
-    panels: Sequence[tuple[Plot, Sequence[Line]]],
-    name: str,
-    folder: PathLike,
-    regime: int | None = REGIME,
+    panels: Panels, name: str, folder: PathLike, regime: int | None = REGIME
 ) -> list[Path]:
     """Write panels as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
     if not any(lines for _, lines in panels):
@@ -85,6 +77,12 @@ def save_panels(
         write_figure(figure, target / f"{name}{ending}", about=stamp(panels))
         for ending in (".png", ".svg")
     ]
+
+
+def caption(experiment: Experiment) -> str:
+    """The text below a figure."""
+    changes = any(isinstance(panel.measure, Changes) for panel in experiment.panels)
+    return CAPTION + (_CHANGES_CAPTION if changes else "")
 
 
 def figure_panels(experiment: Experiment, records: Records) -> Panels:
@@ -128,23 +126,23 @@ def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
 
 
 def _plot(panel: Panel) -> Plot:
-    measure = panel.measure
+    measure, solved = panel.measure, "problems solved (%)"
     if panel.grid:
         label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
-        return Plot(panel.title, label, "peak, problems solved (%)", share=True, shade=False,
+        return Plot(panel.title, label, f"peak, {solved}", share=True, shade=False,
                     ticks=_even_ticks(panel))  # fmt: skip
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
     if isinstance(measure, Indices):
-        return Plot(panel.title, "index of the flipped bit", "iterations to recover",
-                    shade=False)  # fmt: skip
-    if panel.names and len({MODELS[key].recipe().iterations for key in panel.models}) > 1:
-        return Plot(panel.title, "iterations", "problems solved (%)", share=True, shade=False)
-    start = 0
+        label = "index of the flipped bit"
+        return Plot(panel.title, label, "iterations to recover", shade=False)
     if isinstance(measure, Recovered):
         start = {"noise": 1, "zeros": 1}.get(measure.study, 50)
-    label = f"iterations since iteration {start}" if start else "iterations"
-    return Plot(panel.title, label, "problems solved (%)", share=True, begun=start)
+        label = f"iterations since iteration {start}"
+        return Plot(panel.title, label, solved, share=True, begun=start)
+    # Lines that were trained with different numbers of iterations have no common regime.
+    one_regime = len({MODELS[key].recipe().iterations for key in panel.models}) == 1
+    return Plot(panel.title, "iterations", solved, share=True, shade=one_regime or not panel.names)
 
 
 def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
@@ -264,135 +262,109 @@ def style_of(key: str) -> dict[str, Any]:
     return {"colour": without if model.alpha == 0 else progressive, "stroke": stroke}
 
 
-NAME = "reference-maze-run"
+REFERENCE = "reference-maze-run"
 """The authors' own maze run, from files that they published."""
-MODEL = "mazes-recall-a0.01"
+_MODEL = "mazes-recall-a0.01"
 _AUTHORS = 6
 """The authors' colour: black"""
 _MARKERS = ("o", "s", "^", "D", "v")
 """Of our seeds, with a stroke each, for grey print"""
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
-"""Our first run, seed 0, made before records were kept"""
-_FIRST_PRECISION = "fp16"
-_VALIDATION, _LARGER = "validation accuracy (%)", "33x33 by iteration (%)"
-"""Keys of the authors' run; the second is their one test on larger mazes"""
+"""Our first run, seed 0 in fp16, made before records were kept"""
 
-History = Sequence[Mapping[str, Any]]
-"""Per epoch the training loss and, where there was one, the validation accuracy"""
 Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Reference:
-    """The authors' maze run by epoch, with ours beside it."""
+class Training:
+    """How one run went."""
 
-    losses: list[float]
-    validations: list[float]
+    name: str
+    precision: str
+    losses: Points
+    """By epoch"""
+    validations: Points
+    """Per cent of held-out mazes, by epoch"""
     larger: Points
-    """Iterations and per cent of 33×33"""
-    first: History
-    """Our first run"""
+    """Per cent of 33×33, by iteration"""
 
     @classmethod
-    def read(cls, results: PathLike) -> Reference | None:
-        """From a folder of results; None where the authors' run is not there."""
-        theirs, ours = (Path(results) / "paper" / f"{name}.json" for name in (NAME, _FIRST))
-        if not theirs.exists():
-            return None
-        try:
-            figures = read_result(theirs)["figures"]
-            epochs = figures["by epoch"]
-            larger: Points = [(int(steps), share) for steps, share in figures[_LARGER].items()]
-            math.fsum([*epochs["loss"], *epochs[_VALIDATION], *(share for _, share in larger)])
-            first = read_result(ours)["figures"]["history"] if ours.exists() else []
-            _points(first, "validation", 100.0)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise RunError(
-                f"{quoted(theirs)} or {quoted(ours)} is damaged ({type(error).__name__}: {error}); "
-                "restore it from a copy"
-            ) from error
-        return cls(epochs["loss"], epochs[_VALIDATION], sorted(larger), first)
-
-    def _ours(self, records: Records) -> Iterator[tuple[str, str, History, Points]]:
-        """Our runs: name, precision, history, and per cent of 33×33 after every iteration."""
-        runs = records.of(MODEL)
-        if self.first and not any(one.seed == 0 for one in runs):
-            yield "ours, seed 0, in two legs", _FIRST_PRECISION, self.first, []
-        for one in runs:
-            (curve,) = Peaks("33").curves([one]) or [[]]
-            history = one.figures["training"].get("history", [])
-            yield f"ours, seed {one.seed}", one.precision, history, list(enumerate(curve, 1))
-
-    def section(self, records: Records, figures: str) -> str:
-        """As Markdown; ``figures``: the folder of pictures."""
-        picture = f"{figures}/{NAME}"
-        about = (
-            "One run of DT-Recall, α = 0.01, whose logs they published; ours beside it. Validated "
-            "after every epoch; the table has every tenth and the one whose weights are tested, "
-            "the first of the best. At 33×33 they looked after 30 to 40 iterations only; of ours, "
-            "which went on, the peak is last."
+    def of(
+        cls, name: str, precision: str, history: Sequence[Mapping[str, Any]], larger: Points
+    ) -> Training:
+        """From its history: a loss for every epoch, a validation accuracy for some."""
+        losses, validations = (
+            [(float(row["epoch"]), row[key]) for row in history if row.get(key) is not None]
+            for key in ("loss", "validation")
         )
-        ends = [self.larger[0], self.larger[-1]]
-        validated = [(float(epoch), value) for epoch, value in enumerate(self.validations, 1)]
-        lines = [
-            "## The authors' own maze run", "", about, "",
-            f"[![Loss, validation and 33×33]({picture}.png)]({picture}.svg)", "",
-            "| run | precision | validated at epoch: % | 33×33 after iterations: % |",
-            "| --- | --- | --- | --- |",
-            _row("theirs | fp32", _excerpt(validated), ends),
-        ]  # fmt: skip
-        for name, precision, history, curve in self._ours(records):
-            peak = [max(curve, key=lambda point: point[1])] if curve else []
-            points = [point for point in curve if point[0] in (ends[0][0], ends[1][0])] + peak
-            validated = _points(history, "validation", 100.0)
-            lines.append(_row(f"{name} | {precision}", _excerpt(validated), points))
-        return "\n".join([*lines, ""])
-
-    def save(self, records: Records, folder: PathLike) -> list[Path]:
-        """Draw it as PNG and SVG."""
-        return save_panels(self.panels(records), NAME, folder, regime=None)
-
-    def panels(self, records: Records) -> Panels:
-        """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
-        epochs = [float(epoch) for epoch in range(1, len(self.losses) + 1)]
-        loss = Plot("loss in training", "epoch", "loss", log=True, shade=False)
-        held_out = Plot("9×9 mazes held out, by epoch", "epoch", "problems solved (%)", share=True,
-                        shade=False)  # fmt: skip
-        large = Plot("33×33, by iteration", "iterations", "problems solved (%)", shade=False)
-        panels: Panels = [
-            (plot, [Line(trace, "the authors' run", colour=_AUTHORS)])
-            for plot, trace in ((loss, Trace(epochs, self.losses)),
-                                (held_out, Trace(epochs, self.validations)),
-                                (large, _trace(self.larger)))
-        ]  # fmt: skip
-        steps = {step for step, _ in self.larger}
-        for place, (name, _, history, curve) in enumerate(self._ours(records)):
-            points = [point for point in curve if point[0] in steps]
-            style: dict[str, Any] = {"colour": place, "stroke": place + 1}
-            marker = _MARKERS[place % len(_MARKERS)]
-            panels[0][1].append(Line(_trace(_points(history, "loss", 1.0)), name, **style))
-            validation = _trace(_points(history, "validation", 100.0))
-            panels[1][1].append(Line(validation, name, marker=marker, **style))
-            if points:
-                panels[2][1].append(Line(_trace(points), name, **style))
-        return panels
+        percent = [(epoch, 100.0 * share) for epoch, share in validations]
+        return cls(name, precision, losses, percent, larger)
 
 
-def _excerpt(points: Points) -> Points:
-    """Every tenth epoch, and the first of the best, whose weights are tested."""
-    best = max(points, key=lambda point: point[1], default=None)
-    return [point for point in points if point[0] % 10 == 0 or point == best]
+def read_reference(results: PathLike, records: Records) -> list[Training]:
+    """The authors' maze run, then ours; [] where the authors' is not in the folder of results."""
+    theirs, first = (Path(results) / "paper" / f"{name}.json" for name in (REFERENCE, _FIRST))
+    if not theirs.exists():
+        return []
+    try:
+        figures = read_result(theirs)["figures"]
+        by_epoch, by_iteration = figures["by epoch"], figures["33x33 by iteration (%)"]
+        losses, validations = (
+            [(float(epoch), value) for epoch, value in enumerate(by_epoch[key], 1)]
+            for key in ("loss", "validation accuracy (%)")
+        )
+        larger = sorted((int(steps), share) for steps, share in by_iteration.items())
+        runs = [Training("theirs", "fp32", losses, validations, larger)]
+        ours = records.of(_MODEL)
+        if first.exists() and not any(one.seed == 0 for one in ours):
+            history = read_result(first)["figures"]["history"]
+            runs.append(Training.of("ours, seed 0, in two legs", "fp16", history, []))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise RunError(
+            f"{quoted(theirs)} or {quoted(first)} is damaged ({type(error).__name__}: {error}); "
+            "restore it from a copy"
+        ) from error
+    for one in ours:
+        curve = [point for curve in Peaks("33").curves([one]) for point in enumerate(curve, 1)]
+        history = one.figures["training"].get("history", [])
+        runs.append(Training.of(f"ours, seed {one.seed}", one.precision, history, curve))
+    return runs
 
 
-def _trace(points: Points) -> Trace:
-    return Trace([x for x, _ in points], [y for _, y in points])
+def reference_table(runs: Sequence[Training]) -> list[str]:
+    """Every tenth validation and the first of the best, whose weights are tested; ends of 33×33."""
+    ends = [runs[0].larger[0][0], runs[0].larger[-1][0]]
+    rows = []
+    for run in runs:
+        best = max(run.validations, key=lambda point: point[1], default=None)
+        validated = [point for point in run.validations if point[0] % 10 == 0 or point == best]
+        larger = [point for point in run.larger if point[0] in ends]
+        if run.larger and run is not runs[0]:  # theirs ends long before its peak
+            larger.append(max(run.larger, key=lambda point: point[1]))
+        texts = [
+            ", ".join(f"{x:.0f}: {y:.2f}" for x, y in points) for points in (validated, larger)
+        ]
+        rows.append([run.name, run.precision, *texts])
+    head = ["run", "precision", "validated at epoch: %", "33×33 after iterations: %"]
+    return markdown_table(head, rows)
 
 
-def _row(name: str, *cells: Points) -> str:
-    texts = [", ".join(f"{x:.0f}: {y:.2f}" for x, y in cell) for cell in cells]
-    return f"| {' | '.join([name, *texts])} |"
-
-
-def _points(history: History, key: str, scale: float) -> Points:
-    """Epochs and values, where there are any."""
-    return [(float(row["epoch"]), scale * row[key]) for row in history if row.get(key) is not None]
+def reference_panels(runs: Sequence[Training]) -> Panels:
+    """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
+    solved = "problems solved (%)"
+    panels: Panels = [
+        (Plot("loss in training", "epoch", "loss", log=True, shade=False), []),
+        (Plot("9×9 mazes held out, by epoch", "epoch", solved, share=True, shade=False), []),
+        (Plot("33×33, by iteration", "iterations", solved, shade=False), []),
+    ]
+    steps = {step for run in runs[:1] for step, _ in run.larger}
+    for place, run in enumerate(runs):
+        larger = [point for point in run.larger if point[0] in steps]
+        for (_, lines), points in zip(panels, (run.losses, run.validations, larger), strict=True):
+            trace = Trace([x for x, _ in points], [y for _, y in points])
+            if place == 0:
+                lines.append(Line(trace, "the authors' run", colour=_AUTHORS))
+            elif points:
+                marker = _MARKERS[(place - 1) % len(_MARKERS)] if points is run.validations else ""
+                lines.append(Line(trace, run.name, place - 1, place, marker))
+    return panels

@@ -10,16 +10,21 @@ import pytest
 from made_up import keep
 
 from iterant.draw.plots import _COLOURS, _STROKES, Line
+from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import (
-    Reference,
+    Training,
     figure_panels,
     lines_of,
-    save_figure,
+    read_reference,
+    reference_panels,
+    reference_table,
+    save_figures,
     style_of,
 )
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.report import rows_of
+from iterant.io import write_result
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:
@@ -97,7 +102,7 @@ def test_a_change_ends_where_the_first_seed_goes_beyond_all_numbers(tmp_path: Pa
         row for row in rows_of(EXPERIMENTS["fig-prefix-delta"], records) if row["seeds"] == "2"
     ]
     assert row["all seeds"] == "– (overflow in 1 of 2)"
-    assert len(save_figure(EXPERIMENTS["fig-prefix-delta"], records, tmp_path / "f")) == 2
+    assert len(save_figures(EXPERIMENTS["fig-prefix-delta"], records, Records(), tmp_path)) == 2
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(0.79, True), (0.01, False), (0.0, False)])
@@ -113,7 +118,7 @@ def test_flips_tell_how_many_were_recovered_from(tmp_path: Path, share: float, d
         (line,) = found.values()
         assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
         assert list(line.trace.x) == [0, 1], "indices begin at 0"
-        assert len(save_figure(EXPERIMENTS["fig-overthinking"], records, tmp_path / "f")) == 2
+        assert len(save_figures(EXPERIMENTS["fig-overthinking"], records, Records(), tmp_path)) == 2
     (row,) = [
         row for row in rows_of(EXPERIMENTS["fig-overthinking"], records) if row["seeds"] == "1"
     ]
@@ -143,33 +148,37 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 MODEL = "mazes-recall-a0.01"
 
 
-def read() -> Reference:
-    reference = Reference.read(RESULTS)
-    assert reference is not None
-    return reference
+def reference(folder: Path) -> list[Training]:
+    return read_reference(RESULTS, read_records(folder))
 
 
 def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
-    assert Reference.read(tmp_path) is None
+    assert read_reference(tmp_path, Records()) == []
+    assert reference_panels([])[0][1] == []
     keep(tmp_path, MODEL, 1, [1], size="13", training={
         "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
     })  # fmt: skip
-    text = read().section(read_records(tmp_path), "figures")
+    text = "\n".join(reference_table(reference(tmp_path)))
     # Every tenth epoch and the first of the best.
     assert "| 10: 0.20, 20: 0.00, 30: 13.45, 40: 47.70, 43: 99.99, 50: 99.16 | 30: 2.96," in text
     assert "| ours, seed 1 | fp16 | 2: 25.00 |  |" in text
     assert "| ours, seed 0, in two legs | fp16 | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
-    assert len(read().save(read_records(tmp_path), tmp_path / "drawn")) == 2
 
 
 def test_larger_mazes_after_as_many_iterations_as_theirs_and_at_the_peak(tmp_path: Path) -> None:
     keep(tmp_path, MODEL, 0, [*[0] * 29, 2, *[5] * 9, 8, 9, 99, 90], size="33")
-    records = read_records(tmp_path)
-    assert "| ours, seed 0 | fp16 |  | 30: 2.00, 40: 8.00, 42: 99.00 |" in read().section(
-        records, ""
+    runs = reference(tmp_path)
+    assert reference_table(runs)[-1] == (
+        "| ours, seed 0 | fp16 |  | 30: 2.00, 40: 8.00, 42: 99.00 |"
     )
-    plot, (theirs, ours) = read().panels(records)[-1]
+    plot, (theirs, ours) = reference_panels(runs)[-1]
     assert plot.name.startswith("33×33")
     assert list(ours.trace.x) == list(theirs.trace.x) == list(range(30, 41))
     assert (ours.trace.y[0], ours.trace.y[-1]) == (2.0, 8.0)
     assert (theirs.trace.y[0], theirs.trace.y[-1]) == (2.96, 8.36)
+
+
+def test_a_damaged_run_of_the_authors_is_refused(tmp_path: Path) -> None:
+    write_result("reference-maze-run", {"by epoch": {}}, folder=tmp_path / "paper")
+    with pytest.raises(RunError, match="is damaged"):
+        read_reference(tmp_path, Records())

@@ -12,10 +12,11 @@ from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import (
     BY_TIME,
-    NAME,
-    Reference,
+    REFERENCE,
     figure_panels,
-    save_figure,
+    read_reference,
+    reference_panels,
+    save_figures,
     timed_panels,
 )
 from iterant.experiments.models import MODELS
@@ -149,20 +150,20 @@ def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
     keep(tmp_path / "r", "sums-recall-a1-w50", 0, [0, 10, 20])
     records = read_records(tmp_path / "r")
     for name in ("fig-arch-loss-ablation", "fig-width"):
-        first, second = (save_figure(EXPERIMENTS[name], records, tmp_path / f) for f in "ab")
+        first, second = (
+            save_figures(EXPERIMENTS[name], records, Records(), tmp_path / f) for f in "ab"
+        )
         assert [path.suffix for path in first] == [".png", ".svg"]
         for one, other in zip(first, second, strict=True):
             assert one.read_bytes() == other.read_bytes()
-    assert save_figure(EXPERIMENTS["fig-chess"], records, tmp_path / "c") == []
+    assert save_figures(EXPERIMENTS["fig-chess"], records, Records(), tmp_path / "c") == []
 
 
 def test_the_pictures_are_those_of_the_results() -> None:
     results = REPOSITORY / "results"
     every = read_results(results)
     records = every.whole
-    reference = Reference.read(results)
-    assert reference is not None
-    shown = {NAME: reference.panels(records)}
+    shown = {REFERENCE: reference_panels(read_reference(results, records))}
     for one in EXPERIMENTS.values():
         shown |= {one.name: figure_panels(one, records)}
         shown |= {f"{one.name}-{BY_TIME}": timed_panels(one, every)}

@@ -7,7 +7,7 @@ from pathlib import Path
 from made_up import keep, keep_count, keep_timed
 
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import BY_TIME, save_timed
+from iterant.experiments.figures import BY_TIME, save_figures
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import (
     MIXED,
@@ -126,6 +126,6 @@ def test_timed_networks_count_in_no_other_table_and_have_their_own_figure(tmp_pa
     assert f"results/figures/fig-chess-{BY_TIME}.png" in page
     assert "results/figures/fig-chess.png" not in page
     records = read_results(tmp_path)
-    made = save_timed(EXPERIMENTS["fig-chess"], records, tmp_path / "f")
+    made = save_figures(EXPERIMENTS["fig-chess"], records.whole, records, tmp_path / "f")
     assert [path.name for path in made] == [f"fig-chess-{BY_TIME}.png", f"fig-chess-{BY_TIME}.svg"]
-    assert save_timed(EXPERIMENTS["fig-width"], records, tmp_path / "f") == []
+    assert save_figures(EXPERIMENTS["fig-width"], records.whole, records, tmp_path / "f") == []
