@@ -272,7 +272,7 @@ _MARKERS = ("o", "s", "^", "D", "v")
 _FIRST = "train-mazes-paper-h200-s0-by-epoch"
 """Our first run, seed 0 in fp16, made before records were kept"""
 
-Points = list[tuple[float, float]]
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
