@@ -12,41 +12,18 @@ mazes/             mazes and the path through them
 chess/             positions and the move to find
 """
 
-from __future__ import annotations
+from iterant.tasks.datasets import dataset, read_easy_to_hard, save_easy_to_hard
+from iterant.tasks.protocol import Batch, Description, Size, Task, TaskSpec
+from iterant.tasks.user import PlainTask
 
-import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from iterant.tasks.datasets import dataset as dataset
-    from iterant.tasks.datasets import read_easy_to_hard as read_easy_to_hard
-    from iterant.tasks.datasets import save_easy_to_hard as save_easy_to_hard
-    from iterant.tasks.protocol import Batch as Batch
-    from iterant.tasks.protocol import Description as Description
-    from iterant.tasks.protocol import Size as Size
-    from iterant.tasks.protocol import Task as Task
-    from iterant.tasks.protocol import TaskSpec as TaskSpec
-    from iterant.tasks.user import PlainTask as PlainTask
-
-_MODULE_OF = {
-    "Batch": "protocol",
-    "Description": "protocol",
-    "PlainTask": "user",
-    "Size": "protocol",
-    "Task": "protocol",
-    "TaskSpec": "protocol",
-    "dataset": "datasets",
-    "read_easy_to_hard": "datasets",
-    "save_easy_to_hard": "datasets",
-}
-
-__all__ = [*_MODULE_OF]
-
-
-def __getattr__(name: str) -> object:
-    """Import on first use: the command line starts without torch."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__all__ = [
+    "Batch",
+    "Description",
+    "PlainTask",
+    "Size",
+    "Task",
+    "TaskSpec",
+    "dataset",
+    "read_easy_to_hard",
+    "save_easy_to_hard",
+]

@@ -1,4 +1,4 @@
-"""Problems as a PyTorch `Dataset`, and the files of the original Easy-to-Hard benchmark.
+"""Problems as a PyTorch data set, and the files of the original Easy-to-Hard benchmark.
 
     >>> dataset(iterant.task("mazes"), 100, size=9)      # for a DataLoader
     >>> iterant.task("mazes", data="maze_data_test_13")  # draws its problems from the files
@@ -20,8 +20,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,49 +28,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import TensorDataset
 
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import make_folder, write_atomic
-from iterant.rng import Stream, check_seed
-from iterant.tasks.protocol import Batch, Size, Task, problem_numbers
+from iterant.rng import Stream
+from iterant.tasks.protocol import Batch, Size, Task
 
 _VOTERS = 2_000
 """Chess puzzles of each colour that decide the orientation of a file."""
 
 
-@dataclass(frozen=True, eq=False)
-class ProblemDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Problems of a task, each an input (C, *S) and its targets (*S), generated on access."""
-
-    task: Task
-    count: int
-    size: Size
-    seed: int
-    first: int
-
-    def __len__(self) -> int:
-        """Number of problems."""
-        return self.count
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        """One problem; negative indices count from the end."""
-        return self.__getitems__([range(self.count)[index]])[0]
-
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-        """Several at once, as a `DataLoader` asks: consecutive ones are generated together."""
-        first, count = int(indices[0]), len(indices)
-        if list(indices) != list(range(first, first + count)):
-            return [self[int(index)] for index in indices]
-        batch = self.task.sample(count, size=self.size, seed=self.seed, first=self.first + first)
-        return list(zip(batch.inputs, batch.targets, strict=True))
-
-
 def dataset(
     task: Task, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-) -> ProblemDataset:
-    """Problems ``first … first + count - 1`` of a size and seed as a PyTorch `Dataset`.
+) -> TensorDataset:
+    """Problems ``first … first + count - 1`` of a size and seed as a PyTorch data set.
 
     >>> from torch.utils.data import DataLoader
     >>> loader = DataLoader(dataset(iterant.task("mazes"), 100, size=9), batch_size=50)
@@ -79,8 +51,8 @@ def dataset(
     >>> inputs.shape, targets.shape
     (torch.Size([50, 3, 24, 24]), torch.Size([50, 24, 24]))
     """
-    size, seed, numbers = task.check_size(size), check_seed(seed), problem_numbers(count, first)
-    return ProblemDataset(task, len(numbers), size, seed, first)
+    batch = task.sample(count, size=size, seed=seed, first=first)
+    return TensorDataset(batch.inputs, batch.targets)
 
 
 class _ProblemSet:

@@ -9,42 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 import iterant
 import iterant.registry
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks import dataset
 from iterant.tasks.datasets import read_easy_to_hard, save_easy_to_hard
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
-
-
-def test_order_and_grouping_change_no_problem() -> None:
-    problems = dataset(iterant.task("prefix-sums"), 9, size=16, seed=1)
-    order = [4, 8, 0, 2, 3]
-    for (inputs, targets), index in zip(problems.__getitems__(order), order, strict=True):
-        assert torch.equal(inputs, problems[index][0])
-        assert torch.equal(targets, problems[index][1])
-    assert torch.equal(problems[-1][0], problems[8][0])
-
-
-def test_a_shuffling_loader_sees_every_problem_once() -> None:
-    problems = dataset(iterant.task("prefix-sums"), 20, size=64)
-    generator = torch.Generator().manual_seed(1)
-    loader = DataLoader(problems, batch_size=7, shuffle=True, generator=generator)
-    rows = sorted(tuple(row.flatten().tolist()) for inputs, _ in loader for row in inputs)
-    assert rows == sorted(tuple(problems[index][0].flatten().tolist()) for index in range(20))
-
-
-def test_problems_outside_the_set_are_refused() -> None:
-    task = iterant.task("prefix-sums")
-    with pytest.raises(TaskError, match="at least 1"):
-        dataset(task, 0)
-    with pytest.raises(IndexError):
-        dataset(task, 3)[3]
-    assert len([*iter(dataset(task, 3))]) == 3
 
 
 def test_indexing_a_batch() -> None:

@@ -1,12 +1,12 @@
 """Chess files: EPD (a position with its best moves) and games in PGN.
 
     >>> parse_epd('6k1/5ppp/8/8/8/8/8/K2R4 w - - bm Rd8#; id "mate";')
-    Entry(fen='6k1/5ppp/8/8/8/8/8/K2R4 w - -', label='mate', best=('Rd8#',), avoid=())
+    ('6k1/5ppp/8/8/8/8/8/K2R4 w - -', {'bm': ('Rd8#',), 'id': ('mate',)})
     >>> [part.name for part in split_games(material)]
     ['games.pgn game 1', 'games.pgn game 2']
 
-Of an EPD, ``bm`` (best moves), ``am`` (moves to avoid) and ``id`` are read. Games are read by
-python-chess, from the extra ``chess``.
+Of an EPD, ``bm`` (best moves, any of which is right), ``am`` (moves to avoid) and ``id`` are used.
+Games are read by python-chess, from the extra ``chess``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iterant.errors import TaskError
@@ -32,23 +31,11 @@ _OPERATION = re.compile(r'(?:"[^"]*"|[^;"])+|".*')
 _WORD = re.compile(r'"[^"]*"|[^\s"]+|"')
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of a test suite."""
-
-    fen: str
-    label: str = ""
-    best: tuple[str, ...] = ()
-    """Any of these moves is right"""
-    avoid: tuple[str, ...] = ()
-    """None of these is"""
-
-
-def parse_epd(text: str) -> Entry:
-    """The entry of an EPD or, without operations, of a FEN alone."""
+def parse_epd(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The FEN of an EPD and its operations; a FEN alone has none."""
     line = _LINE.fullmatch(text.strip())
     if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
-        return Entry(" ".join(text.split()))
+        return " ".join(text.split()), {}
     operations: dict[str, tuple[str, ...]] = {}
     for operation in filter(str.strip, _OPERATION.findall(line[2])):
         opcode, *words = (word.strip('"') for word in _WORD.findall(operation))
@@ -60,9 +47,7 @@ def parse_epd(text: str) -> Entry:
                 'write each operation once and with a ; after it, like bm Nf3; id "a name";'
             )
         operations[opcode] = tuple(filter(None, words))
-    best, avoid, label = (operations.get(opcode, ()) for opcode in _OPCODES)
-    printable = "".join(sign for sign in " ".join(label) if sign.isprintable())
-    return Entry(" ".join(line[1].split()), printable, best, avoid)
+    return " ".join(line[1].split()), operations
 
 
 def split_games(material: Material) -> list[Material]:

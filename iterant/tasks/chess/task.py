@@ -270,17 +270,20 @@ class Chess:
 
     def encode(self, problem: str) -> Batch:
         """One position as a FEN or an EPD; targets are the first of the best moves, else -1."""
-        entry = parse_epd(problem)
-        position = parse_fen(entry.fen)
-        check_position(entry.fen)
-        moves = [parse_move(position, word) for word in (*entry.best, *entry.avoid)]
+        fen, operations = parse_epd(problem)
+        position = parse_fen(fen)
+        check_position(fen)
         black = np.array([position.black])
         inputs = planes(torch.from_numpy(pack(position.board[None])), torch.from_numpy(black))
-        words = {"id": entry.label, "best": " ".join(entry.best), "avoid": " ".join(entry.avoid)}
-        extras = {"black": black, "fen": np.array([entry.fen])}
-        extras |= {name: np.array([text]) for name, text in words.items() if text}
+        extras = {"black": black, "fen": np.array([fen])}
+        for opcode, name in (("id", "id"), ("bm", "best"), ("am", "avoid")):
+            words = " ".join(operations.get(opcode, ()))
+            if text := "".join(sign for sign in words if sign.isprintable()):
+                extras[name] = np.array([text])
         batch = Batch(inputs, torch.full((1, 8, 8), -1), extras)
-        return _with_answer(batch, moves[0]) if entry.best else batch
+        best = _epd_moves(batch, 0, "best", position)
+        _epd_moves(batch, 0, "avoid", position)  # refuses illegal ones
+        return _with_answer(batch, best[0]) if best else batch
 
     def split(self, material: Material) -> list[Material]:
         """One part per line (FEN, EPD) or per game (PGN)."""

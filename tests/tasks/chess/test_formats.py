@@ -11,7 +11,7 @@ import torch
 
 from iterant.errors import IterantError, TaskError
 from iterant.solving import Film, Solution
-from iterant.tasks.chess.formats import Entry, parse_epd, read_game, split_games
+from iterant.tasks.chess.formats import read_game, split_games
 from iterant.tasks.chess.position import square_name, targets
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
@@ -29,23 +29,24 @@ def marked(batch: Batch, move: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("text", "entry"),
+    ("text", "fields"),
     [
-        (f"{BOARD} bm Rd8#", Entry(BOARD, best=("Rd8#",))),
-        (f"  {BOARD}   bm Rd8#  Rd7 ; id a.1", Entry(BOARD, "a.1", ("Rd8#", "Rd7"))),
-        (f'{BOARD} id "one; two";am Rd7;', Entry(BOARD, "one; two", avoid=("Rd7",))),
-        (f"{BOARD} 12 34 bm Rd8;", Entry(f"{BOARD} 12 34", best=("Rd8",))),
-        (f'{BOARD} hmvc 3; c0 "id bm am"; bm Rd8;', Entry(BOARD, best=("Rd8",))),
-        (f'{BOARD} id "";', Entry(BOARD)),
-        (f'{BOARD} id "bell\a";', Entry(BOARD, "bell")),
-        (f"{BOARD} pm;", Entry(BOARD)),
-        (BOARD, Entry(BOARD)),
-        (f"{BOARD} 0 1", Entry(f"{BOARD} 0 1")),
-        (f"{BOARD} and", Entry(f"{BOARD} and")),
+        (f"{BOARD} bm Rd8#", {"best": "Rd8#"}),
+        (f"  {BOARD}   bm Rd8#  Rd7 ; id a.1", {"best": "Rd8# Rd7", "id": "a.1"}),
+        (f'{BOARD} id "one; two";am Rd7;', {"id": "one; two", "avoid": "Rd7"}),
+        (f"{BOARD} 12 34 bm Rd8;", {"fen": f"{BOARD} 12 34", "best": "Rd8"}),
+        (f'{BOARD} hmvc 3; c0 "id bm am"; bm Rd8;', {"best": "Rd8"}),
+        (f'{BOARD} id "";', {}),
+        (f'{BOARD} id "bell\a";', {"id": "bell"}),
+        (f"{BOARD} pm;", {}),
+        (BOARD, {}),
+        (f"{BOARD} 0 1", {"fen": f"{BOARD} 0 1"}),
     ],
 )
-def test_parse_epd(text: str, entry: Entry) -> None:
-    assert parse_epd(text) == entry
+def test_fields_of_an_epd(text: str, fields: dict[str, str]) -> None:
+    extras = TASK.encode(text).extras
+    words = {name: str(column[0]) for name, column in extras.items() if name != "black"}
+    assert words == {"fen": BOARD, **fields}
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,6 @@ def test_parse_epd(text: str, entry: Entry) -> None:
 )
 def test_epd_is_read_as_python_chess_reads_it(text: str) -> None:
     board, operations = chess.Board.from_epd(f"{BOARD} {text}")
-    entry = parse_epd(f"{BOARD} {text}")
-    assert (entry.fen, entry.label) == (board.epd(), operations.get("id", ""))
     batch = TASK.encode(f"{BOARD} {text}")
     for move in board.legal_moves:
         best, avoid = operations.get("bm"), operations.get("am")

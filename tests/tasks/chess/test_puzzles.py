@@ -293,7 +293,7 @@ BROKEN = {
     ROWS[0].replace("6k1/", "8/"): "cannot occur",
     ROWS[0].replace(",900,", ",9.5,"): "a rating must be a whole number below 65536",
     ROWS[0].replace(",80,", ",65536,"): "a rating must be a whole number",
-    '"' + ROWS[0]: "1 fields where",
+    '"' + ROWS[0]: "the id must be five letters",
 }
 
 
