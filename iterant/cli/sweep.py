@@ -12,11 +12,11 @@ from __future__ import annotations
 import sys
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from iterant.cli.common import FLAG, DeviceName, console, echo
+from iterant.cli.common import FLAG, DeviceName, console, echo, warn
 from iterant.cli.display import display
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
@@ -77,25 +77,34 @@ def start(
     from iterant.runner import Cluster, Launch
     from iterant.runner import sweep as run_sweep
 
-    slurm: dict[str, Any] = {"partition": partition, "gpus_per_node": gpus_per_node,
-                             "cpus_per_task": cpus_per_task, "memory": memory,
-                             "nodes": None if nodes == 1 else nodes,
-                             "detach": detach or None}  # fmt: skip
-    flags = [f"--{name.replace('_', '-')}" for name, value in slurm.items() if value is not None]
-    if on == "local" and flags:
-        verb = "is" if len(flags) == 1 else "are"
-        raise UsageError(f"{', '.join(flags)} {verb} for Slurm; give --on slurm too")
-    screen = console()
+    local = on == "local"
+    if local and (partition or gpus_per_node or cpus_per_task or memory or nodes > 1 or detach):
+        raise UsageError(
+            "--partition, --nodes, --gpus-per-node, --cpus-per-task, --memory and --detach are for "
+            "Slurm; give --on slurm too"
+        )
     seen = run_sweep(
-        file, out=out, seeds=seeds, on=on, at_once=at_once,
-        launch=Launch(gpus_per_node or 1 if processes is None else processes, nodes, threads,
-                      device),
-        cluster=Cluster(time=time, warning_seconds=warning, at_once=at_once, partition=partition,
-                        gpus_per_node=gpus_per_node, cpus_per_task=cpus_per_task,
-                        memory_gb=memory),
-        time_limit=time if on == "local" else None, watch=not detach, look_seconds=look,
-        results=results, say=lambda line: screen.print(line, soft_wrap=True),
-    )  # fmt: skip
+        file,
+        out=out,
+        seeds=seeds,
+        on=on,
+        at_once=at_once,
+        launch=Launch(processes or gpus_per_node or 1, nodes, threads, device),
+        cluster=Cluster(
+            partition=partition,
+            time=time,
+            gpus_per_node=gpus_per_node,
+            cpus_per_task=cpus_per_task,
+            memory_gb=memory,
+            warning_seconds=warning,
+            at_once=at_once,
+        ),
+        time_limit=time if local else None,
+        watch=not detach,
+        look_seconds=look,
+        results=results,
+        say=echo,
+    )
     print_outcome(seen, "the same command")
 
 
@@ -126,25 +135,24 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
     from iterant.runner.slurm import queued
     from iterant.runner.sweeps import summary
 
-    opened, screen = SweepFolder.open(folder), console()
+    opened = SweepFolder.open(folder)
     try:
         waiting = queued(opened)
     except IterantError as error:  # the files can be read on machines without Slurm too
         waiting = {}
-        sys.stderr.write(f"iterant: the queue is not known here: {error}\n")
+        warn(f"iterant: the queue is not known here: {error}")
     seen = status_of(opened, waiting)
     if json:
         sys.stdout.write(dumps(seen.described(), indent=1) + "\n")
         return
-    screen.print(f"{seen.name}: {summary(seen)}", soft_wrap=True)
+    echo(f"{seen.name}: {summary(seen)}")
     for run in seen.runs:
         if run.state == "running" or (run.state == "left" and run.step):
             of = f" of {run.steps:,}" if run.steps else ""
             left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} to go"
-            screen.print(f"  {run.name}: {run.state}, update {run.step:,}{of}{left}",
-                         soft_wrap=True)  # fmt: skip
+            echo(f"  {run.name}: {run.state}, update {run.step:,}{of}{left}")
         if run.error and run.state != "done":
-            screen.print(f"  {run.name}: {run.state}: {run.error}", soft_wrap=True)
+            echo(f"  {run.name}: {run.state}: {run.error}")
 
 
 @sweep.command
@@ -156,7 +164,7 @@ def stop(folder: Path, /) -> None:
     """
     from iterant.runner import stop as stop_sweep
 
-    console().print(stop_sweep(folder), soft_wrap=True)
+    echo(stop_sweep(folder))
 
 
 @sweep.command
@@ -183,13 +191,9 @@ def one(
 
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")
-    screen = console()
-    with display(screen) as shown:
-        done = run_one(
-            folder, run, resume=resume if begin or resume else None, device=device,
-            time_limit=time, reporter=shown,
-            say=lambda line: screen.print(line, soft_wrap=True),
-        )  # fmt: skip
-    screen.print("done" if done else "stopped; go on with the same command", soft_wrap=True)
+    with display(console()) as shown:
+        again = resume if begin or resume else None
+        done = run_one(folder, run, resume=again, device=device, time_limit=time, reporter=shown)
+    echo("done" if done else "stopped; go on with the same command")
     if not done:
         sys.exit(STOPPED)

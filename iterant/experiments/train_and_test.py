@@ -76,7 +76,9 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
         return None
     record["precision"] = run.config["recipe"]["precision"]
     device = registry.device(job.device)
-    record |= measure(model, run, job.task, device, seed=job.planned.seed, share=share, say=job.say)
+    record |= measure(
+        model, run, job.task, device, seed=job.planned.seed, share=share, say=job.reporter.note
+    )
     return {"finished": record["finished"], "seconds": time.monotonic() - start,
             "steps": run.status.step, "tests": {}, "record": record}  # fmt: skip
 
@@ -92,7 +94,7 @@ def _train(job: Job) -> RunFolder:
         except TrainingStopped as failure:
             if job.planned.changes.get("precision", EXACT) == EXACT:
                 raise
-            job.say(f"{failure}; again in {EXACT}")
+            job.reporter.note(f"{failure}; again in {EXACT}")
     return job.train(f"-{EXACT}", {"precision": EXACT}, until_perfect=True)
 
 

@@ -7,7 +7,6 @@
     plan.py       the runs and tests of a sweep, from a TOML file or from Python
     folder.py     a sweep on disk, and where it stands: done, running, failed, left
     worker.py     the process of one run, and the pool of such processes on this machine
-    __main__.py   the command line of that process
     slurm.py      job arrays through submitit
     sweeps.py     sweep(), stop(), and the result file with its pictures
     seeds.py      train_seeds(): several seeds of one recipe

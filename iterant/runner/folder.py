@@ -89,7 +89,6 @@ class SweepFolder:
         from those it was started with is an error.
         """
         folder = make_folder(path)
-        _refuse_foreign(folder)
         if (folder / PLAN).exists():
             before = {run.name: run for run in cls.open(folder).plan.runs}
             for run in plan.runs:
@@ -105,7 +104,15 @@ class SweepFolder:
     @contextlib.contextmanager
     def locked(cls, path: PathLike, plan: Plan) -> Iterator[SweepFolder]:
         """The same, locked by the one process that starts runs; failed runs may be tried again."""
-        _refuse_foreign(make_folder(path))
+        folder_path = make_folder(path)
+        if not (folder_path / PLAN).exists():
+            ours = {"runs", "work", SLURM, "lock"}
+            for entry in sorted(folder_path.iterdir()):
+                if entry.name not in ours and not entry.name.startswith("."):
+                    raise RunError(
+                        f"{quoted(folder_path)} is not empty (it has {entry.name!r}) and is no "
+                        "sweep; choose another --out"
+                    )
         with lock_folder(path):
             folder = cls.prepare(path, plan)
             for name in folder.planned:
@@ -159,8 +166,6 @@ class SweepFolder:
             outcome = read_json(self.work_path(name) / "outcome.json", checksummed=True)
         except RunError:
             return None
-        if not isinstance(outcome.get("tests"), dict):
-            return None
         tests = {test.key for test in self.plan.tests_of(self.run(name))}
         complete = tests <= outcome["tests"].keys() and outcome.get("finished", True)
         return outcome if complete or partial else None
@@ -182,17 +187,6 @@ def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
             raise RunError(
                 f"run {now.name} was begun with {key} = {old.get(key)!r}, and is now asked for "
                 f"with {new.get(key)!r}; choose another --out, or put it into the grid"
-            )
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that has something in it and no sweep."""
-    names = [] if (folder / PLAN).exists() else sorted(entry.name for entry in folder.iterdir())
-    for name in names:
-        if name not in {"runs", "work", SLURM, "lock"} and not name.startswith("."):
-            raise RunError(
-                f"{quoted(folder)} is not empty (it has {name!r}) and is no sweep; "
-                "choose another --out"
             )
 
 
@@ -244,8 +238,6 @@ def status(
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
     left = [run for run in runs if run.state not in ("done", "failed")]
     took = [run.seconds for run in runs if run.seconds is not None]
-    took = took or [run.seconds_left * run.steps / max(run.steps - run.step, 1)
-                    for run in left if run.seconds_left is not None and run.steps]  # fmt: skip
     if not left or not took:
         return SweepStatus(folder.plan.name, runs, None if left else 0.0)
     mean = sum(took) / len(took)

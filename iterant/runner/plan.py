@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_bytes
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
-from iterant.training.recipe import Recipe
+from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.run import recipe_for
 from iterant.training.trainer import build_network
 
@@ -51,7 +52,11 @@ class TestSpec:
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        """A range comes back from JSON as a list."""
+        """Check the numbers; a range comes back from JSON as a list."""
+        for word, value in (("count", self.count), ("max_steps", self.max_steps)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise UsageError(f"{word} of a test must be a whole number above 0, got {value!r}")
+        check_seed(self.seed)
         if isinstance(self.size, list):
             object.__setattr__(self, "size", tuple(self.size))
 
@@ -125,27 +130,22 @@ def parse_seeds(text: str) -> list[int]:
     """Seeds from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
     seeds: list[int] = []
     for part in text.split(","):
-        first, dash, last = (word.strip() for word in part.partition("-"))
-        ends = [first, last] if dash else [first]
-        if not all(end.isascii() and end.isdecimal() for end in ends):
-            raise UsageError(f"seeds are written like 0-7 or 0,2,5, got {text!r}")
-        low, high = int(ends[0]), int(ends[-1])
-        if low > high:
-            raise UsageError(f"seeds {low}-{high} run backwards; write {high}-{low}")
-        if high - low >= _MOST_SEEDS:
-            raise UsageError(f"{low}-{high} are more than {_MOST_SEEDS} seeds; give fewer")
+        match = re.fullmatch(r"\s*([0-9]+)(?:\s*-\s*([0-9]+))?\s*", part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not 0 <= high - low < _MOST_SEEDS:
+            raise UsageError(
+                f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, got {text!r}"
+            )
         seeds += range(low, high + 1)
     return check_seeds(seeds)
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
     """The seeds, if there is at least one, none is negative and all differ."""
-    if not seeds:
-        raise UsageError("no seeds were given; write them like 0-7 or 0,2,5")
-    for index, seed in enumerate(seeds):
+    for seed in seeds:
         check_seed(seed)
-        if seed in seeds[:index]:
-            raise UsageError(f"seed {seed} was given twice; each seed is one run")
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError(f"give one or more different seeds, like 0-7 or 0,2,5, got {list(seeds)}")
     return list(seeds)
 
 
@@ -210,34 +210,35 @@ def planned(
     """A plan from its settings; `read_plan` says what they mean (``entries`` is its list)."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UsageError(f"{name!r} cannot name a sweep; use letters, digits, -, _ and .")
-    if data is not None and not isinstance(data, str):
+    if not isinstance(data, str | None):
         raise UsageError(f"data must be the path of a folder or file, got {data!r}")
     chosen = parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(_values("seeds", seeds))
-    points, axes = _points(task, recipe, fields or {}, grid or {}, entries, len(chosen))
+    points, varied = _points(task, recipe, fields or {}, grid or {}, entries, len(chosen))
     tasks = {
         word: registry.task(word, **({"data": data} if data else {}))
         for word in dict.fromkeys(point["task"] for point in points)
     }
-    runs: dict[str, list[PlannedRun]] = {}
+    runs: dict[str, PlannedRun] = {}
     nets: set[tuple[str, Any]] = set()
     for point in points:
-        one_task = tasks[point["task"]]
-        settings = _recipe_settings(point, one_task)
-        point_name = _point_name(settings, axes)
-        if point_name in runs:
-            raise UsageError(f"the point {point_name} stands there twice; leave one of them out")
-        changes = {key: settings[key] for key in settings if key not in ("task", "recipe")}
-        if (kind := (point["task"], changes.get("net"))) not in nets:
+        word, one_task = point["task"], tasks[point["task"]]
+        if isinstance(point.get("size"), str):
+            point["size"] = one_task.parse_size(point["size"])
+        changes = {key: point[key] for key in point if key not in ("task", "recipe")}
+        chosen_recipe = recipe_of(point["recipe"], changes, one_task)
+        one_task.check_size(chosen_recipe.size)
+        if (word, chosen_recipe.net) not in nets:
             # One network of each kind is built: one that cannot be built is an error now.
-            build_network(recipe_of(point["recipe"], changes, one_task), one_task.spec, 0)
-            nets.add(kind)
-        varied = {key: settings[key] for key in axes if key in settings}
-        runs[point_name] = [
-            PlannedRun(f"{point_name}-s{seed}", point["task"], point["recipe"], seed, changes,
-                       varied)
-            for seed in chosen
-        ]  # fmt: skip
-    return Plan(name, tuple(itertools.chain(*runs.values())), _tests(tests, tasks), data)
+            build_network(chosen_recipe, one_task.spec, 0)
+            nets.add((word, chosen_recipe.net))
+        point_name = _point_name(point, varied)
+        if f"{point_name}-s{chosen[0]}" in runs:
+            raise UsageError(f"the point {point_name} stands there twice; leave one of them out")
+        for seed in chosen:
+            run_name = f"{point_name}-s{seed}"
+            values = {key: point[key] for key in varied if key in point}
+            runs[run_name] = PlannedRun(run_name, word, point["recipe"], seed, changes, values)
+    return Plan(name, tuple(runs.values()), _tests(tests, tasks), data)
 
 
 def recipe_of(word: str, changes: Mapping[str, Any], task: Task) -> Recipe:
@@ -258,8 +259,7 @@ def _points(
     for word, value in (("fields", fields), ("grid", grid)):
         if not isinstance(value, Mapping):
             raise UsageError(f"{word} must be a table of fields, got {value!r}")
-    if not _all_tables(entries):
-        raise UsageError(f"list must be tables of fields, each written [[list]], got {entries!r}")
+    _check_tables("list", entries)
     axes: dict[str, Any] = {}
     for word, value in (("task", task), ("recipe", recipe)):
         # What the fields or all entries set is not multiplied by the general setting.
@@ -267,34 +267,22 @@ def _points(
         if value is not None and not set_there:
             axes[word] = value if isinstance(value, list | tuple) else [value]
     axes |= grid
-    count = max(1, len(entries)) * seeds
-    for word, values in axes.items():
-        count *= len(_values(word, values))
+    axes = {word: _values(word, values) for word, values in axes.items()}
+    count = math.prod(map(len, axes.values())) * max(1, len(entries)) * seeds
     if count > _MOST_RUNS:
         raise UsageError(f"{count:,} runs are more than {_MOST_RUNS:,}; sweep over less")
-    points = [
-        {**fields, **dict(zip(axes, values, strict=True)), **entry}
-        for values in itertools.product(*axes.values())
-        for entry in entries or [{}]
-    ]
-    for point, word in itertools.product(points, ("task", "recipe")):
-        if point.get(word) is None:
-            raise UsageError(f"which {word}? give one of: {', '.join(registry.known(word))}")
-        if not isinstance(point[word], str):
-            raise UsageError(f"{word} must be a word, got {point[word]!r}")
+    points = []
+    for values in itertools.product(*axes.values()):
+        for entry in entries or [{}]:
+            point = {**fields, **dict(zip(axes, values, strict=True)), **entry}
+            for word in ("task", "recipe"):
+                if not isinstance(point.get(word), str):
+                    words = ", ".join(registry.known("task") if word == "task" else RECIPES)
+                    raise UsageError(f"{word} must be one of: {words}; got {point.get(word)!r}")
+            # TOML has no None.
+            points.append({key: None if value == "none" else value for key, value in point.items()})
     varied = {*grid, *(key for entry in entries for key in entry)}
     return points, sorted(varied - {"task", "recipe"})
-
-
-def _recipe_settings(point: Fields, task: Task) -> Fields:
-    """The point with its values as a recipe takes them; checks that it does."""
-    # TOML has no None.
-    settings: Fields = {key: None if value == "none" else value for key, value in point.items()}
-    if isinstance(settings.get("size"), str):
-        settings["size"] = task.parse_size(settings["size"])
-    changes = {key: settings[key] for key in settings if key not in ("task", "recipe")}
-    task.check_size(recipe_of(point["recipe"], changes, task).size)
-    return settings
 
 
 def _point_name(point: Fields, axes: Sequence[str]) -> str:
@@ -312,8 +300,7 @@ def _point_name(point: Fields, axes: Sequence[str]) -> str:
 
 def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
     """All tests, lists in their settings multiplied out, checked by the tasks they are for."""
-    if not _all_tables(tests):
-        raise UsageError(f"tests must be tables, each written [[tests]], got {tests!r}")
+    _check_tables("tests", tests)
     specs = []
     for test in tests:
         _check_known("setting of a test", test, ("task", "size", "count", "seed", "max_steps"))
@@ -324,13 +311,6 @@ def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
             task_name, size = settings.get("task"), settings.get("size")
             if task_name is not None and task_name not in list(tasks):
                 raise UsageError(f"a test is for task {task_name!r}, and no run is; leave it out")
-            for word in ("count", "max_steps"):
-                value = settings.get(word, 1)
-                if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                    raise UsageError(
-                        f"{word} of a test must be a whole number above 0, got {value!r}"
-                    )
-            check_seed(settings.get("seed", 0))
             for word, task in tasks.items():
                 if size is not None and task_name in (None, word):
                     parse = task.parse_size if isinstance(size, str) else task.check_size
@@ -345,8 +325,9 @@ def _values(word: str, values: Any) -> list[Any]:
     return list(values)
 
 
-def _all_tables(values: Any) -> bool:
-    return isinstance(values, list | tuple) and all(isinstance(one, Mapping) for one in values)
+def _check_tables(word: str, values: Any) -> None:
+    if not isinstance(values, list | tuple) or not all(isinstance(one, Mapping) for one in values):
+        raise UsageError(f"{word} must be tables, each written [[{word}]], got {values!r}")
 
 
 def _check_known(kind: str, words: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -4,9 +4,9 @@
     >>> queued(folder)
     {'mazes-quick-s0': 'RUNNING', 'mazes-quick-s1': 'PENDING'}
 
-submitit stores a job as a pickle in the sweep's folder. It has the name of the class `SlurmJob` and
-its fields (a folder, a run, numbers), no code and no data; anyone who may write to that folder
-could change the runs anyway.
+submitit stores a job as a pickle in the sweep's folder. It has the name of the function `run_job`
+and its arguments (a folder, a run, numbers), no code and no data; anyone who may write to that
+folder could change the runs anyway.
 
 Slurm sends SIGUSR1 before a time limit and SIGTERM when it preempts, requeues or cancels, to every
 process of a job: training saves and exits. At a time limit the job requeues itself; Slurm requeues
@@ -16,6 +16,7 @@ preempted jobs. Either way the run goes on from its checkpoint.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -52,11 +53,7 @@ class Cluster:
     """Jobs of an array side by side; None: as many as Slurm lets"""
 
     def __post_init__(self) -> None:
-        """Check what Slurm would refuse, before anything is submitted."""
-        for word in ("gpus_per_node", "cpus_per_task", "at_once", "warning_seconds"):
-            value = getattr(self, word)
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise UsageError(f"{word} must be a whole number, got {value!r}")
+        """Check the time before anything is submitted."""
         _ = self.minutes
 
     @property
@@ -65,38 +62,30 @@ class Cluster:
         return max(1, -(-int(seconds(self.time or "1d")) // 60))
 
 
-@dataclass(frozen=True)
-class SlurmJob:
-    """What submitit stores for the cluster: strings and numbers only."""
-
-    folder: str
-    name: str
-    launch: Mapping[str, Any]
-
-    def __call__(self) -> str:
-        """Supervise the run from within its job."""
-        received: list[str] = []
-        for number in (signal.SIGUSR1, signal.SIGTERM):
-            # submitit's own handlers would requeue before the run has saved.
-            signal.signal(number, lambda code, _: received.append(signal.Signals(code).name))
-        launch, head = Launch(**self.launch), os.environ.get("SLURM_NODEID", "0") == "0"
-        folder, job = SweepFolder.open(self.folder), os.environ["SLURM_JOB_ID"]
-        rendezvous: list[str] = []
-        if launch.nodes > 1:  # they meet on the first node, at a port of the job
-            nodes = _slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"])
-            port, again = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
-            rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{again}",
-                          "--rdzv-endpoint", f"{nodes.split()[0]}:{port}"]  # fmt: skip
-        how = supervise(
-            folder, self.name, launch, head=head, rendezvous=rendezvous,
-            stop=lambda: received[0] if received else None,
-        )  # fmt: skip
-        if how == "stopped" and head and "SIGUSR1" in received and "SIGTERM" not in received:
-            array, task = (os.environ.get(f"SLURM_ARRAY_{word}_ID") for word in ("JOB", "TASK"))
-            _slurm("scontrol", "requeue", job if array is None else f"{array}_{task}")
-        if how == "failed":
-            raise TrainingStopped(f"run {self.name} failed: {folder.failures(self.name).error}")
-        return how
+def run_job(path: str, launch: Mapping[str, Any], name: str) -> str:
+    """Supervise a run from within its job."""
+    received: list[str] = []
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        # submitit's own handlers would requeue before the run has saved.
+        signal.signal(number, lambda code, _: received.append(signal.Signals(code).name))
+    folder, processes = SweepFolder.open(path), Launch(**launch)
+    job, head = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_NODEID", "0") == "0"
+    rendezvous: list[str] = []
+    if processes.nodes > 1:  # they meet on the first node, at a port of the job
+        nodes = _slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"])
+        port, again = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
+        rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{again}",
+                      "--rdzv-endpoint", f"{nodes.split()[0]}:{port}"]  # fmt: skip
+    how = supervise(
+        folder, name, processes, head=head, rendezvous=rendezvous,
+        stop=lambda: received[0] if received else None,
+    )  # fmt: skip
+    if how == "stopped" and head and "SIGUSR1" in received and "SIGTERM" not in received:
+        array, task = (os.environ.get(f"SLURM_ARRAY_{word}_ID") for word in ("JOB", "TASK"))
+        _slurm("scontrol", "requeue", job if array is None else f"{array}_{task}")
+    if how == "failed":
+        raise TrainingStopped(f"run {name} failed: {folder.failures(name).error}")
+    return how
 
 
 def submit(
@@ -112,26 +101,27 @@ def submit(
         executor = AutoExecutor(folder=make_folder(folder.path / SLURM), cluster="slurm")
     except RuntimeError as error:
         raise UsageError(f"there is no Slurm here ({error}); use --on local") from error
-    parameters = {
+    optional = {
         "slurm_partition": cluster.partition,
         "gpus_per_node": cluster.gpus_per_node,
-        "cpus_per_task": cluster.cpus_per_task or launch.threads * launch.processes,
         "mem_gb": cluster.memory_gb,
-        "slurm_array_parallelism": cluster.at_once or LARGEST_ARRAY,
-        "slurm_additional_parameters": {
-            "signal": f"USR1@{cluster.warning_seconds}", "requeue": True,
-        },
-    }  # fmt: skip
+    }
     executor.update_parameters(
-        name=folder.plan.name, nodes=launch.nodes, tasks_per_node=1, timeout_min=cluster.minutes,
-        **{word: value for word, value in parameters.items() if value is not None},
-    )  # fmt: skip
-    jobs = dict(submitted(folder))
+        name=folder.plan.name,
+        nodes=launch.nodes,
+        tasks_per_node=1,
+        cpus_per_task=cluster.cpus_per_task or launch.threads * launch.processes,
+        timeout_min=cluster.minutes,
+        slurm_array_parallelism=cluster.at_once or LARGEST_ARRAY,
+        slurm_additional_parameters={"signal": f"USR1@{cluster.warning_seconds}", "requeue": True},
+        **{word: value for word, value in optional.items() if value is not None},
+    )
+    job = functools.partial(run_job, str(folder.path.resolve()), asdict(launch))
+    jobs = submitted(folder)
     for first in range(0, len(names), LARGEST_ARRAY):
         some = names[first : first + LARGEST_ARRAY]
-        jobs_of = [SlurmJob(str(folder.path.resolve()), name, asdict(launch)) for name in some]
         try:
-            new = executor.map_array(_run, jobs_of)
+            new = executor.map_array(job, some)
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             cause = " ".join(str(error).split())
             raise UsageError(
@@ -141,10 +131,6 @@ def submit(
         # After every array, so that these jobs are known whatever happens next.
         write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, checksummed=True)
     return jobs
-
-
-def _run(job: SlurmJob) -> str:
-    return job()
 
 
 def submitted(folder: SweepFolder) -> dict[str, str]:
@@ -176,9 +162,7 @@ def cancel(folder: SweepFolder) -> int:
 def _slurm(*words: str) -> str:
     """The output of one of Slurm's commands."""
     try:
-        return subprocess.run(
-            words, capture_output=True, text=True, timeout=60, check=True
-        ).stdout  # fmt: skip
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no Slurm here ({words[0]} is not found); use --on local"
@@ -186,3 +170,4 @@ def _slurm(*words: str) -> str:
     except subprocess.SubprocessError as error:
         cause = getattr(error, "stderr", "") or str(error)
         raise RunError(f"{words[0]} failed: {' '.join(str(cause).split())}") from error
+    return done.stdout

@@ -47,8 +47,6 @@ from iterant.training.interrupts import Signals, seconds
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
 
-PLACES = ("local", "slurm")
-
 
 def sweep(
     plan: Plan | PathLike,
@@ -71,8 +69,8 @@ def sweep(
     their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
     for the result, once all runs ended; None: write none.
     """
-    if on not in PLACES:
-        raise UsageError(registry.unknown_name("place", on, PLACES))
+    if on not in ("local", "slurm"):
+        raise UsageError(registry.unknown_name("place", on, ("local", "slurm")))
     if at_once is not None and at_once < 1:
         raise UsageError(f"at least one run must go at once, got {at_once}")
     if not isinstance(plan, Plan):
@@ -184,76 +182,71 @@ def collect(
     folder: SweepFolder, results: PathLike = "results", *, command: str | None = None
 ) -> list[Path]:
     """Write the result and its pictures; returns their paths."""
-    place, plan = make_folder(results), folder.plan
-    points: dict[str, list[PlannedRun]] = {}
-    for run in plan.runs:
-        points.setdefault(run.point, []).append(run)
-    seen = status(folder)
-    states = {run.name: run for run in seen.runs}
+    place, plan, seen = make_folder(results), folder.plan, status(folder)
     runs: dict[str, Any] = {}
-    for name, run in folder.planned.items():
-        outcome, error = folder.outcome(name) or {}, states[name].error
-        runs[name] = {
+    points: dict[str, list[PlannedRun]] = {}
+    done: dict[str, list[dict[str, Any]]] = {}
+    for state in seen.runs:
+        run, outcome = folder.run(state.name), folder.outcome(state.name)
+        points.setdefault(run.point, []).append(run)
+        done.setdefault(run.point, []).extend([outcome] if outcome else [])
+        runs[run.name] = {
             "task": run.task, "recipe": run.recipe, "seed": run.seed, "changes": run.changes,
-            "state": states[name].state, **({"error": error} if error else {}),
-            **{key: outcome.get(key) for key in ("seconds", "steps", "best", "tests") if outcome},
+            "state": state.state, **({"error": state.error} if state.error else {}),
         }  # fmt: skip
-    figures = {
+        if outcome:
+            figures = ("seconds", "steps", "best", "tests")
+            runs[run.name] |= {key: outcome.get(key) for key in figures}
+    content = {
         "complete": seen.counts["done"] == len(seen.runs),
         "counts": seen.counts,
-        "points": {point: _point(some, runs) for point, some in points.items()},
+        "points": {point: _means(some, done[point], runs) for point, some in points.items()},
         "runs": runs,
     }
     seeds = sorted({run.seed for run in plan.runs})
-    written = [write_result(plan.name, figures, seed=seeds, folder=place, command=command)]
+    written = [write_result(plan.name, content, seed=seeds, folder=place, command=command)]
+    iterations = {outcome["iterations"] for some in done.values() for outcome in some}
+    regime = iterations.pop() if len(iterations) == 1 else None
     for test in plan.tests:
         curves: dict[str, Curve] = {}
-        regimes: set[int] = set()
-        for planned in points.values():
-            outcomes = [folder.outcome(run.name) for run in planned]
-            done = [outcome for outcome in outcomes if outcome and test.key in outcome["tests"]]
-            taken = [outcome["tests"][test.key] for outcome in done]
-            lengths = {len(one["solved"]) for one in taken}
-            if len(lengths) != 1 or len(curves) == _MOST_CURVES:
+        for point, planned in points.items():
+            taken = [one["tests"][test.key] for one in done[point] if test.key in one["tests"]]
+            if len({len(one["solved"]) for one in taken}) != 1 or len(curves) == _MOST_CURVES:
                 continue
             settings = [f"{key} {value}" for key, value in planned[0].varied.items()]
             title = ", ".join([planned[0].task, planned[0].recipe, *settings])
             # The problems of all seeds are taken together.
             curves[f"{title} ({len(taken)} of {len(planned)} seeds)"] = Curve(
-                steps=tuple(taken[0].get("steps") or range(1, lengths.pop() + 1)),
+                steps=tuple(taken[0].get("steps") or range(1, len(taken[0]["solved"]) + 1)),
                 solved=torch.tensor([one["solved"] for one in taken]).sum(0),
                 count=sum(one["problems"] for one in taken),
                 change=float("nan"),
             )
-            regimes |= {outcome["iterations"] for outcome in done}
         if curves:
             slug = re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
-            regime = regimes.pop() if len(regimes) == 1 else None
             path = place / f"{plan.name}-{slug}.png"
             written.append(save_curves(curves, path, regime=regime, title=test.key))
     return written
 
 
-def _point(planned: Sequence[PlannedRun], runs: dict[str, Any]) -> dict[str, Any]:
-    """Means over the seeds of a point."""
-    ours = {run.name: runs[run.name] for run in planned}
-    done = [run for run in ours.values() if run["state"] == "done"]
-    tests = dict.fromkeys(key for run in done for key in run["tests"])
+def _means(
+    planned: Sequence[PlannedRun], done: Sequence[dict[str, Any]], runs: dict[str, Any]
+) -> dict[str, Any]:
+    """Means over the seeds of a point, and the runs that are missing from them."""
+    missing = {run.name: runs[run.name] for run in planned if runs[run.name]["state"] != "done"}
+    tests: dict[str, Any] = {}
+    for key in dict.fromkeys(key for outcome in done for key in outcome["tests"]):
+        taken = [outcome["tests"][key] for outcome in done if key in outcome["tests"]]
+        tests[key] = {
+            what: _spread([test[what]["accuracy"] for test in taken]) for what in ("peak", "end")
+        }
     return {
         "settings": planned[0].varied,
         "seeds": f"{len(done)} of {len(planned)}",
-        "missing": {name: run.get("error") or run["state"] for name, run in ours.items()
-                    if run["state"] != "done"},
-        "best on validation": _spread([run["best"].get("validation") for run in done]),
-        "tests": {
-            key: {
-                what: _spread([run["tests"][key][what]["accuracy"] for run in done
-                               if key in run["tests"]])
-                for what in ("peak", "end")
-            }
-            for key in tests
-        },
-    }  # fmt: skip
+        "missing": {name: run.get("error") or run["state"] for name, run in missing.items()},
+        "best on validation": _spread([outcome["best"].get("validation") for outcome in done]),
+        "tests": tests,
+    }
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:

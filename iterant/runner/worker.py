@@ -1,13 +1,12 @@
 """The process of one run, how it is supervised, and the pool of such processes on this machine.
 
     $ iterant sweep one runs/widths prefix-sums-quick-width32-s0
-    $ torchrun --nproc-per-node 2 -m iterant.runner runs/widths prefix-sums-quick-width32-s0
 
     >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
 
-The same command runs here and on a cluster, for sweeps and for ``iterant reproduce``; it needs no
-more than torch and numpy. Every run is a separate process, so that a crash does not end other runs,
-and the last line of its log says why.
+The same command runs here and on a cluster, for sweeps, ``iterant train --seeds`` and ``iterant
+reproduce``. Every run is a separate process, so that a crash does not end other runs, and the last
+line of its log says why.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
@@ -70,7 +69,6 @@ class Job:
     resume: bool | None = None
     """Whether the run was started before; None: look for its folder"""
     reporter: Reporter = field(default_factory=Reporter)
-    say: Say = lambda _: None
 
     @property
     def task(self) -> Task:
@@ -85,20 +83,20 @@ class Job:
 
         ``suffix``: of the folder of a variant with ``changes``.
         """
-        name = self.planned.name + suffix
+        name, planned = self.planned.name + suffix, self.planned
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
-        reporter = self.reporter
-        if options.pop("tensorboard", False):
-            reporter = TensorBoardReporter(reporter)
-        options |= {"device": self.device, "time_limit": self.time_limit,
-                    "data": self.folder.plan.data, "reporter": reporter}  # fmt: skip
+        tensorboard = options.pop("tensorboard", False)
+        options |= {
+            "device": self.device,
+            "time_limit": self.time_limit,
+            "data": self.folder.plan.data,
+            "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
+        }
         path = self.folder.run_path(name)
         if resume:
             return train(resume=path, **options)
-        recipe = recipe_of(
-            self.planned.recipe, {**self.planned.changes, **(changes or {})}, self.task
-        )
-        return train(self.planned.task, recipe=recipe, seed=self.planned.seed, out=path, **options)
+        recipe = recipe_of(planned.recipe, {**planned.changes, **(changes or {})}, self.task)
+        return train(planned.task, recipe=recipe, seed=planned.seed, out=path, **options)
 
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
@@ -115,15 +113,16 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     before = before or {"seconds": time.monotonic() - start, "tests": {}}
     tests = dict(before["tests"])
     for test in job.folder.plan.tests_of(job.planned):
-        if test.key not in tests:
-            job.say(f"test: {test.key}")
-            curve = evaluate(
-                load(run.path, registry.device(job.device)), job.task, size=test.size,
-                count=test.count, seed=test.seed, max_steps=test.max_steps,
-            )  # fmt: skip
-            figures = curve.described()
-            figures.pop("operations a problem", None)
-            tests[test.key] = {"size": test.size, **figures}
+        if test.key in tests:
+            continue
+        job.reporter.note(f"test: {test.key}")
+        net = load(run.path, registry.device(job.device))
+        figures = evaluate(
+            net, job.task, size=test.size, count=test.count, seed=test.seed,
+            max_steps=test.max_steps,
+        ).described()  # fmt: skip
+        figures.pop("operations a problem", None)
+        tests[test.key] = {"size": test.size, **figures}
     return {"seconds": before["seconds"], "steps": status.steps, "best": dict(status.best),
             "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
 
@@ -159,9 +158,8 @@ class Launch:
     def __post_init__(self) -> None:
         """Refuse counts below 1."""
         for word in ("processes", "nodes", "threads"):
-            value = getattr(self, word)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UsageError(f"{word} must be a whole number from 1 on, got {value!r}")
+            if getattr(self, word) < 1:
+                raise UsageError(f"{word} must be at least 1, got {getattr(self, word)}")
 
 
 def command_for(
@@ -173,9 +171,10 @@ def command_for(
     time_limit: float | None = None,
 ) -> list[str]:
     """The command line of a run; ``rendezvous``: torchrun's options where it has many nodes."""
-    worker = ["-m", "iterant.runner", str(folder.path), name, "--device", launch.device,
+    worker = ["-m", "iterant", "sweep", "one", str(folder.path), name, "--device", launch.device,
               "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
-    worker += [] if time_limit is None else ["--time", str(time_limit)]
+    if time_limit is not None:
+        worker += ["--time", f"{time_limit:.3f}s"]
     if launch.processes * launch.nodes == 1:
         return [sys.executable, *worker]
     return [sys.executable, "-m", "torch.distributed.run", "--max-restarts", "0",
@@ -198,11 +197,6 @@ def supervise(
 
     ``head``: of several nodes, the one that records failures. "elsewhere": another process has it.
     """
-    variables = {
-        "OMP_NUM_THREADS": str(launch.threads), "PYTHONUNBUFFERED": "1",
-        "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
-        **(environment or {}),
-    }  # fmt: skip
     failures = folder.failures(name).failures
     while stop() is None:
         if failures >= ATTEMPTS:
@@ -210,12 +204,15 @@ def supervise(
         if head and folder.worker(name) is not None:
             return "elsewhere"
         command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
+        variables = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(launch.threads),
+            "PYTHONUNBUFFERED": "1",
+            "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
+            **(environment or {}),
+        }
         log = make_folder(folder.work_path(name)) / LOG
-        try:
-            with log.open("ab") as file:
-                code = _run_process(command, variables, stop, file)
-        except OSError as error:
-            raise explain_os_error(error, "write", log) from error
+        code = _run_process(command, variables, stop, log)
         if code == 0:
             return "done"
         if code == STOPPED or stop() is not None:
@@ -229,17 +226,21 @@ def supervise(
 
 
 def _run_process(
-    command: Sequence[str], environment: Mapping[str, str], stop: Stop, output: IO[bytes]
+    command: Sequence[str], environment: Mapping[str, str], stop: Stop, log: Path
 ) -> int:
     """Run a process to its end and return its exit code (negative: a signal).
 
     It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
     """
-    # A new session: Ctrl-C reaches only this process, which passes it on.
-    process = subprocess.Popen(
-        list(command), stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        env={**os.environ, **environment}, start_new_session=True,
-    )  # fmt: skip
+    try:
+        # A new session: Ctrl-C reaches only this process, which passes it on.
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+    except OSError as error:
+        raise explain_os_error(error, "write", log) from error
     asked = False
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -254,13 +255,15 @@ def _run_process(
 
 
 def failure_reason(log: Path, code: int) -> str:
-    """Why a process failed: the last line of its log that says so."""
+    """Why a process failed: the last error in its log, or else the last line."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 16)))
         text = file.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
+        # After a traceback the command asks for a report, which is not the reason.
+        lines = [line for line in lines if not line.startswith("iterant: this is a bug")]
         errors = [line for line in lines if line.startswith("iterant: error: ")]
         if lines:
             return (errors or lines)[-1].removeprefix("iterant: error: ")[:500]
@@ -272,13 +275,9 @@ def capacity(launch: Launch) -> int:
     if registry.device(launch.device).type == "cuda":
         gpus = 1 if ":" in launch.device else torch.cuda.device_count()
         return max(1, gpus // launch.processes)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
-    # Linux only; elsewhere memory is not looked at.
-    with contextlib.suppress(OSError):
-        memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        free = int(memory["MemAvailable"].split()[0]) << 10
-        cores = min(cores, free // (MEMORY_PER_PROCESS * launch.processes))
-    return max(1, cores)
+    return max(1, min(cores, memory // (MEMORY_PER_PROCESS * launch.processes)))
 
 
 def run_local(
@@ -286,7 +285,7 @@ def run_local(
     names: Sequence[str],
     launch: Launch,
     *,
-    at_once: int | None = None,
+    at_once: int,
     limit: float | None = None,
     time_for: Callable[[str], float | None] | None = None,
     ended: Callable[[str, str], None] = lambda name, how: None,
@@ -298,9 +297,8 @@ def run_local(
     starts, the seconds that it may train, 0 to skip it; by default all that are left.
     GPUs are assigned in turn.
     """
-    count = max(1, min(len(names), at_once or capacity(launch)))
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for slot in range(count):
+    for slot in range(at_once):
         slots.put(slot)
     clock, kill = Clock(limit), False
     with Signals() as signals:
@@ -326,7 +324,7 @@ def run_local(
             finally:
                 slots.put(slot)
 
-        with ThreadPoolExecutor(max_workers=count) as pool:
+        with ThreadPoolExecutor(max_workers=at_once) as pool:
             waiting = {pool.submit(one, name): name for name in names}
             while waiting:
                 try:

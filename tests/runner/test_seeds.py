@@ -32,10 +32,9 @@ def test_parse_seeds(seeds: set[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("3-1", "run backwards; write 1-3"),
-        *((text, "written like 0-7") for text in ("", ",", "-1", "1--2", "one", "²")),
-        ("0-2,2", "seed 2 was given twice"),
-        ("0-9999999", "more than 1000"),
+        *((text, "written like 0-7") for text in ("", ",", "-1", "1--2", "one", "²", "3-1")),
+        ("0-2,2", "different seeds"),
+        ("0-1000", "at most 1000"),
         ("18446744073709551616", r"from 0 to 2\*\*64 - 1"),
     ],
 )
@@ -78,9 +77,9 @@ def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"seeds": []}, "no seeds"),
+        ({"seeds": []}, "different seeds"),
         ({"seeds": [-1]}, "seed"),
-        ({"seeds": [2, 2]}, "given twice"),
+        ({"seeds": [2, 2]}, "different seeds"),
         ({"batch": 4000}, "batch of 4000"),
         ({"out": None}, "either out"),
         ({"resume": "r"}, "either out"),

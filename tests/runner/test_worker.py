@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from small_sweeps import SLOW, assert_same_runs, small_plan
 
+from iterant.cli.main import run
 from iterant.io import read_result
 from iterant.runner import Launch, SweepFolder, status, sweep
 from iterant.runner import worker as worker_module
-from iterant.runner.__main__ import main
 from iterant.runner.sweeps import stop
 from iterant.runner.worker import (
     STOPPED,
@@ -78,7 +78,7 @@ class TestMinding:
     @pytest.mark.parametrize(
         ("text", "code", "why"),
         [("iterant: error: full\nlater words\n", 1, "full"),
-         ("a\nKeyError: 3\n\n", 1, "KeyError: 3"),
+         ("a\nKeyError: 3\n\niterant: this is a bug; report it\n", 1, "KeyError: 3"),
          ("", 7, "it ended with code 7 and said nothing"), ("x", -9, "killed by SIGKILL"),
          ("\udcff\n", 1, "�")],
     )  # fmt: skip
@@ -91,8 +91,8 @@ class TestMinding:
     def test_several_processes_are_joined_by_torchrun(self, tmp_path: Path) -> None:
         folder = SweepFolder.prepare(tmp_path, small_plan())
         alone = command_for(folder, "r", Launch(), time_limit=9.0)
-        assert alone[1:4] == ["-m", "iterant.runner", str(tmp_path)]
-        assert alone[-2:] == ["--time", "9.0"]
+        assert alone[1:6] == ["-m", "iterant", "sweep", "one", str(tmp_path)]
+        assert alone[-2:] == ["--time", "9.000s"]
         joined = command_for(folder, "r", Launch(processes=2))
         assert joined[1:3] == ["-m", "torch.distributed.run"]
         assert joined[-len(alone) + 3 :] == alone[1:-2]
@@ -102,10 +102,16 @@ class TestMinding:
     ) -> None:
         folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
         (name,) = folder.planned
-        assert main([str(tmp_path), "nothing"]) == 1
+
+        def exit_code(*words: str) -> Any:
+            with pytest.raises(SystemExit) as ended:
+                run(["sweep", "one", str(tmp_path), *words, "--device", "cpu"])
+            return ended.value.code
+
+        assert exit_code("nothing") == 1
         assert capsys.readouterr().err.startswith("iterant: error: ")
-        assert main([str(tmp_path), name, "--device", "cpu", "--time", "0.001"]) == STOPPED
-        assert main([str(tmp_path), name, "--device", "cpu", "--resume"]) == 0
+        assert exit_code(name, "--time", "0.001") == STOPPED
+        assert exit_code(name, "--resume") == 0
         assert capsys.readouterr().out.splitlines()[-1] == "done"
 
 
@@ -124,7 +130,7 @@ class TestHere:
                         ended=ends.__setitem__) is None  # fmt: skip
         assert ends == dict.fromkeys(folder.planned, "done")
         ends.clear()
-        run_local(folder, list(folder.planned), Launch(), ended=ends.__setitem__,
+        run_local(folder, list(folder.planned), Launch(), at_once=1, ended=ends.__setitem__,
                   time_for=lambda name: 0.0)  # fmt: skip
         assert set(ends.values()) == {"no time left"}
         assert capacity(Launch()) >= 1
