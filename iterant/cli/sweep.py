@@ -83,13 +83,15 @@ def start(
             "--partition, --nodes, --gpus-per-node, --cpus-per-task, --memory and --detach are for "
             "Slurm; give --on slurm too"
         )
+    if processes is None:
+        processes = gpus_per_node or 1
     seen = run_sweep(
         file,
         out=out,
         seeds=seeds,
         on=on,
         at_once=at_once,
-        launch=Launch(processes or gpus_per_node or 1, nodes, threads, device),
+        launch=Launch(processes, nodes, threads, device),
         cluster=Cluster(
             partition=partition,
             time=time,
