@@ -3,8 +3,8 @@
 Errors are one line with a remedy; only bugs and errors in the user's own code show a traceback.
 
 code  0    done
-      1    a failure of the machine or of a run, or a bug
-      2    wrong input, or an error in the user's own code
+      1    a failure of the machine or of a run, or an unexpected error
+      2    wrong input
       130  interrupted
       141  the reader of the output closed it
 """
@@ -15,7 +15,6 @@ import contextlib
 import os
 import re
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -152,12 +151,10 @@ def exit_code(failure: BaseException) -> int:
             warn("iterant: error: out of memory; give fewer problems or a smaller network")
             return 1
     traceback.print_exception(failure)
-    if (frame := _user_frame(failure)) is not None:
-        what = traceback.format_exception_only(failure)[-1]
-        where = f"{frame.filename}, line {frame.lineno}, in {frame.name}"
-        warn(f"iterant: error: {where}: {what}; this is your own code, see the traceback above")
-        return 2
-    warn("iterant: this is a bug; please report your command, the lines above and 'iterant info'")
+    warn(
+        "iterant: unexpected error; if the traceback does not end in your own code, please report "
+        "it with your command and the output of 'iterant info'"
+    )
     return 1
 
 
@@ -167,19 +164,6 @@ def _out_of_memory(failure: BaseException) -> bool:
     from iterant.evaluation.evaluator import out_of_memory
 
     return out_of_memory(failure)
-
-
-def _user_frame(failure: BaseException) -> traceback.FrameSummary | None:
-    """The innermost frame outside installed packages, unless a frame of iterant is below it."""
-    package = Path(__file__).parent.parent
-    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
-    for frame in reversed(traceback.extract_tb(failure.__traceback__)):
-        path = Path(frame.filename)
-        if path.is_relative_to(package):
-            return None
-        if path.is_file() and not any(path.is_relative_to(base) for base in installed):
-            return frame
-    return None
 
 
 def _usage_error(failure: CycloptsError) -> str:

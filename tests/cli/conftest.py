@@ -18,6 +18,7 @@ def command(
 ) -> Callable[..., tuple[object, str, str]]:
     """Run a command line in an empty folder: its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
     def call(*words: object) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as end:

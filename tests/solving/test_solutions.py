@@ -16,7 +16,6 @@ from thinkers import small_net
 
 import iterant
 from iterant.errors import UsageError
-from iterant.halting import Fixed, MostConfident, StableAnswer
 from iterant.solving import Film, Frame, Solution, budget_for, solutions
 from iterant.tasks.inputs import Problem, gather, generated
 
@@ -38,7 +37,8 @@ def test_the_solution_of_a_string() -> None:
 
 
 def test_a_batch_gives_the_solutions_of_single_problems() -> None:
-    problems = generated(SUMS, count=5, size=12, seed=4).problems
+    problems = list(generated(SUMS, count=5, size=12, seed=4).problems)
+    problems += [gather(SUMS, bits).problems[0] for bits in ("1", "10", "11", "1", "100")]
     alone = [next(iter(solutions(exact_prefix_sums(), SUMS, [one]))) for one in problems]
     together = list(solutions(exact_prefix_sums(), SUMS, problems))
     for one, other in zip(alone, together, strict=True):
@@ -48,12 +48,6 @@ def test_a_batch_gives_the_solutions_of_single_problems() -> None:
         assert one.problem.name == other.problem.name
 
 
-def test_problems_of_several_shapes_keep_their_order() -> None:
-    problems = [gather(SUMS, bits).problems[0] for bits in ("1", "10", "11", "1", "100")]
-    found = list(solutions(exact_prefix_sums(), SUMS, problems))
-    assert [solution.answer for solution in found] == ["1", "11", "10", "1", "111"]
-
-
 def test_a_network_that_cycles_with_one_answer_is_settled() -> None:
     (found,) = solutions(two_cycle(), SUMS, gather(SUMS, "1011").problems)
     truth = SUMS.encode("1011").targets
@@ -61,24 +55,6 @@ def test_a_network_that_cycles_with_one_answer_is_settled() -> None:
     # Compared with the state after iteration 16 for 32 iterations.
     assert int(first_right(truth)) <= 16
     assert found.steps == 16 + 32
-
-
-def test_a_budget_too_small_does_not_settle() -> None:
-    (found,) = solutions(
-        exact_prefix_sums(), SUMS, gather(SUMS, "1" * 9).problems, max_steps=4, rule=StableAnswer()
-    )
-    assert not found.settled
-    assert found.steps == 4
-    assert found.right is False
-
-
-@pytest.mark.parametrize("rule", [Fixed(), MostConfident()])
-def test_other_rules(rule: Fixed | MostConfident) -> None:
-    (found,) = solutions(
-        exact_prefix_sums(), SUMS, gather(SUMS, "101").problems, max_steps=9, rule=rule
-    )
-    assert found.steps == 9
-    assert found.right is True
 
 
 def test_mazes_with_and_without_loops() -> None:
@@ -166,8 +142,6 @@ def test_a_solution_as_json() -> None:
     told = json.loads(json.dumps(found.described()))
     assert told["prediction"] == told["truth"]
     assert len(told["prediction"]) == len(told["prediction"][0]) == 16
-    assert set(told) >= {"settled", "iterations", "seconds", "sure", "changes", "right"}
-    assert isinstance(found, Solution)
 
 
 def test_extras_of_the_problem_in_json() -> None:
