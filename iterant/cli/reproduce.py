@@ -227,8 +227,7 @@ def _show_experiment(one: Experiment, records: Records, timed: Records, note: st
 
 def _show_list(records: Records) -> None:
     """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
-    from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.paper_numbers import SEEDS
+    from iterant.experiments.catalogue import EXPERIMENTS, SEEDS
     from iterant.experiments.report import state_of
     from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
 

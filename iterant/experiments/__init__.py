@@ -1,9 +1,8 @@
 """The paper's tables and figures as data, and the code that runs, resumes and reports them.
 
 models.py          what is trained, and its tests
-paper_numbers.py   the paper's own numbers
-catalogue.py       every table and figure: rows, panels, what the paper says
-train_and_test.py  train runs within a time, test and record each
+catalogue.py       every table and figure: the paper's numbers, rows, panels
+train_and_test.py  train and test one run
 records.py         records of trained networks: one schema, one reader
 measures.py        numbers and curves, taken from records, and when two numbers differ
 claims.py          the paper's claims, and verdicts on them

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import correlation
 
+from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
 from iterant.experiments.measures import (
     LEAST_SEEDS,
     Changes,
@@ -29,7 +30,6 @@ from iterant.experiments.measures import (
     summary,
 )
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.formatting import counted
 

@@ -19,10 +19,9 @@ from typing import Any
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
 from iterant.errors import RunError
-from iterant.experiments.catalogue import Experiment, Panel
+from iterant.experiments.catalogue import PEAKS, Experiment, Panel
 from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered, summary
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, Timed
 from iterant.formatting import markdown_table
 from iterant.io import read_result

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iterant.experiments.catalogue import BESIDES, EXPERIMENTS, Counted, Experiment, Row
+from iterant.experiments.catalogue import (
+    BESIDES,
+    EXPERIMENTS,
+    PEAKS,
+    SEEDS,
+    Counted,
+    Experiment,
+    Row,
+)
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, solved_after
 from iterant.experiments.figures import (
     BY_TIME,
@@ -37,7 +45,6 @@ from iterant.experiments.measures import (
     verdict,
 )
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.paper_numbers import PEAKS, SEEDS
 from iterant.experiments.records import Count, Record, Records, Timed, read_results
 from iterant.experiments.reproduce import missing_counts
 from iterant.formatting import markdown_table

@@ -9,14 +9,16 @@ from iterant.experiments.catalogue import (
     BESIDES,
     CHESS,
     EXPERIMENTS,
+    FITTED,
+    INTERVENTIONS,
     MAZES,
+    PEAKS,
     SUMS,
     Experiment,
     experiment,
 )
 from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
-from iterant.experiments.paper_numbers import FITTED, INTERVENTIONS, PEAKS
 from iterant.experiments.reproduce import smaller
 from iterant.registry import task
 from iterant.training.run import plan
