@@ -80,6 +80,21 @@ def test_wrong_numbers_are_refused(task: Task, options: dict[str, Any]) -> None:
         task.sample(**{"count": 1, **options})
 
 
+@pytest.mark.parametrize(
+    ("task", "train_size", "wrong"),
+    [
+        (SHIPPED["prefix-sums"], 32, [0, -1, 10**9, (1, 2), True, 2.5, "", "x", "3.5", "0", "-2"]),
+        (SHIPPED["mazes"], 9, [10, 2, 1, -9, 4003, True, 9.0, (9, 13), "", "nine", "9x9", "8"]),
+        (Thirds(), 9, [0, -1, True, (1, 2), 2.5, "-3"]),
+    ],
+)
+def test_sizes(task: Task, train_size: int, wrong: list[Any]) -> None:
+    assert (task.check_size(None), task.parse_size("59")) == (train_size, 59)
+    for size in wrong:
+        with pytest.raises(TaskError, match=f"a size of {task.spec.name} is .*; try {train_size}"):
+            task.parse_size(size) if isinstance(size, str) else task.sample(1, size=size)
+
+
 @every_task
 def test_descriptions(task: Task) -> None:
     batch = task.sample(2)
