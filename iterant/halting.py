@@ -191,12 +191,12 @@ class _RestingWatch(Watch):
         if change is None:
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
-            change = _largest(now if before is None else now - before)
+            change = (now if before is None else now - before).abs().amax(dim=1)
         if self.path is None:  # the state before the first iteration is not seen
             self.path = change.new_full((len(change), _WINDOW), torch.inf)
         else:
             self.path[:, thought.step % _WINDOW] = change
-        return _within(self.path.sum(dim=1), self.tolerance * _scale(thought))
+        return _near(self.path.sum(dim=1), thought, self.tolerance)
 
     def keep(self, rows: Tensor) -> None:
         self.cycle.keep(rows)
@@ -231,7 +231,7 @@ class _Cycle:
                 self.began, self.near = thought.step, []
             return None
         age, now = thought.step - self.began, thought.features.flatten(1)
-        near = _within(_largest(now - self.anchor), self.tolerance * _scale(thought))
+        near = _near((now - self.anchor).abs().amax(dim=1), thought, self.tolerance)
         if age <= _WINDOW:
             self.near.append(near)
             if age < _WINDOW:
@@ -262,11 +262,15 @@ class _Cycle:
             self.prediction, self.period = self.prediction[rows], self.period[rows]
 
 
-def _scale(thought: Thought) -> Tensor | float:
-    """(B,): the largest absolute feature, at least 1."""
+def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
+    """(B,) bool: whether it is within ``tolerance`` times the largest feature, at least 1.
+
+    A distance that is NaN or infinite is not.
+    """
     if moved_of(thought.net) is not None:  # features of such networks lie between -1 and 1
-        return 1.0
-    return _largest(thought.features.flatten(1)).clamp_min(1)
+        return distance <= tolerance
+    scale = thought.features.flatten(1).abs().amax(dim=1).clamp_min(1)
+    return (distance <= tolerance * scale) & distance.isfinite()
 
 
 def _periods(near: Tensor) -> Tensor:
@@ -278,17 +282,6 @@ def _periods(near: Tensor) -> Tensor:
     first = near.int().argmax(dim=0) + 1  # 1 where it never returns, which fails the next line
     returns = (near | (age % first != 0)).all(dim=0)
     return torch.where(returns, first, -1)
-
-
-def _within(distance: Tensor, bound: Tensor | float) -> Tensor:
-    """Whether a distance is finite and within the bound (infinite where a feature is)."""
-    within = distance <= bound
-    return within if isinstance(bound, float) else within & distance.isfinite()
-
-
-def _largest(rows: Tensor) -> Tensor:
-    """(B,): the largest absolute value of each row; NaN where there is one."""
-    return rows.abs().amax(dim=1)
 
 
 @dataclass(frozen=True)

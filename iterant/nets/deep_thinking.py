@@ -174,10 +174,6 @@ class PaperNet(nn.Module):
         """The parameters that iterations share; some recipes reduce their learning rate."""
         return [] if self.recall is None else list(self.recall.parameters())
 
-    def described(self) -> dict[str, Any]:
-        """Kind and configuration, as `iterant.nets.build` reads them back."""
-        return {"kind": self.config.kind, "config": self.config.described()}
-
 
 class DeepThinking(PaperNet):
     """DT (``recall=False``) and DT-Recall (``recall=True``) of the paper, in 1D and 2D."""

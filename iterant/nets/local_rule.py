@@ -23,7 +23,7 @@ F free parameters of a layer, *S space in pixels, *Q space in cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeGuard
 
@@ -192,79 +192,63 @@ class MessageLayout:
 
     own: int
     each: int
-    sides: int
+    """Channels of one side"""
 
-    @classmethod
-    def of(cls, total: int, sides: int, own: int) -> MessageLayout:
-        """``own`` equal parts for the cell and one for every side."""
-        each = total // (sides + own)
-        return cls(own * each, each, sides)
-
-    def of_side(self, side: int) -> range:
+    def side(self, side: int) -> slice:
         """The channels of a side."""
-        return range(self.own + side * self.each, self.own + (side + 1) * self.each)
+        return slice(self.own + side * self.each, self.own + (side + 1) * self.each)
 
-    def parts(self) -> Iterator[tuple[int | None, range]]:
-        """The cell's own channels (None), then every side's."""
-        yield None, range(self.own)
-        for side in range(self.sides):
-            yield side, self.of_side(side)
+    def places(self, total: int) -> tuple[Tensor, Tensor]:
+        """(X,), (X,): the side of every channel, -1 for the cell's own, and its number there."""
+        channel = torch.arange(total)
+        side = (channel - self.own).div(self.each, rounding_mode="floor").clamp_min(-1)
+        return side, torch.where(side < 0, channel, (channel - self.own) % self.each)
 
 
-def _layouts(config: LocalRuleConfig) -> tuple[MessageLayout, MessageLayout]:
+def message_layouts(config: LocalRuleConfig) -> tuple[MessageLayout, MessageLayout]:
     """Of the state and of the hidden layer."""
-    sides = 2 * config.dims
-    return (
-        MessageLayout.of(config.width, sides, OWN_WIDTH),
-        MessageLayout.of(config.hidden, sides, OWN_HIDDEN),
-    )
-
-
-def _numbering() -> Callable[..., int]:
-    """A function that numbers its arguments in the order in which they first come."""
-    numbers: dict[Hashable, int] = {}
-    return lambda *key: numbers.setdefault(key, len(numbers))
+    state = config.width // (2 * config.dims + OWN_WIDTH)
+    hidden = config.hidden // (2 * config.dims + OWN_HIDDEN)
+    return MessageLayout(OWN_WIDTH * state, state), MessageLayout(OWN_HIDDEN * hidden, hidden)
 
 
 def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     """For every weight of every layer, the index of its free parameter; -1: the weight is zero."""
-    sides = 2 * config.dims
-    state, hidden = _layouts(config)
-    sight = torch.full((config.hidden, (1 + sides) * config.width), -1)
-    recall = torch.full((config.hidden, (1 + sides) * config.channels), -1)
-    recall_bias = torch.full((config.hidden,), -1)
-    mix, mix_bias = torch.full((config.width, config.hidden), -1), torch.full((config.width,), -1)
-    of_sight, of_recall, of_recall_bias, of_mix, of_mix_bias = (_numbering() for _ in range(5))
-    for to, rows in hidden.parts():
-        # Isotropic: all sides share their weights, so only own or message matters.
-        group = (to is None) if config.isotropic else to
-        for index, row in enumerate(rows):
-            recall_bias[row] = of_recall_bias(group, index)
-            for channel in range(config.channels):
-                recall[row, channel] = of_recall(group, index, "here", channel)
-            for side in range(sides):
-                where = side == to if config.isotropic else side
-                for channel in range(config.channels):
-                    at = (1 + side) * config.channels + channel
-                    recall[row, at] = of_recall(group, index, where, channel)
-                if side == to:
-                    continue  # the message to a neighbour does not depend on its own message
-                # The neighbour on a side sends its message through its opposite side.
-                for number, column in enumerate(state.of_side(side ^ 1)):
-                    at = (1 + side) * config.width + column
-                    sight[row, at] = of_sight(group, index, where, number)
-    for (to, columns), (_, rows) in zip(state.parts(), hidden.parts(), strict=True):
-        group = (to is None) if config.isotropic else to
-        for number, column in enumerate(columns):
-            mix_bias[column] = of_mix_bias(group, number)
-            for index, row in enumerate(rows):
-                mix[column, row] = of_mix(group, number, index)
-    head = torch.full((config.classes, config.width), -1)
-    head[:, : state.own] = torch.arange(config.classes * state.own).view(config.classes, -1)
+    state, hidden = message_layouts(config)
+    sides = torch.arange(2 * config.dims)
+    to, index = hidden.places(config.hidden)  # (H,): the side that a hidden channel sends to
+    of, number = state.places(config.width)  # (W,)
+    here = torch.full((config.hidden, 1), -1)
+    if config.isotropic:  # all sides share their weights: only own or message matters
+        group, own = to.clamp_max(0), of.clamp_max(0)
+        where = (to[:, None] == sides).long()  # (H, D)
+    else:
+        group, own, where = to, of, sides.expand(config.hidden, -1)
+    # The neighbour on a side sends its message through its opposite side, and the message to a
+    # neighbour does not depend on its own message.
+    sees = (of == sides[:, None] ^ 1) & (to[:, None, None] != sides[:, None])  # (H, D, W)
+    around = torch.cat([here, where], dim=1)[..., None]  # (H, 1 + D, 1)
+    rows = (group[:, None, None], index[:, None, None])
+    sight = _number(*rows, where[..., None], number, exists=sees).flatten(1)
     return {
-        "sight.weight": sight, "recall.weight": recall, "recall.bias": recall_bias,
-        "mix.weight": mix, "mix.bias": mix_bias, "head.weight": head,
-    }  # fmt: skip
+        "sight.weight": torch.cat([here.expand(-1, config.width), sight], dim=1),
+        "recall.weight": _number(*rows, around, torch.arange(config.channels)).flatten(1),
+        "recall.bias": _number(group, index),
+        "mix.weight": _number(own[:, None], number[:, None], index, exists=of[:, None] == to),
+        "mix.bias": _number(own, number),
+        "head.weight": _number(torch.arange(config.classes)[:, None], number, exists=of < 0),
+    }
+
+
+def _number(*keys: Tensor, exists: Tensor | None = None) -> Tensor:
+    """Number the distinct keys in the order in which they first come; -1 where none exists."""
+    broadcast: Any = torch.broadcast_tensors  # torch leaves it untyped
+    *columns, mask = broadcast(*keys, torch.tensor(True) if exists is None else exists)
+    numbers: dict[tuple[int, ...], int] = {}
+    result = torch.full(mask.shape, -1)
+    rows = torch.stack([column[mask] for column in columns], dim=1).tolist()
+    result[mask] = torch.tensor([numbers.setdefault(tuple(k), len(numbers)) for k in rows])
+    return result
 
 
 class _Expand(torch.autograd.Function):
@@ -359,17 +343,21 @@ class MessageWeights:
     @classmethod
     def of(cls, net: LocalRule) -> MessageWeights:
         """Those of this rule."""
-        state, hidden = _layouts(net.config)
+        state, hidden = message_layouts(net.config)
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
         # The neighbour on side 1 comes third after the cell and side 0, and sends by its side 0.
-        first = 2 * net.config.width + state.own
-        received = slice(first, first + state.each)
-        message = slice(state.own, state.own + state.each)
-        inner, own = slice(hidden.own, hidden.own + hidden.each), slice(hidden.own)
+        received = sight[:, 2 * net.config.width :][:, state.side(0)]
+        message, inner = state.side(0), hidden.side(0)
         return cls(
-            state, hidden, sight[inner, received], mix[message, inner], bias[message],
-            sight[own, received], mix[: state.own, own], bias[: state.own],
-        )  # fmt: skip
+            state=state,
+            hidden=hidden,
+            message_in=received[inner],
+            message_out=mix[message, inner],
+            message_bias=bias[message],
+            own_in=received[: hidden.own],
+            own_out=mix[: state.own, : hidden.own],
+            own_bias=bias[: state.own],
+        )
 
 
 def bias_of(layer: nn.Module) -> Tensor:
@@ -431,10 +419,9 @@ class GroupedRule(nn.Module):
         width, state = self.config.width, self.state
         seen = self.dense.with_neighbours(features * is_open if self.config.masked else features)
         # Of the neighbour on a side, the message on its opposite side.
-        messages = []
-        for side in range(self.sides):
-            first = (1 + side) * width + state.of_side(side ^ 1).start
-            messages.append(seen[:, first : first + state.each])
+        messages = [
+            seen[:, (1 + side) * width :][:, state.side(side ^ 1)] for side in range(self.sides)
+        ]
         others, own = sum_over_other_sides(messages), self.hidden.own
         sent = self.message_in(torch.cat(others, dim=1)) + term[:, own:]
         mine = self.own_in(others[0] + messages[0]) + term[:, :own]

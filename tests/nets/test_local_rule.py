@@ -14,10 +14,7 @@ from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, build, parameter_count
 from iterant.nets.local_rule import (
-    OWN_HIDDEN,
-    OWN_WIDTH,
     GroupedRule,
-    MessageLayout,
     for_graphs,
     patterns,
 )
@@ -120,17 +117,24 @@ def test_sides_that_are_no_whole_cells() -> None:
         think(rule(), torch.zeros(1, 3, 9, 9, dtype=torch.float64), steps=1)
 
 
+def parts(channels: int, own: int) -> dict[int | None, slice]:
+    """The channels of a cell itself (None) and of its four sides; ``own`` in units of a side."""
+    each = channels // (4 + own)
+    channels_of: dict[int | None, slice] = {None: slice(own * each)}
+    for side in range(4):
+        channels_of[side] = slice((own + side) * each, (own + side + 1) * each)
+    return channels_of
+
+
 def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     """The rule computed cell by cell and side by side, from the meaning of its weights."""
     plain = net.dense_weights()
     config = net.config
     cells = plain._cells(inputs)
     sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-    state = MessageLayout.of(config.width, 4, OWN_WIDTH)
-    hidden = MessageLayout.of(config.hidden, 4, OWN_HIDDEN)
+    state, hidden = parts(config.width, own=2), parts(config.hidden, own=1)
     sight, mix = plain.sight.weight[..., 0, 0], plain.mix.weight[..., 0, 0]
-    message_in = sight[list(hidden.of_side(0))][:, [config.width * 2 + n for n in state.of_side(0)]]
-    own_in = sight[list(range(hidden.own))][:, [config.width * 2 + n for n in state.of_side(0)]]
+    received_from = sight[:, 2 * config.width :][:, state[0]]
     bias = plain.mix.bias
     assert bias is not None
     recalled = plain.recall(plain.with_neighbours(cells))
@@ -143,15 +147,14 @@ def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
             received = {}
             for side, (down, right) in enumerate(sides):
                 if 0 <= y + down < high and 0 <= x + right < wide:
-                    received[side] = now[b, list(state.of_side(side ^ 1)), y + down, x + right]
-            for to, rows in hidden.parts():
-                others = sum((m for side, m in received.items() if side != to),
-                             torch.zeros(state.each, dtype=now.dtype))  # fmt: skip
-                matrix = own_in if to is None else message_in
-                inner = torch.relu(matrix @ others + recalled[b, list(rows), y, x])
-                columns = list(range(state.own) if to is None else state.of_side(to))
-                out = mix[columns][:, list(rows)] @ inner + bias[columns]
-                new[b, columns, y, x] = torch.tanh(out)
+                    received[side] = now[b, state[side ^ 1], y + down, x + right]
+            for to, rows in hidden.items():
+                others = sum(m for side, m in received.items() if side != to)
+                # All sides have the weights of side 0.
+                matrix = received_from[hidden[None if to is None else 0]]
+                seen = matrix @ others if isinstance(others, Tensor) else 0
+                inner = torch.relu(seen + recalled[b, rows, y, x])
+                new[b, state[to], y, x] = torch.tanh(mix[state[to], rows] @ inner + bias[state[to]])
         now = new
     return now
 

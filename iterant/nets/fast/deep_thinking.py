@@ -130,13 +130,11 @@ class Fused:
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
         self._projection = Layer(net.projection.weight)
-        width = net.config.width
-        self._recall = (
-            None
-            if net.recall is None
-            else (Layer(net.recall.weight, 0, width), Layer(net.recall.weight, width))
-        )
-        self.depth = net.depth if isinstance(net, FeedForward) else None
+        self._recall: tuple[Layer, Layer] | None = None  # of features, of the problem
+        if net.recall is not None:
+            weight, width = net.recall.weight, net.config.width
+            self._recall = Layer(weight, 0, width), Layer(weight, width)
+        self.depth = net.depth
         blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
         self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
         convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
@@ -161,10 +159,11 @@ class Fused:
         """One iteration."""
         images = _images(features)
         if self._recall is not None and memory is not None:
-            relu = self.net.config.recall_relu
-            images = _apply(_Conv, images, self._token, self._recall[0], self.tape, memory, relu)
+            relu = self.config.recall_relu
+            images = self._conv(images, self._recall[0], relu=relu, added=memory)
         for first, second in self._blocks_of(index):
-            images = _apply(_Block, images, self._token, first, second, self.tape)
+            inner = self._conv(images, first, relu=True)
+            images = self._conv(inner, second, relu=True, added=images)
         return self.net.bounding(self._strings(images))
 
     def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
@@ -193,8 +192,12 @@ class Fused:
         blocks = [layer for pair in self._blocks for layer in pair]
         return [self._projection, *(self._recall or ()), *blocks, *self._head]
 
-    def _conv(self, tensor: Tensor, layer: Layer, *, relu: bool) -> Tensor:
-        return _apply(_Conv, _images(tensor), self._token, layer, self.tape, None, relu)
+    def _conv(
+        self, tensor: Tensor, layer: Layer, *, relu: bool, added: Tensor | None = None
+    ) -> Tensor:
+        run: Any = _Conv.apply  # torch leaves it untyped
+        images: Tensor = run(_images(tensor), self._token, layer, self.tape, added, relu)
+        return images
 
     def _strings(self, images: Tensor) -> Tensor:
         return images.squeeze(2) if self._flat else images
@@ -211,12 +214,6 @@ def _images(tensor: Tensor) -> Tensor:
     """Strings as images one pixel high, in channels-last layout."""
     images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
     return images.contiguous(memory_format=torch.channels_last)
-
-
-def _apply(function: type[Function], x: Tensor, *rest: object) -> Tensor:
-    run: Any = function.apply  # torch leaves it untyped
-    out: Tensor = run(x, *rest)
-    return out
 
 
 def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
@@ -247,10 +244,6 @@ def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) ->
     return gradients
 
 
-def _input_gradient(gradient: Tensor, x: Tensor, kernel: Tensor) -> Tensor:
-    return _backward(gradient, x, kernel, [True, False, False])[0]
-
-
 class _Conv(Function):
     """relu?(conv(x) + added?); the tape takes the weight gradient."""
 
@@ -276,31 +269,6 @@ class _Conv(Function):
         g = gradients[0] if y is None else relu_backward(gradients[0], y)
         g = g.contiguous(memory_format=torch.channels_last)
         ctx.tape.put(ctx.layer, x, g)
-        back = _input_gradient(g, x, kernel) if ctx.needs_input_grad[0] else None
+        wanted = ctx.needs_input_grad[0]
+        back = _backward(g, x, kernel, [True, False, False])[0] if wanted else None
         return back, None, None, None, g if ctx.adds else None, None
-
-
-class _Block(Function):
-    """relu(x + conv2(relu(conv1(x)))); the tape takes the weight gradients."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, token: Tensor, first: Layer, second: Layer, tape: Tape
-    ) -> Tensor:
-        kernel1, kernel2 = first.kernel, second.kernel
-        inner = _convolve(x, kernel1, None, relu=True)
-        y = _convolve(inner, kernel2, x, relu=True)
-        ctx.save_for_backward(x, kernel1, kernel2, inner, y)
-        ctx.tape, ctx.layers = tape, (first, second)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        x, kernel1, kernel2, inner, y = ctx.saved_tensors
-        outer = relu_backward(gradients[0], y)
-        middle = _input_gradient(outer, inner, kernel2)
-        middle = relu_backward(middle, inner)
-        ctx.tape.put(ctx.layers[1], inner, outer)
-        ctx.tape.put(ctx.layers[0], x, middle)
-        back = _input_gradient(middle, x, kernel1).add_(outer)
-        return back, None, None, None, None

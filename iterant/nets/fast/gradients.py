@@ -82,8 +82,9 @@ class CellPath:
 
 def _step(net: LocalRule, states: Tensor, term: Tensor, neighbours: Tensor) -> Tensor:
     """One iteration of all open cells, (N, W)."""
-    gather: Any = _NeighbourSum if net.config.summed else _NeighbourStates
-    seen = gather.apply(states, neighbours).flatten(1)
+    gather: Any = _NeighbourStates
+    seen = gather.apply(states, neighbours)  # (N, D, W)
+    seen = seen.sum(dim=1) if net.config.summed else seen.flatten(1)
     sight, mix = net.sight.weight.flatten(1), net.mix.weight.flatten(1)
     hidden = torch.relu(torch.addmm(term, torch.cat([states, seen], dim=1), sight.T))
     return torch.tanh(functional.linear(hidden, mix, net.mix.bias))
@@ -108,27 +109,6 @@ class _NeighbourStates(torch.autograd.Function):
         for side in range(1, neighbours.shape[1]):
             total = total + _with_wall(gradient[:, side])[neighbours[:, side ^ 1]]
         return total, None
-
-
-class _NeighbourSum(torch.autograd.Function):
-    """(N, W) to (N, W): the sum of all neighbours' states; its own transpose."""
-
-    @staticmethod
-    def forward(ctx: Any, states: Tensor, neighbours: Tensor) -> Tensor:
-        ctx.save_for_backward(neighbours)
-        return _neighbour_sum(states, neighbours)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _neighbour_sum(gradients[0], ctx.saved_tensors[0]), None
-
-
-def _neighbour_sum(states: Tensor, neighbours: Tensor) -> Tensor:
-    padded = _with_wall(states)
-    total = padded[neighbours[:, 0]]
-    for side in range(1, neighbours.shape[1]):
-        total += padded[neighbours[:, side]]
-    return total
 
 
 def _with_wall(states: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import OWN_WIDTH, LocalRule, MessageLayout, bias_of
+from iterant.nets.local_rule import LocalRule, bias_of, message_layouts
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,11 @@ class PackedRule:
             sight = torch.cat([own, *[around] * sides], dim=1)
         if config.messages:
             # Of the neighbour on a side, only the message on its opposite side is read.
-            shares = MessageLayout.of(config.width, sides, OWN_WIDTH)
-            self._own, self._each = shares.own, shares.each
-            read = [
-                (1 + side) * config.width + column
-                for side in range(sides)
-                for column in shares.of_side(side ^ 1)
-            ]
-            sight = sight[:, read]
+            layout, _ = message_layouts(config)
+            self._own, self._each = layout.own, layout.each
+            by_neighbour = sight.view(-1, 1 + sides, config.width)[:, 1:]  # (H, D, W)
+            read = [by_neighbour[:, side, layout.side(side ^ 1)] for side in range(sides)]
+            sight = torch.cat(read, dim=1)
         else:
             self._own, self._each = 0, config.width
         mix, head = net.mix, net.head
@@ -198,19 +195,7 @@ class SparseRule(PackedRule):
         """The sparse form of this rule; ``reuse``: overwrite the features of the step before."""
         super().__init__(net)
         self.reuse = reuse
-        self.computed = 0
-        """Cells computed since the start, over all iterations"""
         self._active: Tensor
-
-    @property
-    def cells(self) -> int:
-        """Open cells of all samples."""
-        return len(self._every)
-
-    def start(self, inputs: Tensor) -> Tensor:
-        """Zeros, (B, N, W)."""
-        self.computed = 0
-        return super().start(inputs)
 
     @torch.no_grad()
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
@@ -228,7 +213,6 @@ class SparseRule(PackedRule):
         self._features = features
         self.moved = features.new_zeros(len(features))
         if len(active):
-            self.computed += len(active)
             rows = features.view(-1, features.shape[2])
             change, self._active = self._compute(rows, active)
             # (n,) to (B,); a change that is NaN makes the largest NaN.
