@@ -37,7 +37,8 @@ from iterant.analysis.interventions import (
 from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, begin, last
-from iterant.evaluation import is_finite, like
+from iterant.evaluation import is_finite
+from iterant.nets.protocol import like
 from iterant.tasks.protocol import Batch
 
 LONGEST = 8

@@ -26,10 +26,10 @@ from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, Thought, think
 from iterant.errors import UsageError
-from iterant.evaluation import is_finite, like
+from iterant.evaluation import is_finite
 from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, Progress
 from iterant.nets.fast import fused
-from iterant.nets.protocol import Net
+from iterant.nets.protocol import Net, like
 from iterant.rng import Stream
 from iterant.tasks.protocol import Batch
 

@@ -158,7 +158,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
     rows = []
     for title, curve in curves.items():
         step, height = curve.peak
-        low, high = curve.interval_at(curve.steps[-1])
+        low, high = curve.interval[-1].tolist()
         row = {
             "": title,
             "peak": percent(height),

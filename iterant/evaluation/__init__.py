@@ -16,30 +16,13 @@ from iterant.evaluation.evaluator import (
     evaluate_batch,
     is_finite,
     operations,
-    relative_change,
     wilson,
 )
 from iterant.evaluation.long_run import LongRun, Regression, evaluate_long, track_answers
 from iterant.evaluation.tradeoff import RULES, TradeOff, compaction, tradeoff
-from iterant.nets.protocol import like
 
 __all__ = [
-    "RULES",
-    "Curve",
-    "LongRun",
-    "Operations",
-    "Regression",
-    "TradeOff",
-    "budget_of",
-    "compaction",
-    "evaluate",
-    "evaluate_batch",
-    "evaluate_long",
-    "is_finite",
-    "like",
-    "operations",
-    "relative_change",
-    "track_answers",
-    "tradeoff",
-    "wilson",
-]
+    "RULES", "Curve", "LongRun", "Operations", "Regression", "TradeOff", "budget_of", "compaction",
+    "evaluate", "evaluate_batch", "evaluate_long", "is_finite", "operations", "track_answers",
+    "tradeoff", "wilson",
+]  # fmt: skip

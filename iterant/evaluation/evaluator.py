@@ -34,8 +34,6 @@ POSITIONS_AT_ONCE = 1 << 20
 """Positions of one batch; bounds the memory, does not change the answers."""
 MAX_STEPS = 1000
 """Default iterations of networks that are not feed-forward."""
-LONGEST = 10_000_000
-"""The most iterations whose accuracies are all recorded."""
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -56,16 +54,19 @@ class Operations:
     """One iteration"""
     answer: int
     """Decoding the answer"""
+    decodes_all: bool = False
+    """Whether the halting rule decodes the answer at every iteration"""
 
-    def of(self, iterations: Tensor, looks: bool = False) -> Tensor:
-        """(…) float64: operations of these numbers of iterations; ``looks``: decode at each."""
-        answers = iterations.double() if looks else torch.ones_like(iterations).double()
-        return self.begin + iterations.double() * self.step + answers * self.answer
+    def of(self, iterations: Tensor) -> Tensor:
+        """(…) float64: operations of these numbers of iterations."""
+        iterations = iterations.double()
+        answers = iterations if self.decodes_all else torch.ones_like(iterations)
+        return self.begin + iterations * self.step + answers * self.answer
 
 
 @torch.no_grad()
-def operations(net: Net, inputs: Tensor) -> Operations:
-    """Count the parts of a network on one problem (1, C, *S).
+def operations(net: Net, inputs: Tensor, rule: Rule | None = None) -> Operations:
+    """Count the parts of a network on one problem (1, C, *S), and see what the rule decodes.
 
     Only the first iteration is counted: those of feed-forward networks cost the same.
     """
@@ -76,15 +77,10 @@ def operations(net: Net, inputs: Tensor) -> Operations:
         step = int(counter.get_total_flops()) - begin
         net.answer(features)
         answer = int(counter.get_total_flops()) - begin - step
-    return Operations(begin, step, answer)
-
-
-@torch.no_grad()
-def reads_every_answer(rule: Rule, net: Net, inputs: Tensor) -> bool:
-    """Whether the rule decodes the answer at every iteration, tried on one problem."""
-    thought = next(iter(think(net, inputs, steps=1)))
-    rule.watch().see(thought)
-    return "logits" in vars(thought)
+    thought = next(think(net, inputs, steps=1))
+    if rule is not None:
+        rule.watch().see(thought)
+    return Operations(begin, step, answer, decodes_all="logits" in vars(thought))
 
 
 def wilson(solved: Tensor, count: int) -> Tensor:
@@ -134,8 +130,6 @@ class Curve:
     """(steps,) float64: time for all problems up to each iteration"""
     operations: Operations | None = None
     """Floating-point operations of one problem"""
-    looks: bool = False
-    """Whether the rule decodes the answer at every iteration, which then is part of the cost"""
     shrunk: int | None = None
     """Problems in a batch, where memory was short for the usual number"""
 
@@ -175,20 +169,12 @@ class Curve:
 
     def at(self, step: int) -> float:
         """The accuracy after an evaluated iteration."""
-        return float(self.accuracy[self._place(step)])
-
-    def interval_at(self, step: int) -> tuple[float, float]:
-        """The 95 % interval of the accuracy after an evaluated iteration."""
-        low, high = self.interval[self._place(step)].tolist()
-        return low, high
-
-    def _place(self, step: int) -> int:
         if step not in self.steps:
             raise UsageError(
                 f"iteration {step} was not evaluated; there are {len(self.steps)} from "
                 f"{self.steps[0]} to {self.steps[-1]}"
             )
-        return self.steps.index(step)
+        return float(self.accuracy[self.steps.index(step)])
 
     @property
     def iterations(self) -> Tensor:
@@ -206,7 +192,7 @@ class Curve:
     @property
     def work(self) -> Tensor | None:
         """(steps,) float64: mean floating-point operations of a problem, with a budget of each."""
-        return None if self.operations is None else self.operations.of(self.iterations, self.looks)
+        return None if self.operations is None else self.operations.of(self.iterations)
 
     def _repr_png_(self) -> bytes:
         """The plot that a notebook shows."""
@@ -215,13 +201,18 @@ class Curve:
 
     def described(self) -> dict[str, Any]:
         """Everything, for `iterant.io.write_result`; steps only where they are not 1, 2, 3 …"""
-        ends = {"peak": self.peak[0], "end": self.steps[-1]}
+
+        def at(place: int) -> dict[str, Any]:
+            return {
+                "step": self.steps[place],
+                "accuracy": float(self.accuracy[place]),
+                "interval": self.interval[place].tolist(),
+            }
+
         figures: dict[str, Any] = {
             "problems": self.count,
-            **{
-                name: {"step": k, "accuracy": self.at(k), "interval": self.interval_at(k)}
-                for name, k in ends.items()
-            },
+            "peak": at(int(self.solved.argmax())),
+            "end": at(-1),
             "lost": self.lost,
             "mean iterations": float(self.iterations[-1]),
             "change at the end": self.change,
@@ -303,7 +294,6 @@ def evaluate_batch(
     columns = list(zip(*parts, strict=True))
     solved, seconds = (torch.stack(column).sum(dim=0) for column in columns[:2])
     right, stopped, broken, taken, change = (torch.cat(column) for column in columns[2:])
-    one = like(net, batch[:1].inputs)
     return Curve(
         steps=marks,
         solved=solved,
@@ -314,8 +304,7 @@ def evaluate_batch(
         taken=taken,
         stopped=None if rule is None else stopped,
         seconds=seconds,
-        operations=operations(net, one) if cost else None,
-        looks=rule is not None and cost and reads_every_answer(rule, net, one),
+        operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
         shrunk=shrunk,
     )
 
@@ -335,13 +324,15 @@ def run_batches(
     """Iterate on all problems, batch by batch; what ``record`` makes of each batch.
 
     ``record`` gets a batch on the network's device and its iterations, and need not take them all.
-    ``reuse``: iterations may overwrite the features of the one before. Also returns the reduced
-    batch size where memory was short, else None.
+    ``reuse``: iterations may overwrite the features of the one before. Batches are halved where
+    memory is short; also returns the reduced size, or None where the first one fitted.
     """
-    results: list[T] = []
+    size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel()) if portion is None else portion
+    if size < 1:
+        raise UsageError(f"a portion holds at least 1 problem, got {size}")
     total = len(batch) * steps
 
-    def run(first: int, part: Batch) -> None:
+    def run(first: int, part: Batch) -> T:
         inputs = like(net, part.inputs)
         fast = accelerate(net, inputs, reuse=reuse)
 
@@ -353,28 +344,14 @@ def run_batches(
 
         with threads(fast):
             # Answers are compared on the device: moving those of every iteration takes longer.
-            results.append(record(part.to(inputs.device), iterations()))
+            return record(part.to(inputs.device), iterations())
 
-    shrunk = within_memory(batch, portion, run)
-    if progress is not None:
-        progress(total, total)
-    return results, shrunk
-
-
-def within_memory(batch: Batch, size: int | None, run: Callable[[int, Batch], None]) -> int | None:
-    """Call ``run(first, part)`` for all parts of ``size``, halving them where memory is short.
-
-    Returns the size that fitted, or None where the first one did.
-    """
-    if size is None:
-        size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel())
-    if size < 1:
-        raise UsageError(f"a portion holds at least 1 problem, got {size}")
+    results: list[T] = []
     shrunk, first = None, 0
     while first < len(batch):
         part = batch[first : first + (shrunk or size)]
         try:
-            run(first, part)
+            results.append(run(first, part))
         except (MemoryError, RuntimeError) as error:
             if len(part) == 1 or not out_of_memory(error):
                 raise
@@ -384,7 +361,9 @@ def within_memory(batch: Batch, size: int | None, run: Callable[[int, Batch], No
                 torch.cuda.empty_cache()
         else:
             first += len(part)
-    return shrunk
+    if progress is not None:
+        progress(total, total)
+    return results, shrunk
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -399,18 +378,15 @@ def _batch_outcome(
 ) -> tuple[Tensor, ...]:
     """Solved problems and seconds at the marks; right, stopped, broken, taken, change of each.
 
-    Problems that left keep the answer they left with.
-
     The figures of an iteration stay on the device: a GPU is waited for only when problems leave.
     """
     device, timer = part.inputs.device, Timer(part.inputs.device)
     places = {step: place for place, step in enumerate(marks)}
-    counts = torch.zeros(len(marks), dtype=torch.int64, device=device)
+    counts = torch.zeros(len(marks), dtype=torch.int64, device=device)  # of those in the batch
     broken = torch.zeros(len(part), dtype=torch.bool, device=device)
     right, stopped = torch.zeros(2, len(part), dtype=torch.bool)
     taken, change = torch.zeros(len(part), dtype=torch.int64), torch.full((len(part),), torch.nan)
     rows, active = torch.arange(len(part)), part  # still in the batch
-    solved_before, next_place = 0, 0  # of the problems that left
     for iteration in iterations:
         thought = iteration.thought
         if thought.step not in places and not iteration.any_leaving:
@@ -422,8 +398,7 @@ def _batch_outcome(
         solved = task.solved(iteration.answer()[0], active).to(finite.device) & finite
         broken[iteration.rows] |= ~finite
         if thought.step in places:
-            next_place = places[thought.step] + 1
-            counts[next_place - 1] = solved.sum() + solved_before
+            counts[places[thought.step]] = solved.sum()
             timer.mark()
         if iteration.any_leaving:
             moved = relative_change(iteration.before, thought.features).cpu()
@@ -431,14 +406,14 @@ def _batch_outcome(
             gone = rows[leaving]
             right[gone], stopped[gone] = solved[leaving], done[leaving]
             taken[gone], change[gone] = thought.step, moved[leaving]
-            solved_before += int(solved[leaving].sum())
-    # All have left: later iterations have the counts and the time of the last.
-    counts[next_place:] = solved_before
+    # Problems that left before a mark keep the answer they left with.
+    left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
+    solved_at = counts.cpu() + left[torch.tensor(marks) - 1]
     timer.mark()
     *seconds, last = timer.seconds()
-    seconds += [last] * (len(marks) - len(seconds))
+    seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
     times = torch.tensor(seconds, dtype=torch.float64)
-    return counts.cpu(), times, right, stopped, broken.cpu(), taken, change
+    return solved_at, times, right, stopped, broken.cpu(), taken, change
 
 
 class Timer:
@@ -493,8 +468,6 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
 def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:
     """The iterations to decode, in order."""
     if at is None:
-        if budget > LONGEST:
-            raise UsageError(f"at most {LONGEST:,} accuracies can be kept, asked for {budget:,}")
         return tuple(range(1, budget + 1))
     marks = tuple(sorted({min(step, budget) if cut else step for step in at}))
     if not marks or marks[0] < 1 or marks[-1] > budget:

@@ -1,7 +1,7 @@
 """Evaluation after very many iterations, and right answers that are lost again.
 
     >>> long = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
-    >>> long.solved, long.solved_at_twice, long.lost
+    >>> long.figures["solved"], long.figures["solved at twice"], long.figures["lost"]
     (100, 100, 0)
 
 Answers are compared after ``steps`` iterations and after twice as many. Local rules stop once
@@ -12,8 +12,8 @@ answer that is lost and found again between the two is seen only there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -120,31 +120,12 @@ def _regression(problem: int, wrong: Tensor) -> Regression | None:
 
 @dataclass(frozen=True)
 class LongRun:
-    """Problems solved after ``steps`` iterations and after twice as many."""
+    """Problems solved after some iterations and after twice as many."""
 
-    problems: int
-    steps: int
-    solved: int
-    """After ``steps`` iterations"""
-    solved_at_twice: int
-    """After twice as many"""
-    wrong: list[int]
-    """The first problems that were not solved after twice as many"""
-    lost: int | None = None
-    """Problems solved after ``steps`` and not after twice as many; None: only counts are known"""
-    more: dict[str, Any] = field(default_factory=dict)
-    """Further figures, by how the network was run"""
+    figures: dict[str, Any]
+    """Everything, for a result file; "lost" only where it is known which were solved"""
     prediction: Tensor | None = None
     """The last answers, where they were kept; of `track_answers`, `AnswerHistory.worst`"""
-
-    def figures(self) -> dict[str, Any]:
-        """All of it for a result file."""
-        lost = {} if self.lost is None else {"lost": self.lost}
-        return {
-            "solved": self.solved, "solved at twice": self.solved_at_twice, **lost, **self.more,
-            "wrong": self.wrong, "problems": self.problems, "iterations": self.steps,
-            "interval": wilson(torch.tensor(self.solved), self.problems).tolist(),
-        }  # fmt: skip
 
 
 def evaluate_long(
@@ -173,7 +154,8 @@ def evaluate_long(
             "lost on the way": len(history.regressions),
             "lapses": [asdict(regression) for regression in history.regressions],
         }
-        return _long_run(steps, history.right[steps - 1], history.right[-1], more, history.worst)
+        right, twice = history.right[steps - 1], history.right[-1]
+        return LongRun(_figures(steps, right, twice, more), history.worst)
     if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
         return _until_rest(net, task, batch, steps)
     marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
@@ -186,8 +168,7 @@ def evaluate_long(
         "thinking": "everywhere",
     }
     solved = int(curve.solved[curve.steps.index(steps)])
-    wrong = [] if curve.right is None else _first_wrong(curve.right)
-    return LongRun(len(batch), steps, solved, int(curve.solved[-1]), wrong, more=more)
+    return LongRun(_figures(steps, solved, cast("Tensor", curve.right), more))
 
 
 def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
@@ -224,17 +205,22 @@ def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
         }
     more["problems in portions that rest"] = resting
     more["last iteration in which anything changed"] = latest
-    return _long_run(steps, right, twice, more, predictions)
+    return LongRun(_figures(steps, right, twice, more), predictions)
 
 
-def _long_run(
-    steps: int, right: Tensor, twice: Tensor, more: dict[str, Any], prediction: Tensor
-) -> LongRun:
-    return LongRun(
-        len(right), steps, int(right.sum()), int(twice.sum()), _first_wrong(twice),
-        int((right & ~twice).sum()), more, prediction,
-    )  # fmt: skip
-
-
-def _first_wrong(right: Tensor) -> list[int]:
-    return (~right).nonzero().flatten().tolist()[:_NAMED]
+def _figures(
+    steps: int, right: Tensor | int, twice: Tensor, more: dict[str, Any]
+) -> dict[str, Any]:
+    """``right``: which, or how many, were solved after ``steps``; ``twice``: which at the end."""
+    solved = right if isinstance(right, int) else int(right.sum())
+    lost = {} if isinstance(right, int) else {"lost": int((right & ~twice).sum())}
+    return {
+        "solved": solved,
+        "solved at twice": int(twice.sum()),
+        **lost,
+        **more,
+        "wrong": (~twice).nonzero().flatten().tolist()[:_NAMED],
+        "problems": len(twice),
+        "iterations": steps,
+        "interval": wilson(torch.tensor(solved), len(twice)).tolist(),
+    }

@@ -23,7 +23,6 @@ from iterant.evaluation.evaluator import (
     budget_of,
     is_finite,
     operations,
-    reads_every_answer,
     run_batches,
     wilson,
 )
@@ -132,12 +131,11 @@ def tradeoff(
         return torch.stack(rows).cpu()
 
     parts, _ = run_batches(net, batch, sums, steps=steps, portion=portion, progress=progress)
-    count, one = len(batch), like(net, batch[:1].inputs)
-    cost, results = operations(net, one), []
+    count, one, results = len(batch), like(net, batch[:1].inputs), []
     totals = torch.stack(parts).sum(dim=0).tolist()
     for rule, (solved, taken, stopped, broken) in zip(rules, totals, strict=True):
         mean = torch.tensor(taken / count, dtype=torch.float64)
-        work = float(cost.of(mean, reads_every_answer(rule, net, one)))
+        work = float(operations(net, one, rule).of(mean))
         results.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
     return results
 

@@ -246,7 +246,7 @@ def measure_counts(
     """Problems solved after ``steps`` and twice as many: name and figures of the test, the run."""
     batch = task.sample(count, size=size, seed=seed)
     run = evaluate_long(net, task, batch, steps, **options)
-    figures = run.figures() | {"test seed": seed}
+    figures = run.figures | {"test seed": seed}
     solved = {str(figures.pop("iterations")): figures.pop("solved")}
     solved[str(2 * steps)] = figures.pop("solved at twice")
     return f"{size}:{count}:{steps}", {**figures, "solved": solved}, run

@@ -21,16 +21,15 @@ BATCH = TASK.sample(40, size=10, seed=1)
 
 @pytest.mark.parametrize("steps", [2, 3, 6, 30])
 def test_both_counts_of_the_exact_network_are_known(steps: int) -> None:
-    long = evaluate_long(exact_prefix_sums(), TASK, BATCH, steps)
+    figures = evaluate_long(exact_prefix_sums(), TASK, BATCH, steps).figures
     moments = first_right(BATCH.targets)
-    assert long.solved == int((moments <= steps).sum())
-    assert long.solved_at_twice == int((moments <= 2 * steps).sum())
-    assert long.wrong == (moments > 2 * steps).nonzero().flatten().tolist()[:20]
-    figures = long.figures()
+    assert figures["solved"] == int((moments <= steps).sum())
+    assert figures["solved at twice"] == int((moments <= 2 * steps).sum())
+    assert figures["wrong"] == (moments > 2 * steps).nonzero().flatten().tolist()[:20]
     assert figures["problems"] == 40
     assert "lost" not in figures  # counts alone do not say which
     low, high = figures["interval"]
-    assert low <= long.solved / 40 <= high
+    assert low <= figures["solved"] / 40 <= high
 
 
 def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
@@ -40,15 +39,15 @@ def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
     batch = mazes.sample(60, size=9, seed=2)
     long = evaluate_long(net, mazes, batch, 9)
     plain = evaluate_batch(net, mazes, batch, steps=18, at=[9, 18])
-    assert 0 < long.solved < long.solved_at_twice < 60, "otherwise this tests nothing"
-    assert [long.solved, long.solved_at_twice] == plain.solved.tolist()
+    solved, twice = long.figures["solved"], long.figures["solved at twice"]
+    assert 0 < solved < twice < 60, "otherwise this tests nothing"
+    assert [solved, twice] == plain.solved.tolist()
     assert plain.right is not None
-    assert long.wrong == (~plain.right).nonzero().flatten().tolist()[:20]
-    assert long.lost is not None
-    assert long.solved - long.lost <= long.solved_at_twice
+    assert long.figures["wrong"] == (~plain.right).nonzero().flatten().tolist()[:20]
+    assert solved - long.figures["lost"] <= twice
     assert long.prediction is not None
     assert torch.equal(mazes.solved(long.prediction, batch), plain.right)
-    figures = evaluate_long(net, mazes, batch, 200).figures()
+    figures = evaluate_long(net, mazes, batch, 200).figures
     assert figures["solved"] == figures["solved at twice"] == 60
     assert figures["problems in portions that rest"] == 60
     assert figures["last iteration in which anything changed"] < 100
@@ -106,14 +105,14 @@ def test_answers_are_tracked_as_by_comparing_every_iteration(
 
 def test_every_iteration_gives_the_counts_of_a_long_run() -> None:
     batch = ticking([1, 1, 1], [5, 5, 4], [3, 3, 7], [2, 1, 1], [0, 1, 1])
-    plain = evaluate_long(Ticking(), TASK, batch, 3)
+    plain = evaluate_long(Ticking(), TASK, batch, 3).figures
     every = evaluate_long(Ticking(), TASK, batch, 3, every=True)
-    assert (plain.solved, plain.solved_at_twice) == (every.solved, every.solved_at_twice) == (3, 1)
-    assert plain.wrong == every.wrong == [1, 2, 3, 4]
-    assert every.lost == 2
-    figures = every.figures()
-    assert figures["lost on the way"] == 3, "one of them is right at neither look"
-    assert figures["ever solved"] == 4
-    assert figures["lapses"][0]["problem"] == 1
+    for figures in (plain, every.figures):
+        assert (figures["solved"], figures["solved at twice"]) == (3, 1)
+        assert figures["wrong"] == [1, 2, 3, 4]
+    assert every.figures["lost"] == 2
+    assert every.figures["lost on the way"] == 3, "one of them is right at neither look"
+    assert every.figures["ever solved"] == 4
+    assert every.figures["lapses"][0]["problem"] == 1
     assert every.prediction is not None
     assert every.prediction[1].tolist() == [0, 0, 0]

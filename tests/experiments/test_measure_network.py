@@ -89,17 +89,15 @@ def test_what_was_lost_on_the_way_is_named_and_drawn(
     task = iterant.registry.task("prefix-sums")
     batch = task.sample(3, size=8, seed=1)
     regression = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
-    far = script.LongRun(
-        problems=3, steps=10, solved=2, solved_at_twice=2, wrong=[1],
-        more={"lapses": [regression]}, prediction=1 - batch.targets,
-    )  # fmt: skip
+    figures = {"iterations": 10, "wrong": [1], "lapses": [regression]}
+    far = script.LongRun(figures, prediction=1 - batch.targets)
     script.draw_failures(task, batch, far, tmp_path / "new", "8")
     captions = {name: what.caption for name, (what, _) in drawn.items()}
     assert captions == {
         "failure-8-1.png": "8 bits, 8 wrong after 20 iterations",
         "failure-8-2.png": "8 bits, 8 wrong after 6 iterations; wholly right after 4",
     }
-    script.draw_failures(task, batch, script.LongRun(3, 10, 3, 3, []), tmp_path / "none", "8")
+    script.draw_failures(task, batch, script.LongRun(figures), tmp_path / "none", "8")
     assert len(drawn) == 2, "answers that were not kept are not drawn"
 
 

@@ -17,7 +17,7 @@ from test_places import TINY
 
 from iterant import registry
 from iterant.errors import RunError
-from iterant.evaluation.evaluator import out_of_memory, within_memory
+from iterant.evaluation.evaluator import out_of_memory, run_batches
 from iterant.io import list_runs, run_folder, write_result
 from iterant.nets import build, variant_config
 from iterant.training import train
@@ -76,26 +76,25 @@ def test_out_of_memory_halves_the_batch() -> None:
 
 @pytest.mark.parametrize("fits", [1, 3, 10])
 def test_every_problem_is_counted_once(fits: int) -> None:
-    batch = registry.task("prefix-sums").sample(10, size=8)
-    seen: list[int] = []
+    batch = registry.task("mazes").sample(10, size=3)
 
-    def run(first: int, part: Any) -> None:
+    def record(part: Any, iterations: Any) -> Any:
         if len(part) > fits:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
-        seen.extend(range(first, first + len(part)))
+        return part.inputs
 
-    shrunk = within_memory(batch, None, run)
-    assert seen == list(range(10))
+    parts, shrunk = run_batches(small_net(), batch, record, steps=1)
+    assert torch.equal(torch.cat(parts), batch.inputs)
     assert shrunk == {1: 1, 3: 2, 10: None}[fits]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), MemoryError()])
 def test_other_errors_and_one_problem_too_large_are_raised(error: Exception) -> None:
-    def fail(first: int, part: Any) -> None:
+    def fail(part: Any, iterations: Any) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        within_memory(registry.task("prefix-sums").sample(4, size=8), None, fail)
+        run_batches(small_net(), registry.task("mazes").sample(4, size=3), fail, steps=1)
     assert out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
     assert out_of_memory(error) == isinstance(error, MemoryError)
 
