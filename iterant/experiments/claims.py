@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import correlation
+from typing import Any
 
 from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
 from iterant.experiments.measures import (
@@ -177,87 +178,68 @@ def solved_after(size: str, iterations: int) -> Quantity:
 # Checks
 
 
-def compare(
+def within(
     quantity: Quantity,
-    first: str,
-    second: str,
-    *,
-    effect: float = MARGIN,
-    least: float = 0.0,
-    equal: bool = False,
-    names: tuple[str, str] | None = None,
+    *models: str,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+    effect: float = 0.0,
+    middle_at_least: float = -math.inf,
+    names: tuple[str, ...] = (),
+    shown: bool = True,
 ) -> Check:
-    """The first model is above the other; ``equal``: equal to it, within `MARGIN`.
+    """The mean of one model, or its difference from that of another, is between two bounds.
 
-    Reproduced: the interval of the difference is above 0, and the difference is at least
-    ``least``; contrary: the interval is below 0; too few seeds: it reaches further than ``effect``
-    from its middle, so that even the paper's effect could not have been distinguished from none.
-    Equal: the interval is within the margin; contrary: all of it is beyond; else too few seeds.
+    Reproduced: its whole interval is, and its middle is at least ``middle_at_least``; contrary:
+    none of the interval is. Otherwise not seen, or too few seeds where the interval reaches further
+    than ``effect`` from its middle: an effect of that size could not have been distinguished.
     """
 
     def decide(low: float, middle: float, high: float) -> str:
-        if equal:
-            if low >= -MARGIN and high <= MARGIN:
-                return REPRODUCED
-            return CONTRARY if low > MARGIN or high < -MARGIN else TOO_FEW
-        if low > 0:
-            return REPRODUCED if middle >= least else NOT_SEEN
-        if high < 0:
+        if at_least < low and high < at_most:
+            return REPRODUCED if middle >= middle_at_least else NOT_SEEN
+        if high < at_least or low > at_most:
             return CONTRARY
         return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
     def check(records: Records) -> Verdict:
-        one, other = quantity.of(records, first), quantity.of(records, second)
+        values = [quantity.of(records, model) for model in models]
         numbers = quantity.heading + ", ".join(
             f"{name} {'not run' if value is None else quantity.text(value)}"
-            for name, value in zip(
-                names or (label(first), label(second)), (one, other), strict=True
-            )
+            for name, value in zip(names or map(label, models), values, strict=True)
         )
-        if one is None or other is None:
-            return Verdict(NOT_RUN, () if one is other is None else (numbers,))
-        seeds = counted(other.seeds, "seed")
-        seeds = seeds if one.seeds == other.seeds else f"{one.seeds} and {seeds}"
-        if min(one.seeds, other.seeds) < LEAST_SEEDS or not (one.interval and other.interval):
-            return Verdict(TOO_FEW, (f"{numbers} ({seeds})",))
-        (low_1, high_1), (low_2, high_2) = one.interval, other.interval
-        middle = one.mean - other.mean
-        low = middle - math.hypot(one.mean - low_1, high_2 - other.mean)
-        high = middle + math.hypot(high_1 - one.mean, other.mean - low_2)
-        line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
-        return Verdict(decide(low, middle, high), (line,))
+        known = [value for value in values if value is not None]
+        if len(known) < len(models):
+            return Verdict(NOT_RUN, (numbers,) if known else ())
+        *others, last = dict.fromkeys(value.seeds for value in known)
+        seeds = " and ".join([*map(str, others), counted(last, "seed")])
+        line, intervals = f"{numbers} ({seeds})", [value.interval for value in known]
+        verdict = TOO_FEW
+        if min(value.seeds for value in known) >= LEAST_SEEDS and all(intervals):
+            low, middle, high = _difference(*known)
+            verdict = decide(low, middle, high)
+            if len(known) > 1:
+                line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
+        return Verdict(verdict, (line,) if shown else ())
 
     return check
 
 
-def bound(
-    quantity: Quantity,
-    model: str,
-    *,
-    at_most: float = math.inf,
-    at_least: float = -math.inf,
-    shown: bool = True,
-) -> Check:
-    """A mean is at least, or at most, a number; ``shown``: whether its number is.
+def _difference(one: Summary, other: Summary | None = None) -> tuple[float, float, float]:
+    """Lower end, middle and upper end of a mean, or of the difference of two means."""
+    low, high = one.interval or (one.mean, one.mean)
+    if other is None:
+        return low, one.mean, high
+    other_low, other_high = other.interval or (other.mean, other.mean)
+    middle = one.mean - other.mean
+    down = math.hypot(one.mean - low, other_high - other.mean)
+    up = math.hypot(high - one.mean, other.mean - other_low)
+    return middle - down, middle, middle + up
 
-    Reproduced: so is its whole interval; contrary: none of it is; otherwise there are too few
-    seeds.
-    """
 
-    def check(records: Records) -> Verdict:
-        value = quantity.of(records, model)
-        if value is None:
-            return Verdict(NOT_RUN)
-        line = f"{label(model)} {quantity.text(value)} ({counted(value.seeds, 'seed')})"
-        ours = (line,) if shown else ()
-        if value.seeds < LEAST_SEEDS or value.interval is None:
-            return Verdict(TOO_FEW, ours)
-        low, high = value.interval
-        if at_least <= max(low, 0.0) and high <= at_most:
-            return Verdict(REPRODUCED, ours)
-        return Verdict(CONTRARY if high < at_least or low > at_most else TOO_FEW, ours)
-
-    return check
+def higher(quantity: Quantity, more: str, less: str, effect: float = MARGIN, **how: Any) -> Check:
+    """The first model is above the other; ``effect``: by how much in the paper."""
+    return within(quantity, more, less, at_least=0.0, effect=effect, **how)
 
 
 def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
@@ -349,8 +331,7 @@ def _higher(
     """Of each pair of models, the first has the higher peak, by numbers that the paper gives."""
     peaks = PEAKS[size]
     checks = [
-        compare(peak(size), more, less, effect=peaks[more].mean - peaks[less].mean)
-        for more, less in pairs
+        higher(peak(size), more, less, peaks[more].mean - peaks[less].mean) for more, less in pairs
     ]
     models = dict.fromkeys(model for pair in pairs for model in pair)
     return Claim(text, place, _paper(size, *models), rows, tuple(checks))
@@ -358,15 +339,15 @@ def _higher(
 
 def _keeps(size: str, recall: str, *without: str) -> tuple[Check, ...]:
     """One model keeps its accuracy to the last iteration; others lose more of theirs."""
-    falls = [compare(fall(size), other, recall) for other in without]
-    return (*falls, bound(fall(size), recall, at_most=MARGIN, shown=False))
+    falls = [higher(fall(size), other, recall) for other in without]
+    return (*falls, within(fall(size), recall, at_most=MARGIN, shown=False))
 
 
 def _recovers(recall: str, without: str) -> tuple[Check, ...]:
     """After each intervention of Table 7, recall is above the same network without it."""
     known, lost = INTERVENTIONS[recall], INTERVENTIONS[without]
     return tuple(
-        compare(peak_after(study), recall, without, effect=known[study][1] - lost[study][1])
+        higher(peak_after(study), recall, without, known[study][1] - lost[study][1])
         for study in _STUDIES
     )
 
@@ -413,19 +394,20 @@ CLAIMS: dict[str, Claim] = {
     "feed-forward": Claim(
         "Feed-forward networks do not extrapolate to 512 bits", "Section 4, Table 3",
         _paper("512", "sums-ff"), ("table-prefix-peaks",),
-        (bound(peak("512"), "sums-ff", at_most=MARGIN),),
+        (within(peak("512"), "sums-ff", at_most=MARGIN),),
     ),
     "same-accuracy": Claim(
         "Recall reaches the same accuracy on 512 bits without the progressive loss",
         "Section 4, Figure 3", _paper("512", "sums-recall-a0", "sums-recall-a1"),
         ("fig-arch-loss-ablation",),
-        (compare(peak("512"), "sums-recall-a0", "sums-recall-a1", equal=True),),
+        (within(peak("512"), "sums-recall-a0", "sums-recall-a1", at_least=-MARGIN,
+                at_most=MARGIN),),
     ),
     "twice-the-iterations": Claim(
         "… but needs about twice the iterations", "Section 4, Figure 3",
         f"peaks at {_SLOW} and {_FAST}: {_SLOW / _FAST:.2f} times", ("fig-arch-loss-ablation",),
-        (compare(iterations_needed("512"), "sums-recall-a0", "sums-recall-a1",
-                 effect=math.log2(_SLOW / _FAST), least=math.log2(1.5)),),
+        (higher(iterations_needed("512"), "sums-recall-a0", "sums-recall-a1",
+                math.log2(_SLOW / _FAST), middle_at_least=math.log2(1.5)),),
     ),
     "n-zero": _higher(
         "n = 0 in the progressive loss is worse than random n", "Section 4, appendix A.4",
@@ -442,18 +424,18 @@ CLAIMS: dict[str, Claim] = {
     "width": Claim(
         "Accuracy on 512 bits rises with width", "Appendix A.4, Figure 8", "a picture",
         ("fig-width",),
-        (compare(peak("512"), "sums-recall-a1", "sums-recall-a1-w50",
-                 names=("width 400", "width 50")),),
+        (higher(peak("512"), "sums-recall-a1", "sums-recall-a1-w50",
+                names=("width 400", "width 50")),),
     ),
     "depth": Claim(
         "Accuracy on 512 bits rises with m up to 30", "Appendix A.4, Figure 8", "a picture",
         ("fig-depth",),
-        (compare(peak("512"), "sums-recall-a1", "sums-recall-a1-m10", names=("m = 30", "m = 10")),),
+        (higher(peak("512"), "sums-recall-a1", "sums-recall-a1-m10", names=("m = 30", "m = 10")),),
     ),
     "depth-plateau": Claim(
         "… and no further beyond 30", "Appendix A.4, Figure 8", "a picture", ("fig-depth",),
-        (compare(peak("512"), "sums-recall-a1-m40", "sums-recall-a1", equal=True,
-                 names=("m = 40", "m = 30")),),
+        (within(peak("512"), "sums-recall-a1-m40", "sums-recall-a1", at_least=-MARGIN,
+                at_most=MARGIN, names=("m = 40", "m = 30")),),
     ),
     "progressive-mazes": _higher(
         "The progressive loss helps on mazes of 59×59", "Section 4, Figure 4, Table 4",
@@ -487,8 +469,8 @@ CLAIMS: dict[str, Claim] = {
     "mazes-201": Claim(
         "74 % of mazes of 201×201 are solved", "Section 4",
         f"{_LARGE.mean:g} of {_LARGE.problems} after {_LARGE.step:,} iterations", ("mazes-201",),
-        (bound(solved_after("201", _LARGE.step or 0), "mazes-recall-a0.01",
-               at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),),
+        (within(solved_after("201", _LARGE.step or 0), "mazes-recall-a0.01",
+                at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),),
     ),
     "mazes-801": Claim(
         "A maze of 801×801 is solved", "Section 4, Figure 19",
