@@ -69,13 +69,14 @@ class _ProblemSet:
         self.folder, self.paths = folder, [folder / name for name in names]
         inputs, self.targets = map(_load, self.paths)
         self.inputs = inputs.unsqueeze(1) if inputs.dim() == 2 else inputs
-        wanted = "(N, bits), (N, 3, H, W) with even sides or (N, 12, 8, 8)"
-        _check(self.paths[0], self.inputs.dim() >= 3 and len(self.inputs), wanted)
-        self.count: int = self.inputs.shape[0]
-        self.channels, *space = self.inputs.shape[1:]
-        fits = {1: len(space) == 1, 3: len(space) == 2 and space[0] >= 8 and space[0] % 2 == 0,
-                12: space == [8, 8]}  # fmt: skip
-        _check(self.paths[0], fits.get(self.channels), wanted)
+        self.count, self.channels, *space = self.inputs.shape if self.inputs.dim() > 2 else (0, 0)
+        fits = {
+            1: len(space) == 1,
+            3: len(space) == 2 and space[0] >= 8 and space[0] % 2 == 0,
+            12: space == [8, 8],
+        }
+        formats = "(N, bits), (N, 3, H, W) with even sides or (N, 12, 8, 8)"
+        _check(self.paths[0], self.count and fits.get(self.channels), formats)
         shape = (self.count, *space)
         _check(self.paths[1], self.targets.shape == shape, f"an array of shape {shape}")
         self.size: Size = (space[0] - 6) // 2 if self.channels == 3 else space[0]

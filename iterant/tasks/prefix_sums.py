@@ -55,7 +55,7 @@ class PrefixSums(BenchmarkTask):
         size_means="the number of bits, at least 1",
     )
 
-    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The strings of these numbers, every bit a fair coin."""
         words = Stream(seed, self.spec.name, size).bits(
             numbers[:, None], np.arange(-(-size // 64))[None]

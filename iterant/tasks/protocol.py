@@ -233,13 +233,13 @@ class SizedTask(ABC):
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The sizes of which there are problems"""
-    stored: Stored | None = None
+    _stored: Stored | None = None
     """Files of the Easy-to-Hard benchmark that problems are drawn from, instead of generated"""
 
     def check_size(self, size: Size | None) -> int:
         """The size if there are problems of it; for None that of the files or of training."""
         if size is None:
-            size = self.stored.only_size() if self.stored else None
+            size = self._stored.only_size() if self._stored else None
         chosen = self.spec.train_size if size is None else size
         if not is_whole(chosen) or chosen not in self.sizes:
             raise self._wrong_size(chosen)
@@ -262,12 +262,12 @@ class SizedTask(ABC):
     ) -> Batch:
         """Problems ``first … first + count - 1``."""
         side, numbers = self.check_size(size), problem_numbers(count, first)
-        if self.stored:
-            return self.stored.sample(numbers, size=side, seed=seed)
-        return self.generate(side, check_seed(seed), numbers)
+        if self._stored:
+            return self._stored.sample(numbers, size=side, seed=seed)
+        return self._generate(side, check_seed(seed), numbers)
 
     @abstractmethod
-    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The problems of these numbers, each of which depends on its own number only."""
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
@@ -284,7 +284,7 @@ class BenchmarkTask(SizedTask):
         if data is not None:
             from iterant.tasks.datasets import Stored
 
-            self.stored = Stored(data, channels=self.spec.channels)
+            self._stored = Stored(data, channels=self.spec.channels)
 
 
 class PackedProblems(Protocol):

@@ -51,7 +51,7 @@ class PlainTask(SizedTask):
     def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
         """One problem: its input (C, *S), and a class from 0 on for each position, (*S)."""
 
-    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The problems of these numbers, each with its own random generator."""
         rngs = [np.random.default_rng([seed, size, number]) for number in numbers.tolist()]
         pairs = [self.make(size, rng) for rng in rngs]

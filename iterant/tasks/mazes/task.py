@@ -98,7 +98,7 @@ class Mazes(BenchmarkTask):
         steps = batch.targets.sum(dim=(1, 2)).numpy() // 4 - 1
         return Batch(batch.inputs, batch.targets, {"path_length": steps})
 
-    def generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
+    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The mazes of these numbers."""
         count, pixels = len(numbers), 2 * size + 2 * BORDER
         inputs = torch.empty(count, 3, pixels, pixels)

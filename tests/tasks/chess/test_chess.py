@@ -26,7 +26,7 @@ from iterant.tasks.chess.task import (
 )
 from iterant.tasks.datasets import save_easy_to_hard
 from iterant.tasks.inputs import gather
-from iterant.tasks.protocol import Batch, Size
+from iterant.tasks.protocol import Batch
 
 TASK = Chess(SAMPLE)
 
@@ -39,7 +39,7 @@ def no_puzzles_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 def marked(batch: Batch, text: str) -> torch.Tensor:
     """A prediction of two squares."""
-    coded = torch.tensor([chess.parse_square(text[:2]) | chess.parse_square(text[2:]) << 6])
+    coded = torch.tensor([chess.parse_square(text[:2]) | chess.parse_square(text[2:4]) << 6])
     return targets(coded, torch.from_numpy(batch.extras["black"]))
 
 
@@ -79,33 +79,16 @@ def test_a_range_is_shuffled_without_repetition() -> None:
 
 
 def test_sizes_are_ranges() -> None:
-    assert TASK.parse_size("600000:700000") == (600_000, 700_000)
     assert TASK.parse_size(" 1_000_000:1_100_000 ") == (1_000_000, 1_100_000)
     assert TASK.check_size((0, 4000)) == (0, 4000)
     assert TASK.check_size(None) == (0, 1600), "the easiest two fifths, as in the paper"
-    for text in ("", "5", "1:2:3", "a:b", "-1:5", "1.5:2", ":", "\u0661:\u0662"):
+    texts = ("", "5", "1:2:3", "a:b", "-1:5", "1.5:2", ":", "\u0661:\u0662")
+    for wrong in (*texts, 13, (1, 2, 3), (0.0, 9.0)):
         with pytest.raises(TaskError, match="a size must be a range first:stop"):
-            TASK.parse_size(text)
-
-
-@pytest.mark.parametrize(
-    ("size", "reason"),
-    [
-        ((5, 5), "the range 5:5 is empty"),
-        ((7, 5), "the range 7:5 is empty"),
-        ((-2, 5), "the range -2:5"),
-        ((3999, 4001), "3999:4001 .* goes beyond the set, which is all 4,000 puzzles in"),
-        ((600_000, 700_000), r"choose one within 0:4000, or give a larger set with --data"),
-        (13, "a size must be a range first:stop .*, got 13"),
-        ((1, 2, 3), "a size must be a range first:stop"),
-        ((0.0, 9.0), "a size must be a range first:stop"),
-        ("0:9", "a size must be a range first:stop"),
-    ],
-)
-def test_bad_ranges_are_refused(size: Size, reason: str) -> None:
-    with pytest.raises(TaskError, match=reason) as caught:
-        TASK.sample(1, size=size)
-    assert "\n" not in str(caught.value)
+            TASK.parse_size(wrong) if isinstance(wrong, str) else TASK.check_size(wrong)  # type: ignore[arg-type]
+    for first, stop in ((5, 5), (7, 5), (-2, 5), (3999, 4001), (600_000, 700_000)):
+        with pytest.raises(TaskError, match=f"the range {first}:{stop} .* within 0:4000"):
+            TASK.sample(1, size=(first, stop))
 
 
 @pytest.mark.parametrize(("count", "first"), [(11, 0), (1, 10), (5, 6)])
@@ -234,15 +217,12 @@ def test_restricting_takes_the_best_legal_move_and_keeps_a_legal_answer(side: st
 
 
 def test_orientation_of_the_drawing() -> None:
-    white = TASK.describe(TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"))
-    assert white.text.splitlines()[0] == "8  .  .  .  .  .  .  k  . "
+    board = "6k1/5ppp/8/8/8/8/8/K2R4"
+    white, black = (TASK.describe(TASK.encode(f"{board} {side} - - 0 1")) for side in "wb")
     assert white.text.splitlines()[7] == "1  K  .  .  R  .  .  .  . "
     assert white.text.splitlines()[8] == "   a  b  c  d  e  f  g  h "
-    assert white.caption == "White to move"
-    black = TASK.describe(TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 b - - 0 1"))
     assert black.text.splitlines()[7] == "8  .  k  .  .  .  .  .  . "
     assert black.text.splitlines()[8] == "   h  g  f  e  d  c  b  a "
-    assert black.caption == "Black to move"
     for shown in (white, black):
         names = {
             shown.column_labels[glyph.column] + shown.row_labels[glyph.row]: glyph.text

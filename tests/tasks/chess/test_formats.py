@@ -8,24 +8,19 @@ from pathlib import Path
 import chess
 import pytest
 import torch
+from test_chess import marked
 
 from iterant.errors import IterantError, TaskError
 from iterant.solving import Film, Solution
 from iterant.tasks.chess.formats import read_game, split_games
-from iterant.tasks.chess.position import square_name, targets
+from iterant.tasks.chess.position import square_name
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
-from iterant.tasks.protocol import Batch, expected_answer, is_accepted
+from iterant.tasks.protocol import expected_answer, is_accepted
 
 TASK = Chess()
 BOARD = "6k1/5ppp/8/8/8/8/8/K2R4 w - -"
 BLACK = "1k1r4/8/8/8/8/8/6n1/K7 b - -"
-
-
-def marked(batch: Batch, move: str) -> torch.Tensor:
-    """A prediction of that move."""
-    coded = chess.parse_square(move[:2]) | chess.parse_square(move[2:4]) << 6
-    return targets(torch.tensor([coded]), torch.from_numpy(batch.extras["black"]))
 
 
 @pytest.mark.parametrize(
