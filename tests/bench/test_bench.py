@@ -152,33 +152,26 @@ def test_memory_on_a_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("options", "error", "message"),
     [
-        ({"steps": 0}, UsageError, "at least 1 step, got 0"),
-        ({"rounds": 0}, UsageError, "at least 1 round, got 0"),
-        ({"recipe": "quick"}, UsageError, "choose --recipe paper"),
-        ({"task": "maze"}, UnknownName, "did you mean 'mazes'?"),
-        ({"width": 0}, RecipeError, "width"),
+        (replace(TINY, steps=0), UsageError, "at least 1 step, got 0"),
+        (replace(TINY, rounds=0), UsageError, "at least 1 round, got 0"),
+        (replace(TINY, recipe="quick"), UsageError, "choose --recipe paper"),
+        (replace(TINY, task="maze"), UnknownName, "did you mean 'mazes'?"),
+        (replace(TINY, width=0), RecipeError, "width"),
+        (replace(SMALL, steps=0), UsageError, "at least 1 iteration, got 0"),
+        (replace(SMALL, net="ff", steps=31), UsageError, "ask for at most 30"),
+        (replace(SMALL, net="dt-recal"), UnknownName, "did you mean 'dt-recall'?"),
+        (replace(SMALL, width=0), RecipeError, "width"),
+        (replace(SMALL, run="prefix-sums"), UsageError, "no plain way for a LocalRule"),
+        (ScaleOptions(processes=()), UsageError, "at least one"),
     ],
 )
-def test_wrong_training(change: dict[str, Any], error: type[IterantError], message: str) -> None:
+def test_wrong_values(options: Any, error: type[IterantError], message: str) -> None:
+    benches = {TrainOptions: bench_train, EvaluateOptions: bench_evaluate}
+    bench: Any = benches.get(type(options), bench_scale)
     with pytest.raises(error, match=re.escape(message)):
-        bench_train(replace(TINY, **change))
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"steps": 0}, UsageError, "at least 1 iteration, got 0"),
-        ({"net": "ff", "steps": 31}, UsageError, "ask for at most 30"),
-        ({"net": "dt-recal"}, UnknownName, "did you mean 'dt-recall'?"),
-        ({"width": 0}, RecipeError, "width"),
-        ({"run": "prefix-sums"}, UsageError, "no plain way for a LocalRule"),
-    ],
-)
-def test_wrong_evaluation(change: dict[str, Any], error: type[IterantError], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        bench_evaluate(replace(SMALL, **change))
+        bench(options)
 
 
 def test_one_process_does_not_communicate() -> None:
@@ -186,8 +179,6 @@ def test_one_process_does_not_communicate() -> None:
     assert figures["talking"] == 0.0
     assert figures["updates per second"] > 0
     assert figures["bytes an update"] == 4 * figures["parameters"]
-    with pytest.raises(UsageError, match="at least one"):
-        bench_scale(ScaleOptions(processes=()))
 
 
 @pytest.mark.system

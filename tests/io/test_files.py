@@ -1,12 +1,16 @@
-"""Atomic writes, JSON and JSON lines: a file is old or new, and an error is one line."""
+"""Atomic writes, JSON, JSON lines and locks: a file is old or new, and an error is one line."""
 
+import fcntl
 import json
 import math
+import multiprocessing
 import os
 import resource
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +23,14 @@ from hypothesis import strategies as st
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.io import files
 from iterant.io.files import (
+    LOCK,
     append_line,
     check_new_folder,
     check_writable_file,
     check_writable_folder,
     is_torn,
+    lock_folder,
+    lock_holder,
     make_folder,
     read_json,
     read_lines,
@@ -48,6 +55,13 @@ def check_message(caught: pytest.ExceptionInfo[IterantError], *parts: str) -> No
     assert all(part in text for part in parts), text
 
 
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+# Bytes
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte, so that a full disk is a real one."""
@@ -60,28 +74,37 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["/usr/bin/env", "umount", "disk"], cwd=tmp_path, check=True)
 
 
-def test_write_replaces_the_file_and_leaves_no_other(tmp_path: Path) -> None:
-    path = tmp_path / "a.bin"
-    for data in (b"first", b"", bytes(range(256)) * 1000):
-        write_atomic(path, data)
-        assert path.read_bytes() == data
-        assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+@pytest.fixture
+def small_files(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which a file may have 4,096 bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    yield tmp_path
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_full_disk_keeps_old_files_and_lines(small_disk: Path) -> None:
-    path, lines = small_disk / "a.bin", small_disk / "m.jsonl"
+def check_old_files_and_lines_stay(folder: Path, cause: str) -> None:
+    path, lines = folder / "a.bin", folder / "m.jsonl"
     write_atomic(path, b"old")
     append_line(lines, {"step": 1})
     with pytest.raises(RunError) as caught:
         write_atomic(path, bytes(3 << 20))
-    check_message(caught, "no space left", repr(str(path)))
+    check_message(caught, cause, repr(str(path)))
     with pytest.raises(RunError) as caught:
         append_line(lines, {"text": "x" * (2 << 20)})
-    check_message(caught, "no space left", repr(str(lines)))
+    check_message(caught, cause, repr(str(lines)))
     assert path.read_bytes() == b"old"
-    assert {p.name for p in small_disk.iterdir()} == {"a.bin", "m.jsonl"}
+    assert names(folder) == {"a.bin", "m.jsonl"}
     append_line(lines, {"step": 2})
     assert read_lines(lines) == [{"step": 1}, {"step": 2}]
+
+
+def test_full_disk_keeps_old_files_and_lines(small_disk: Path) -> None:
+    check_old_files_and_lines_stay(small_disk, "no space left")
+
+
+def test_file_size_limit_keeps_old_files_and_lines(small_files: Path) -> None:
+    check_old_files_and_lines_stay(small_files, "file too large")
 
 
 def test_read_only_disk(small_disk: Path) -> None:
@@ -93,42 +116,17 @@ def test_read_only_disk(small_disk: Path) -> None:
     assert (small_disk / "a.bin").read_bytes() == b"old"
 
 
-def test_file_size_limit_keeps_the_old_file_and_lines(tmp_path: Path) -> None:
-    path, lines = tmp_path / "a.bin", tmp_path / "m.jsonl"
-    write_atomic(path, b"old")
-    append_line(lines, {"step": 1})
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(RunError) as caught:
-            write_atomic(path, bytes(10_000))
-        with pytest.raises(RunError, match="cannot append to"):
-            append_line(lines, {"text": "x" * 10_000})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    check_message(caught, "file too large")
-    assert path.read_bytes() == b"old"
-    assert read_lines(lines) == [{"step": 1}]
-    assert {p.name for p in tmp_path.iterdir()} == {"a.bin", "m.jsonl"}
-
-
 @pytest.mark.parametrize(
-    "place", ["missing/a.json", "file/a.json", "folder", "x" * 300, "two\nlines/a.json"]
+    "place", ["missing/a.json", "file/a.json", "folder", "x" * 300, "two\nlines/a.json", "/proc/a"]
 )
-def test_unwritable_paths(tmp_path: Path, place: str) -> None:
+def test_unwritable_folders_and_names(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     with pytest.raises(RunError) as caught:
         write_atomic(tmp_path / place, b"new")
     check_message(caught, "cannot write", repr(str(tmp_path / place)))
-
-
-@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs /proc")
-def test_unwritable_folder() -> None:
-    with pytest.raises(RunError, match=r"cannot write '/proc/a\.json'"):
-        write_atomic("/proc/a.json", b"new")
-    with pytest.raises(RunError, match="cannot make the folder '/proc/a'"):
-        make_folder("/proc/a")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        make_folder(tmp_path / "file" / place.strip("/"))
 
 
 def test_file_and_folder_are_synchronised_and_an_interrupt_leaves_the_old_file(
@@ -136,8 +134,10 @@ def test_file_and_folder_are_synchronised_and_an_interrupt_leaves_the_old_file(
 ) -> None:
     kinds: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda h: kinds.append(stat.S_ISDIR(os.fstat(h).st_mode)))
-    write_atomic(tmp_path / "a.bin", b"old")
-    assert kinds == [False, True]
+    for data in (b"first", b"", b"old"):
+        write_atomic(tmp_path / "a.bin", data)
+        assert [p.read_bytes() for p in tmp_path.iterdir()] == [data]
+    assert kinds == [False, True] * 3
 
     def interrupt(handle: int) -> None:
         raise KeyboardInterrupt
@@ -148,18 +148,29 @@ def test_file_and_folder_are_synchronised_and_an_interrupt_leaves_the_old_file(
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
 
 
+def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert files.read_bytes(path, limit=5) == b"12345"
+    with pytest.raises(RunError, match="larger than 4 B"):
+        files.read_bytes(path, limit=4)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
+)
+def test_an_error_of_the_system_keeps_its_words(error: OSError, text: str) -> None:
+    assert f"cannot read 'x': {text}; check" in str(files.explain_os_error(error, "read", "x"))
+
+
 # JSON
-
-
-@pytest.mark.parametrize("checksummed", [False, True])
-def test_json_round_trip(tmp_path: Path, checksummed: bool) -> None:
-    write_json(tmp_path / "a.json", CONTENT, checksummed=checksummed)
-    assert read_json(tmp_path / "a.json", checksummed=checksummed) == CONTENT
 
 
 def test_cut_and_flipped_json_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_json(path, CONTENT, checksummed=True)
+    assert read_json(path, checksummed=True) == CONTENT
     data = path.read_bytes()
     for length in range(len(data) - 1):
         path.write_bytes(data[:length])
@@ -222,11 +233,11 @@ def test_numpy_and_torch_values_become_numbers_and_lists() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan")])
 def test_nan_is_refused_or_becomes_null(tmp_path: Path, value: float) -> None:
     path = tmp_path / "a.json"
+    write_json(path, {"loss": [1.0, value]}, nan_to_null=True)
+    assert read_json(path) == {"loss": [1.0, None]}
     with pytest.raises(UsageError) as caught:
         write_json(path, {"best": {"loss": [1.0, value]}})
     check_message(caught, "'best.loss[1]'")
-    assert not path.exists()
-    write_json(path, {"loss": [1.0, value]}, nan_to_null=True)
     assert read_json(path) == {"loss": [1.0, None]}
 
 
@@ -256,13 +267,6 @@ def test_lines_cut_at_every_byte_are_read_and_repaired(tmp_path: Path) -> None:
         append_line(path, {"step": math.nan})
         assert read_lines(path) == [*whole, {"step": None}]
         assert path.read_bytes().endswith(b'\n{"step": null}\n' if whole else b'{"step": null}\n')
-
-
-def test_long_torn_line_is_repaired(tmp_path: Path) -> None:
-    path = tmp_path / "m.jsonl"
-    path.write_bytes(b'{"step": 1}\n{"text": "' + b"x" * 200_000)
-    append_line(path, {"step": 2})
-    assert read_lines(path) == [{"step": 1}, {"step": 2}]
 
 
 def test_damaged_line_is_named_by_number(tmp_path: Path) -> None:
@@ -311,30 +315,73 @@ def test_checks_refuse_unwritable_paths(inside: Path, monkeypatch: pytest.Monkey
             check(inside / place)
         check_message(caught)
     # Tests may run as root, who may write anywhere, so the system's answer is replaced.
-    asked: list[Path] = []
-
-    def access(path: Path, mode: int) -> bool:
-        asked.append(path)
-        return not mode & os.W_OK
-
-    monkeypatch.setattr(os, "access", access)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != inside or not mode & os.W_OK)
     for check, place in ((check_writable_folder, "new/a"), (check_writable_file, "b")):
         with pytest.raises(UsageError, match="cannot be written; choose another"):
             check(inside / place)
-    assert asked == [inside, inside]
 
 
-def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(b"12345")
-    assert files.read_bytes(path, limit=5) == b"12345"
-    with pytest.raises(RunError, match="larger than 4 B"):
-        files.read_bytes(path, limit=4)
+# Locks
+
+START = multiprocessing.get_context("forkserver")
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
-)
-def test_an_error_of_the_system_keeps_its_words(error: OSError, text: str) -> None:
-    assert f"cannot read 'x': {text}; check" in str(files.explain_os_error(error, "read", "x"))
+def hold(folder: str, pipe: Connection) -> None:
+    with lock_folder(folder):
+        pipe.send("locked")
+        pipe.recv()
+    pipe.send("released")
+    pipe.recv()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_one_process_locks_and_its_end_releases(tmp_path: Path, killed: bool) -> None:
+    ours, theirs = START.Pipe()
+    child = START.Process(target=hold, args=(str(tmp_path), theirs), daemon=True)
+    child.start()
+    assert ours.recv() == "locked"
+    with pytest.raises(RunError) as caught, lock_folder(tmp_path):
+        pass
+    check_message(caught, f"process {child.pid} on ", " since 20")
+    if killed:
+        child.kill()
+        child.join()
+    else:
+        ours.send("release")
+        assert ours.recv() == "released"
+    assert str(child.pid) in (tmp_path / LOCK).read_text(), "the stale content must be there"
+    assert lock_holder(tmp_path) is None
+    with lock_folder(tmp_path):
+        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+        with pytest.raises(RunError, match=f"process {os.getpid()} "), lock_folder(tmp_path):
+            pass
+    if not killed:
+        ours.send("end")
+        child.join()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\x00"])
+def test_content_of_the_lock_does_not_matter(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / LOCK).write_bytes(content)
+    assert lock_holder(tmp_path) is None
+    with lock_folder(tmp_path):
+        (tmp_path / LOCK).write_bytes(content)
+        assert lock_holder(tmp_path) == "another process"
+
+
+def test_a_process_that_looks_does_not_disturb(tmp_path: Path) -> None:
+    with (tmp_path / LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `lock_info` does for an instant
+        threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        with lock_folder(tmp_path):
+            assert lock_holder(tmp_path) is not None
+
+
+def test_locking_removes_leftovers_and_needs_a_folder(tmp_path: Path) -> None:
+    for name in (".a.json.0123456789ab.tmp", "a.json", ".hidden"):
+        (tmp_path / name).touch()
+    with lock_folder(tmp_path):
+        assert names(tmp_path) == {LOCK, "a.json", ".hidden"}
+    with pytest.raises(RunError, match="cannot lock"), lock_folder(tmp_path / "missing"):
+        pass
+    assert lock_holder(tmp_path / "missing") is None
