@@ -39,6 +39,12 @@ _LOCATIONS: dict[str, dict[str, str]] = {
         "argmax-open": "iterant.nets.protocol:ArgmaxOpen",
         "two-best": "iterant.nets.protocol:TwoBest",
     },
+    "objective": {
+        "progressive": "iterant.training.objectives:Progressive",
+        "progressive-n0": "iterant.training.objectives:Progressive",
+        "run-time-weighted": "iterant.training.objectives:RunTimeWeighted",
+        "pool": "iterant.training.replay_pool:ReplayPool",
+    },
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",

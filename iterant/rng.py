@@ -100,29 +100,29 @@ class Stream:
 class StepRng:
     """The random numbers of one optimizer step of one run.
 
-    >>> rng = StepRng(seed=0, update=41)
+    >>> rng = StepRng(seed=0, step=41)
     >>> rng.integer(0, 29, "prefix")          # n of step 41, now and after every resume
     """
 
     seed: int
-    update: int
+    step: int
 
     def integer(self, low: int, high: int, what: str) -> int:
         """An integer from ``low`` to ``high``, both included."""
-        drawn = Stream(self.seed, "training", what).below(high - low + 1, self.update, 0)
+        drawn = Stream(self.seed, "training", what).below(high - low + 1, self.step, 0)
         return low + int(drawn)
 
     def integers(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
         """``count`` integers below ``bound``."""
-        return Stream(self.seed, "training", what).below(bound, self.update, np.arange(count))
+        return Stream(self.seed, "training", what).below(bound, self.step, np.arange(count))
 
     def choose(self, count: int, of: int, what: str) -> NDArray[np.int64]:
         """``count`` different integers below ``of``."""
-        return Stream(self.seed, "training", what, self.update).order(of)[:count]
+        return Stream(self.seed, "training", what, self.step).order(of)[:count]
 
     def generator(self, what: str) -> torch.Generator:
         """A CPU generator, for many numbers such as noise."""
-        bits = Stream(self.seed, "training", what).bits(self.update, 0)
+        bits = Stream(self.seed, "training", what).bits(self.step, 0)
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 

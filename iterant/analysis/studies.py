@@ -31,9 +31,7 @@ from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import Net, depth_of
 from iterant.solving import check_fits
 from iterant.tasks.protocol import Size, Task
-from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import build_objective
 from iterant.zoo.loading import folder_of, load
 
 STEPS = 300
@@ -111,10 +109,10 @@ def subject_of(
     recipe = config.get("recipe") or {}
     model, alpha = "", None
     if recipe:
-        objective = build_objective(Recipe().changed(**recipe))
+        chosen = Recipe().changed(**recipe)
         model = str(recipe["net"])
-        if isinstance(objective, Progressive):
-            alpha = objective.alpha
+        if chosen.objective.startswith("progressive"):
+            alpha = chosen.alpha
         else:
             model += f", {recipe['objective']}"
     return Subject(net, task, label, model, alpha, recipe.get("iterations"))

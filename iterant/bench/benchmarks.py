@@ -121,7 +121,7 @@ def training(
     draws = [EvenRng(options.seed, update, of=options.steps) for update in updates]
 
     def side(step: Trainer | PlainStep) -> Work:
-        return lambda: [step.update(batch.inputs, batch.targets, rng, factor) for rng in draws]
+        return lambda: [step.step(batch.inputs, batch.targets, rng, factor) for rng in draws]
 
     plain = PlainStep(network, recipe, device)  # copies the network, so it comes first
     return {"ours": side(Trainer(network, recipe, device)), "plain": side(plain)}
@@ -338,24 +338,23 @@ class _Timed(ProcessGroup):
     def _communicate(self, call: Callable[[], object]) -> None:
         start = time.perf_counter()
         super()._communicate(call)
-        self.talked += time.perf_counter() - start
+        _Timed.talked += time.perf_counter() - start
 
 
 def scaling(options: ScaleOptions) -> dict[str, Any]:
     """The part of one process: a few updates to warm up, then those that count."""
     torch.set_num_threads(1)
     cpu, spec = torch.device("cpu"), registry.task(options.task).spec
-    processes = _Timed(cpu)
+    processes = _Timed(cpu) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
     recipe = _changed(named_recipe(options.recipe, spec.name), options, "width", "batch")
-    processes.check(recipe.batch)
     net, _ = build_network(recipe, spec, 0)
     trainer = Trainer(net, recipe, cpu, processes)
     batch = _problems(options.task, recipe, trainer.objective.takes(recipe.batch), 0)
     for update in range(_WARM_UP + options.updates):
         if update == _WARM_UP:
-            talked = processes.talked
+            talked = _Timed.talked
             start, cpu_start = time.perf_counter(), time.process_time()
-        trainer.update(batch.inputs, batch.targets, StepRng(0, update), 1.0)
+        trainer.step(batch.inputs, batch.targets, StepRng(0, update), 1.0)
     seconds, parameters = time.perf_counter() - start, parameter_count(net)
     return {
         "net": recipe.net,
@@ -363,6 +362,6 @@ def scaling(options: ScaleOptions) -> dict[str, Any]:
         "batch": recipe.batch,
         "bytes an update": 4 * parameters,
         "updates per second": options.updates / seconds,
-        "talking": (processes.talked - talked) / seconds,
+        "talking": (_Timed.talked - talked) / seconds,
         "CPU seconds": (time.process_time() - cpu_start) / options.updates,
     }

@@ -1,7 +1,7 @@
 """Training step and evaluation as one would write them first, to measure ours against.
 
     >>> step = PlainStep(net, recipe, device)
-    >>> loss = step.update(inputs, targets, EvenRng(seed=0, update=0, of=20), factor=1.0)
+    >>> loss = step.step(inputs, targets, EvenRng(seed=0, step=0, of=20), lr_factor=1.0)
 
 They compute what ours compute, in the straightforward way of the reference implementation: the
 problem is concatenated and convolved at every iteration; the head reads out every iteration
@@ -24,10 +24,9 @@ from iterant.errors import UsageError
 from iterant.nets import FeedForward, Net, PaperNet
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch, Task
-from iterant.training.objectives import Progressive
+from iterant.training.objectives import Progressive, build_objective
 from iterant.training.optim import build_optimizer
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import build_objective
 
 _GOLDEN = 0.618033988749895
 """The fractional parts of its multiples are evenly spread, however many there are."""
@@ -35,9 +34,9 @@ _GOLDEN = 0.618033988749895
 
 @dataclass(frozen=True)
 class EvenRng(StepRng):
-    """Draws of the progressive loss that ``of`` updates spread evenly over all possible ones.
+    """Draws of the progressive loss that ``of`` steps spread evenly over all possible ones.
 
-    A few updates drawn at random may happen to be long or short; these have the mean length.
+    A few steps drawn at random may happen to be long or short; these have the mean length.
     """
 
     of: int
@@ -45,9 +44,9 @@ class EvenRng(StepRng):
     def integer(self, low: int, high: int, what: str) -> int:
         """An integer from ``low`` to ``high``, both included."""
         if what == "prefix":
-            fraction = (self.update + 0.5) / self.of
+            fraction = (self.step + 0.5) / self.of
         else:
-            fraction = (self.update * _GOLDEN + 0.5) % 1.0
+            fraction = (self.step * _GOLDEN + 0.5) % 1.0
         return low + int(fraction * (high - low + 1))
 
 
@@ -100,9 +99,10 @@ def plain_loss(
         counted = net.readout.counted(inputs)
         return losses.mean() if counted is None else losses[counted].mean()
 
-    (n, k), alpha = draw, objective.alpha
+    (n, k), recipe = draw, objective.recipe
+    alpha = recipe.alpha
     start = torch.relu(net.projection(inputs))
-    full, _ = unroll(start, 0, objective.iterations)
+    full, _ = unroll(start, 0, recipe.iterations)
     loss = (1 - alpha) * cross_entropy(full) if alpha != 1 else inputs.new_zeros(())
     if alpha != 0:
         prefix = unroll(start, 0, n)[1].detach() if n else start
@@ -134,11 +134,11 @@ class PlainStep:
         for group in self.optimizer.param_groups:
             group["fused"] = None  # torch's default
         for weight in self.net.parameters():
-            # As in our step: weight decay also reaches the projection in updates with n > 0.
+            # As in our step: weight decay also reaches the projection in steps with n > 0.
             weight.grad = torch.zeros_like(weight)
 
-    def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
-        """One optimizer step at ``factor`` times the learning rate; returns the loss."""
+    def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
+        """One optimizer step at ``lr_factor`` times the learning rate; returns the loss."""
         self.optimizer.zero_grad(set_to_none=False)
         draw = self.objective.draw(rng)
         loss = plain_loss(self.net, inputs, targets, self.objective, draw, self.recipe.smoothing)
@@ -146,6 +146,6 @@ class PlainStep:
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate * group["share"] * factor
+            group["lr"] = self.recipe.rate * group["share"] * lr_factor
         self.optimizer.step()
         return loss.detach()

@@ -1,7 +1,7 @@
 """The training set: problems of the recipe's size, on the device, split by the data seed.
 
 >>> problems = TrainingSet.of(task, recipe, device)
->>> inputs, targets = problems.rows(shuffle.take(0, 50), StepRng(seed=0, update=0))
+>>> inputs, targets = problems.rows(shuffle.take(0, 50), StepRng(seed=0, step=0))
 """
 
 from __future__ import annotations

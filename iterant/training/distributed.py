@@ -10,7 +10,6 @@ process writes files.
 from __future__ import annotations
 
 import atexit
-import os
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -28,21 +27,14 @@ _left_group = False
 
 
 class ProcessGroup:
-    """The processes that train one network: those of torchrun, or this one alone."""
+    """The processes of torchrun that train one network."""
 
-    rank = 0
-    size = 1
-
-    def __init__(self, device: torch.device | None = None) -> None:
-        """Join the processes that torchrun started, if any; without a device join none."""
-        if device is None or int(os.environ.get("WORLD_SIZE", "1")) == 1:
-            return
+    def __init__(self, device: torch.device) -> None:
+        """Join the processes that torchrun started."""
         # Once per process, for all its runs: torchrun's rendezvous cannot be used twice.
         if not distributed.is_initialized():
             if _left_group:
-                raise TrainingStopped(
-                    "the processes parted after a failure; start all of them again"
-                )
+                raise TrainingStopped("a process failed; start all of them again")
             backend = "nccl" if device.type == "cuda" else "gloo"
             distributed.init_process_group(backend, timeout=TIMEOUT)
             atexit.register(self.leave)
@@ -65,8 +57,6 @@ class ProcessGroup:
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes, in order."""
-        if self.size == 1:
-            return rows
         own = rows.contiguous()  # backends send memory as it lies
         parts = [torch.empty_like(own) for _ in range(self.size)]
         self._communicate(lambda: distributed.all_gather(parts, own))
@@ -74,8 +64,6 @@ class ProcessGroup:
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one message."""
-        if self.size == 1:
-            return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         self._communicate(lambda: distributed.all_reduce(flat))
         flat /= self.size
@@ -85,8 +73,6 @@ class ProcessGroup:
 
     def any_process(self, flag: bool) -> bool:
         """Whether the flag is set in any process: all must leave a loop together."""
-        if self.size == 1:
-            return flag
         value = torch.tensor(float(flag), device=self._device)
         self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
         return bool(value > 0)

@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -30,12 +30,14 @@ from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer, build_network
+
+if TYPE_CHECKING:
+    from iterant.training.distributed import ProcessGroup
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
@@ -59,7 +61,8 @@ class RunContext:
     device: torch.device
     clock: Clock
     reporter: Reporter = field(default_factory=Reporter)
-    processes: ProcessGroup = field(default_factory=ProcessGroup)
+    processes: ProcessGroup | None = None
+    """Processes that train this network together; None: this one alone"""
     signals: Signals | None = None
     """Signal handlers shared by several runs; None: the run installs its own"""
     shard_mb: float | None = None
@@ -117,7 +120,7 @@ class Loop:
     @property
     def update(self) -> int:
         """Optimizer steps done."""
-        return self.trainer.updates
+        return self.trainer.steps
 
     def steps(self, signals: Signals) -> Generator[None, None, str]:
         """Train to the last step or the first reason to stop; returns the reason.
@@ -150,18 +153,21 @@ class Loop:
         rows = self.shuffle.take(number * self.takes, self.takes)
         inputs, targets = self.problems.rows(rows, rng)
         factor = lr_factor(self.recipe, number, self.per_epoch)
-        self.device_losses.append(self.trainer.update(inputs, targets, rng, factor).clone())
+        self.device_losses.append(self.trainer.step(inputs, targets, rng, factor).clone())
 
     def _reason_to_stop(self, signals: Signals) -> str | None:
         """The first reason to stop, the same in all processes."""
         # EMA weights keep improving after a perfect validation; others cannot.
         until_perfect = self.context.until_perfect and self.recipe.average is None
         perfect = self.figures.get("validation") == 1.0
-        if until_perfect and self.processes.any_process(perfect):
+        if until_perfect and self._in_any_process(perfect):
             return PERFECT
-        if self.processes.any_process(signals.raised is not None):
+        if self._in_any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self.processes.any_process(self.clock.over) else None
+        return "stopped at the time limit" if self._in_any_process(self.clock.over) else None
+
+    def _in_any_process(self, flag: bool) -> bool:
+        return flag if self.processes is None else self.processes.any_process(flag)
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -182,7 +188,8 @@ class Loop:
             return
         losses = torch.stack(self.device_losses).double()
         self.device_losses.clear()
-        self.processes.average([losses])
+        if self.processes is not None:
+            self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.update - len(values) + 1):
             self.guard.see(number, loss)
@@ -217,7 +224,7 @@ class Loop:
             fresh |= monitored
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self.processes.any_process(accuracy < recipe.again_below)
+        low = final and self._in_any_process(accuracy < recipe.again_below)
         if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
@@ -246,7 +253,7 @@ class Loop:
 
     def _evaluate(self, kind: str, evaluate: Callable[[Any], Figures]) -> Figures:
         """Figures of the present (EMA) weights; only the first process evaluates."""
-        if self.processes.rank:
+        if self.folder is None:
             return {}
         started = time.monotonic()
         with self.trainer.averaged() as net:

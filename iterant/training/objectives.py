@@ -1,7 +1,7 @@
 """Training objectives: the loss, and what one optimizer step minimises.
 
-    >>> update = Update(inputs, targets, StepRng(seed=0, update=0), ProcessGroup())
-    >>> loss = Progressive(iterations=30, alpha=1.0).run(unroll, update)
+    >>> objective = Progressive(Recipe(iterations=30, alpha=1.0))
+    >>> loss = objective.run(unroll, inputs, targets, StepRng(seed=0, step=0))
 
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
@@ -24,13 +24,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from iterant import registry
 from iterant.engine import State, Thought
 from iterant.nets.fast.gradients import cell_rows
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
-from iterant.training.distributed import ProcessGroup
+from iterant.training.recipe import Recipe
 
 if TYPE_CHECKING:
+    from iterant.training.distributed import ProcessGroup
     from iterant.training.unroll import Unroll
 
 _MASKED = -1e4
@@ -155,31 +157,27 @@ def segment_loss(
     return loss, states
 
 
-@dataclass(frozen=True)
-class Update:
-    """The data of one optimizer step."""
-
-    inputs: Tensor
-    """New problems of all processes together"""
-    targets: Tensor
-    rng: StepRng
-    processes: ProcessGroup
-
-    def shard(self) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of this process."""
-        return self.processes.shard(self.inputs), self.processes.shard(self.targets)
-
-
 class Objective:
-    """What one optimizer step minimises."""
+    """What one optimizer step minimises; `registry.py` has the names of all objectives."""
+
+    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
+        """``processes``: those that share the batch; None: this one alone."""
+        self.recipe, self.processes = recipe, processes
 
     def takes(self, batch: int) -> int:
         """The number of new problems per optimizer step at this batch size."""
         return batch
 
-    def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this step's gradients to the parameters; return the loss, a scalar."""
+    def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        """Add one step's gradients to the parameters; return the loss, a scalar.
+
+        Inputs and targets are the new problems of all processes together.
+        """
         raise NotImplementedError
+
+    def shard(self, rows: Tensor) -> Tensor:
+        """The rows of this process."""
+        return rows if self.processes is None else self.processes.shard(rows)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold of the objective."""
@@ -189,53 +187,50 @@ class Objective:
         """Restore what `tensors` returned."""
 
 
-@dataclass(frozen=True)
+def build_objective(recipe: Recipe, processes: ProcessGroup | None = None) -> Objective:
+    """The objective that the recipe names."""
+    objective: Objective = registry.find("objective", recipe.objective)(recipe, processes)
+    return objective
+
+
 class Progressive(Objective):
     """The paper's Algorithm 1: α times the loss of a random segment, 1 - α times the full unroll.
 
     The segment begins after n ~ U{0 … m-1} iterations without gradients and has k ~ U{1 … m-n}.
     At α = 1 there is no full unroll, at α = 0 no segment. In between, the segment starts from the
     full unroll's own features after n iterations: same weights, same start, nothing to recompute.
-    ``prefix=False`` is the variant with n = 0.
+    ``progressive-n0`` is the variant with n = 0.
     """
-
-    iterations: int = 30
-    """m"""
-    alpha: float = 1.0
-    prefix: bool = True
 
     def draw(self, rng: StepRng) -> tuple[int, int]:
         """n and k of one optimizer step."""
-        n = rng.integer(0, self.iterations - 1, "prefix") if self.prefix else 0
-        return n, rng.integer(1, self.iterations - n, "stretch")
+        m, prefix = self.recipe.iterations, self.recipe.objective != "progressive-n0"
+        n = rng.integer(0, m - 1, "prefix") if prefix else 0
+        return n, rng.integer(1, m - n, "stretch")
 
-    def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this step's gradients to the parameters; return the loss, a scalar."""
-        inputs, targets = update.shard()
-        n, k = self.draw(update.rng)
-        forward_backward = unroll.forward_backward
-        if self.alpha == 0:
-            return forward_backward(inputs, targets, Segment(self.iterations)).loss
-        if self.alpha == 1:
+    def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        """Add one step's gradients to the parameters; return the loss, a scalar."""
+        inputs, targets = self.shard(inputs), self.shard(targets)
+        m, alpha = self.recipe.iterations, self.recipe.alpha
+        n, k = self.draw(rng)
+        if alpha == 0:
+            return unroll.forward_backward(inputs, targets, Segment(m)).loss
+        if alpha == 1:
             state = unroll.forward_no_grad(inputs, None, n) if n else None
-            return forward_backward(inputs, targets, Segment(k), state=state).loss
-        unrolled = Segment(self.iterations, weight=1 - self.alpha, path=True)
-        full = forward_backward(inputs, targets, unrolled)
+            return unroll.forward_backward(inputs, targets, Segment(k), state=state).loss
+        full = unroll.forward_backward(inputs, targets, Segment(m, weight=1 - alpha, path=True))
         state = full.states[n] if n else None
-        part = forward_backward(inputs, targets, Segment(k, weight=self.alpha), state=state)
-        return (1 - self.alpha) * full.loss + self.alpha * part.loss
+        segment = Segment(k, weight=alpha)
+        part = unroll.forward_backward(inputs, targets, segment, state=state)
+        return (1 - alpha) * full.loss + alpha * part.loss
 
 
-@dataclass(frozen=True)
 class RunTimeWeighted(Objective):
     """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
 
-    iterations: int = 30
-
-    def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this step's gradients to the parameters; return the loss, a scalar."""
-        inputs, targets = update.shard()
-        total = self.iterations * (self.iterations + 1) / 2
-        weights = tuple((i + 1) / total for i in range(self.iterations))
-        segment = Segment(self.iterations, each=weights)
-        return unroll.forward_backward(inputs, targets, segment).loss
+    def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        """Add one step's gradients to the parameters; return the loss, a scalar."""
+        m = self.recipe.iterations
+        weights = tuple(i / (m * (m + 1) / 2) for i in range(1, m + 1))
+        segment = Segment(m, each=weights)
+        return unroll.forward_backward(self.shard(inputs), self.shard(targets), segment).loss

@@ -213,7 +213,7 @@ _HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999
 """Limits of numbers that are not shares from 0 to 1."""
 _ABOVE_ZERO = ("rate", "clip", "average")
 _CHOICES = {
-    "objective": ("progressive", "progressive-n0", "run-time-weighted", "pool"),
+    "objective": registry.known("objective"),
     "optimizer": ("adam", "adamw", "sgd", "muon"),
     "schedule": ("steps", "cosine", "constant", "hold"),
     "choose": ("validation", "watch"),

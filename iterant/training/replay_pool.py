@@ -15,6 +15,8 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
@@ -22,9 +24,12 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng, to_device
-from iterant.training.objectives import Objective, Segment, Update
+from iterant.training.objectives import Objective, Segment
 from iterant.training.recipe import Recipe
 from iterant.training.unroll import Unroll
+
+if TYPE_CHECKING:
+    from iterant.training.distributed import ProcessGroup
 
 JITTER = 0.3
 """Standard deviation of the noise that jitter adds."""
@@ -51,9 +56,9 @@ def disc(features: Tensor, generator: torch.Generator) -> Tensor:
 class ReplayPool(Objective):
     """The objective; its slots are created at the first step and are part of the checkpoint."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
         """The recipe's fields ``pool_…`` configure it."""
-        self.recipe = recipe
+        super().__init__(recipe, processes)
         self.longest = recipe.pool_longest or recipe.iterations
         self.slots: dict[str, Tensor] = {}
         """One row per slot: inputs, targets, features, filled (False: the next iteration starts at
@@ -75,32 +80,34 @@ class ReplayPool(Objective):
         """The fresh share of the batch, at least one problem."""
         return max(1, round(batch * self.recipe.pool_fresh))
 
-    def run(self, unroll: Unroll, update: Update) -> Tensor:
-        """Add this step's gradients to the parameters; return the loss, a scalar."""
-        recipe, rng, processes = self.recipe, update.rng, update.processes
-        self._fill(unroll.net, update)
+    def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        """Add one step's gradients to the parameters; return the loss, a scalar."""
+        recipe, fresh = self.recipe, len(inputs)
+        if not self.slots:
+            self._create(unroll.net, inputs, targets)
         pool = self.slots
         drawn = torch.from_numpy(rng.choose(recipe.batch, recipe.pool_slots, "slots"))
-        rows = to_device(drawn, pool["filled"].device)
-        fresh = len(update.inputs)
+        rows = to_device(drawn, inputs.device)
         # Slots of new problems that do not stay get their previous content back afterwards.
         leaving = rows[round(fresh * recipe.pool_stay) : fresh]
         stays = recipe.pool_stay == 1
         previous = {} if stays else {name: column[leaving] for name, column in pool.items()}
-        self._insert(rows[:fresh], update)
+        self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
-        mine = processes.shard(rows)
+        mine = self.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
         each = (1 / k,) * k if recipe.pool_every else ()
         result = unroll.forward_backward(
             pool["inputs"][mine],
             pool["targets"][mine],
             Segment(k, each=each, settle=recipe.pool_settle),
-            state=State(processes.shard(features)),
+            state=State(self.shard(features)),
             restart=~pool["filled"][mine],
-            noise=processes.shard(self._step_noise(rows, rng)) if recipe.pool_shake else None,
+            noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_shake else None,
         )
-        end = processes.gather(result.states[-1].features)
+        end = result.states[-1].features
+        if self.processes is not None:
+            end = self.processes.gather(end)
         pool["features"][rows] = end.to(pool["features"].dtype)
         pool["filled"].index_fill_(0, rows, True)
         if "solved" in pool:
@@ -110,28 +117,26 @@ class ReplayPool(Objective):
         return result.loss
 
     @torch.no_grad()
-    def _fill(self, net: Net, update: Update) -> None:
-        """At the first step, fill the slots with its problems, repeated, without states."""
-        if self.slots:
-            return
-        count, device = self.recipe.pool_slots, update.inputs.device
-        index = torch.arange(count, device=device) % len(update.inputs)
-        features = net.start(update.inputs[:1])
+    def _create(self, net: Net, inputs: Tensor, targets: Tensor) -> None:
+        """Fill the slots with the first step's problems, repeated, without states."""
+        count = self.recipe.pool_slots
+        index = torch.arange(count, device=inputs.device) % len(inputs)
+        features = net.start(inputs[:1])
         self.slots = {
-            "inputs": update.inputs[index].clone(),
-            "targets": update.targets[index].clone(),
+            "inputs": inputs[index],
+            "targets": targets[index],
             "features": features.new_zeros(count, *features.shape[1:]),
-            "filled": torch.zeros(count, dtype=torch.bool, device=device),
+            "filled": torch.zeros_like(index, dtype=torch.bool),
         }
         if self.recipe.pool_hard:
-            self.slots["solved"] = torch.ones(count, dtype=torch.bool, device=device)
+            self.slots["solved"] = torch.ones_like(index, dtype=torch.bool)
 
-    def _insert(self, rows: Tensor, update: Update) -> None:
+    def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
         """Put new problems into these slots, except into those that keep theirs."""
         # Problems that stay come first; those that start with the previous state come last.
         restart = rows[: round(len(rows) * (1 - self.recipe.pool_swap))]
         self.slots["filled"].index_fill_(0, restart, False)
-        for name, new in (("inputs", update.inputs), ("targets", update.targets)):
+        for name, new in (("inputs", inputs), ("targets", targets)):
             column = self.slots[name]
             if "solved" in self.slots:  # torch.where, because indexing by a mask synchronises
                 replace = self.slots["solved"][rows].view(-1, *[1] * (column.dim() - 1))

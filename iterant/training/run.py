@@ -11,6 +11,7 @@ decay the learning rate in a branch and continue the original run later at its c
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,8 +91,10 @@ def train(
     check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = use_device(device)
-    processes = ProcessGroup(torch_device)
-    reporter = Reporter() if reporter is None or processes.rank else reporter
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
+    processes = ProcessGroup(torch_device) if several else None
+    if reporter is None or (processes and processes.rank):
+        reporter = Reporter()
     context = RunContext(
         torch_device, clock, reporter, processes, shard_mb=shard_mb, drop_pool=drop_pool,
         until_perfect=until_perfect,
@@ -113,7 +116,8 @@ def train(
         for _ in steps:
             pass
     except BaseException:
-        processes.leave()
+        if processes is not None:
+            processes.leave()
         raise
     return RunFolder.open(Path(str(out or resume)))
 
@@ -189,13 +193,15 @@ def start_run(
     start: str | Path | None = None,
 ) -> RunIterator:
     """A new run; everything that can fail is checked before its folder is created."""
-    first_process = context.processes.rank == 0
-    context.processes.check(recipe.batch)
+    processes = context.processes
+    first_process = processes is None or processes.rank == 0
+    if processes is not None:
+        processes.check(recipe.batch)
     if first_process:
         RunFolder.check_new(out)
     recipe = label_changes(recipe, task.spec.name)
     net, description = build_network(recipe, task.spec, seed)
-    trainer = Trainer(net, recipe, context.device, context.processes)
+    trainer = Trainer(net, recipe, context.device, processes)
     if start is not None:
         start_from(trainer, Path(start))
     problems = problems or TrainingSet.of(task, recipe, context.device)
@@ -277,11 +283,12 @@ def resume_run(
             f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
-    processes.check(recipe.batch)
+    if processes is not None:
+        processes.check(recipe.batch)
     net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
     trainer = Trainer(net, recipe, context.device, processes)
     problems = problems or TrainingSet.of(task, recipe, context.device)
-    mine = None if processes.rank else folder
+    mine = None if processes and processes.rank else folder
     loop = Loop(task, recipe, config["seed"], trainer, problems, context, mine)
     return (yield from _run(loop, path, task.spec.title, source=folder))
 
@@ -329,5 +336,6 @@ def _run(loop: Loop, path: Path, task: str, source: RunFolder | None = None) -> 
             done = reason == "finished"
             folder.set_status("finished" if done else "stopped", reason=None if done else reason)
             loop.reporter.end(reason)
-    loop.processes.any_process(False)  # wait until the first process has written the end
+    if loop.processes is not None:
+        loop.processes.any_process(False)  # wait until the first process has written the end
     return folder or RunFolder.open(path)

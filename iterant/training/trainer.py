@@ -2,7 +2,7 @@
 
     >>> net, description = build_network(recipe, task.spec, seed=0)
     >>> trainer = Trainer(net, recipe, device)
-    >>> loss = trainer.update(inputs, targets, StepRng(seed=0, update=0), factor=1.0)
+    >>> loss = trainer.step(inputs, targets, StepRng(seed=0, step=0), lr_factor=1.0)
 
 The optimizer updates float32 parameters. In half precision a copy of the network runs forward and
 backward, and its gradients are copied back.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,12 +26,13 @@ from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
-from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.objectives import Criterion, build_objective
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import ReplayPool
 from iterant.training.unroll import SparseUnroll, Unroll
+
+if TYPE_CHECKING:
+    from iterant.training.distributed import ProcessGroup
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""
@@ -64,16 +65,6 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
     return build(**description, seed=seed), description
 
 
-def build_objective(recipe: Recipe) -> Objective:
-    """The objective that the recipe names."""
-    if recipe.objective == "pool":
-        return ReplayPool(recipe)
-    if recipe.objective == "run-time-weighted":
-        return RunTimeWeighted(recipe.iterations)
-    prefix = recipe.objective == "progressive"  # not progressive-n0
-    return Progressive(recipe.iterations, recipe.alpha, prefix)
-
-
 class Trainer:
     """A network in training: its parameters, optimizer, EMA and objective."""
 
@@ -86,7 +77,7 @@ class Trainer:
         *,
         capture: bool = True,
     ) -> None:
-        """``capture``: use CUDA graphs where there is a GPU."""
+        """``capture``: use CUDA graphs where there is a GPU. ``processes``: None: one process."""
         if not isinstance(net, nn.Module):
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
         if depth_of(net) is not None and recipe.objective == "pool":
@@ -95,8 +86,8 @@ class Trainer:
                 "use --objective progressive"
             )
         capture = capture and device.type == "cuda"
-        self.recipe, self.device, self.processes = recipe, device, processes or ProcessGroup()
-        self.objective = build_objective(recipe)
+        self.recipe, self.device, self.processes = recipe, device, processes
+        self.objective = build_objective(recipe, processes)
         self.module: nn.Module = net.to(device)
         if device.type == "cuda":
             # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
@@ -117,7 +108,8 @@ class Trainer:
         self.unroll = self._build_unroll(capture)
         if self.fast is not None:
             self.fast.pin()
-        self.updates = 0
+        self.steps = 0
+        """Optimizer steps done"""
         self.average: dict[str, Tensor] | None = None
         if recipe.average is not None:
             named = self.module.named_parameters()
@@ -126,12 +118,12 @@ class Trainer:
         for weight in [*self.module.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
-        self._apply: Callable[[], None] = self._step
-        if capture and self.processes.size == 1 and "capturable" in self.optimizer.defaults:
+        self._apply: Callable[[], None] = self._apply_gradients
+        if capture and processes is None and "capturable" in self.optimizer.defaults:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=device)
-            self._apply = CapturedCall(self._step)
+            self._apply = CapturedCall(self._apply_gradients)
 
     def _build_unroll(self, capture: bool) -> Unroll:
         """CUDA graphs on a GPU; on a CPU active cells only, where that is exact."""
@@ -142,33 +134,32 @@ class Trainer:
         sparse = self.device.type == "cpu" and not criterion.places and can_unroll_cells(net)
         return (SparseUnroll if sparse else Unroll)(net, criterion, scale)
 
-    def update(self, inputs: Tensor, targets: Tensor, rng: StepRng, factor: float) -> Tensor:
+    def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
         torch._foreach_zero_(_gradients(self.compute))
-        loss = self.objective.run(
-            self.unroll, Update(inputs.to(self.dtype), targets, rng, self.processes)
-        )
+        loss = self.objective.run(self.unroll, inputs.to(self.dtype), targets, rng)
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
-            rate = self.recipe.rate * group["share"] * factor
+            rate = self.recipe.rate * group["share"] * lr_factor
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate
-        self.updates += 1
+        self.steps += 1
         if self.recipe.average is not None:
-            decay = min(self.recipe.average, self.updates / (self.updates + _EMA_WARMUP))
+            decay = min(self.recipe.average, self.steps / (self.steps + _EMA_WARMUP))
             self._ema_weight.fill_(1 - decay)
         self._apply()
         return loss
 
-    def _step(self) -> None:
+    def _apply_gradients(self) -> None:
         """Step the optimizer, then update everything that depends on the weights."""
         gradients = _gradients(self.module)
         if self.compute is not self.module:
             torch._foreach_copy_(gradients, _gradients(self.compute))
-        self.processes.average(gradients)
+        if self.processes is not None:
+            self.processes.average(gradients)
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
         if self.recipe.clip is not None:
@@ -177,9 +168,8 @@ class Trainer:
         self._sync_copies()
         if self.average is not None:
             with torch.no_grad():
-                for mean, weight in zip(
-                    self.average.values(), self.module.parameters(), strict=True
-                ):
+                means, weights = self.average.values(), self.module.parameters()
+                for mean, weight in zip(means, weights, strict=True):
                     mean.lerp_(weight, self._ema_weight)
 
     @torch.no_grad()
@@ -229,8 +219,8 @@ class Trainer:
         return {f"{part}.{name}": x for part, named in parts.items() for name, x in named.items()}
 
     @torch.no_grad()
-    def restore(self, tensors: dict[str, Tensor], updates: int) -> None:
-        """Restore what `tensors` returned after ``updates`` steps."""
+    def restore(self, tensors: dict[str, Tensor], steps: int) -> None:
+        """Restore what `tensors` returned after that many steps."""
         names = ("net", "optimizer", "average", "pool", "scaling")
         parts: dict[str, dict[str, Tensor]] = {name: {} for name in names}
         for name, value in tensors.items():
@@ -241,7 +231,7 @@ class Trainer:
         for name, value in parts["optimizer"].items():
             index, _, key = name.partition(".")
             state.setdefault(int(index), {})[key] = value
-        groups = self.optimizer.state_dict()["param_groups"]  # update() sets the learning rates
+        groups = self.optimizer.state_dict()["param_groups"]  # step() sets the learning rates
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         for weight, moments in self.optimizer.state.items():
             for key, value in moments.items():
@@ -255,7 +245,7 @@ class Trainer:
             self.loss_scale.grown.copy_(parts["scaling"]["grown"])
         self.objective.restore({name: x.to(self.device) for name, x in parts["pool"].items()})
         self._sync_copies()
-        self.updates = updates
+        self.steps = steps
 
 
 def _gradients(module: nn.Module) -> list[Tensor]:

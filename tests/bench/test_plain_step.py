@@ -16,8 +16,8 @@ from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
-from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Progressive, Update
+from iterant.training.objectives import Progressive
+from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 from iterant.training.unroll import Unroll
@@ -39,7 +39,7 @@ def module(net: Net) -> DeepThinking | FeedForward:
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: float) -> None:
     batch = small_batch(problem)
-    objective = Progressive(iterations=4, alpha=alpha)
+    objective = Progressive(Recipe(iterations=4, alpha=alpha))
     draws = set()
     for update in range(6):
         rng = StepRng(5, update)
@@ -47,7 +47,7 @@ def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: floa
         ours = module(small_net(problem, variant))
         plain = copy.deepcopy(ours)
         unroll = Unroll(Fused(ours) if can_fuse(ours) else ours)
-        loss = objective.run(unroll, Update(batch.inputs, batch.targets, rng, ProcessGroup()))
+        loss = objective.run(unroll, batch.inputs, batch.targets, rng)
         other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(rng))
         torch.autograd.backward(other)
         assert other.dtype == torch.float64
@@ -83,8 +83,8 @@ def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
     before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
     for update in range(4):
         rng = EvenRng(0, update, of=4)
-        first = trainer.update(inputs, batch.targets, rng, 0.5)
-        second = plain.update(inputs, batch.targets, rng, 0.5)
+        first = trainer.step(inputs, batch.targets, rng, 0.5)
+        second = plain.step(inputs, batch.targets, rng, 0.5)
         assert float(first) == pytest.approx(float(second), rel=1e-4)
     after = plain.net.state_dict()
     assert any(not torch.equal(before[name], after[name]) for name in after)
@@ -99,14 +99,17 @@ def test_the_head_runs_at_every_iteration() -> None:
     heads: list[bool] = []
     net.head.register_forward_hook(lambda *_: heads.append(torch.is_grad_enabled()))
     batch = small_batch("prefix-sums")
-    plain_loss(net, batch.inputs, batch.targets, Progressive(5, 1.0), (2, 3))
+    plain_loss(net, batch.inputs, batch.targets, Progressive(Recipe(iterations=5)), (2, 3))
     assert heads == [True] * (5 + 2 + 3)
 
 
 @pytest.mark.parametrize("m", [1, 5, 30])
 @pytest.mark.parametrize("count", [8, 10, 20, 200])
 def test_even_draws_have_the_mean_of_all_draws(m: int, count: int) -> None:
-    draws = [Progressive(m).draw(EvenRng(0, update, of=count)) for update in range(count)]
+    draws = [
+        Progressive(Recipe(iterations=m)).draw(EvenRng(0, update, of=count))
+        for update in range(count)
+    ]
     assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
     n, k = (sum(draw[i] for draw in draws) / count for i in (0, 1))
     assert n == pytest.approx((m - 1) / 2, abs=0.02 * m)

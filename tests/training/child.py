@@ -57,7 +57,7 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
     for turn in range(times):
         process = os.fork()
         if process == 0:
-            with patch.object(Trainer, "update", slow_update):
+            with patch.object(Trainer, "step", slow_update):
                 go(out, kind, changes)
             os._exit(0)
         if times == 10 and turn % 2:
@@ -80,7 +80,7 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
     emit(state=go(out, kind, changes).state)
 
 
-_UPDATE = Trainer.update
+_UPDATE = Trainer.step
 
 
 def slow_update(trainer: Trainer, *given: Any) -> torch.Tensor:
@@ -132,16 +132,16 @@ def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
 
 def lost(out: Path, kind: str) -> None:
     """The second process dies in the middle; the first reports its error."""
-    original = Trainer.update
+    original = Trainer.step
 
     def update(trainer: Trainer, *given: Any) -> torch.Tensor:
-        if RANK == 1 and trainer.updates == 5:
+        if RANK == 1 and trainer.steps == 5:
             emit(died=time.time())
             os.kill(os.getpid(), signal.SIGKILL)
         return original(trainer, *given)
 
     try:
-        with patch.object(Trainer, "update", update):
+        with patch.object(Trainer, "step", update):
             train("prefix-sums", out=out, device="cpu", **KINDS[kind])
     except IterantError as error:
         emit(noticed=time.time(), error=type(error).__name__, message=str(error))

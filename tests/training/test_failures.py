@@ -49,18 +49,18 @@ def assert_kept(path: Path, *, step: int, message: str) -> None:
 def test_a_loss_or_weight_that_is_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, what: str, message: str
 ) -> None:
-    original = Trainer.update
+    original = Trainer.step
 
     def update(trainer: Trainer, *given: Any) -> Tensor:
         loss = original(trainer, *given)
-        if trainer.updates != step:
+        if trainer.steps != step:
             return loss
         if what == "weight":
             with torch.no_grad():
                 next(trainer.module.parameters()).view(-1)[0] = float("inf")
         return loss * float("nan") if what == "loss" else loss
 
-    monkeypatch.setattr(Trainer, "update", update)
+    monkeypatch.setattr(Trainer, "step", update)
     text, _ = failing(tmp_path / "run")
     assert message in text
     assert "lower --rate" in text
@@ -79,7 +79,7 @@ def test_an_exception_is_recorded_in_the_folder(
     def broken(*_: Any) -> Tensor:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Trainer, "update", broken)
+    monkeypatch.setattr(Trainer, "step", broken)
     listener = Listener()
     with pytest.raises(ZeroDivisionError):
         begin(tmp_path / "run", reporter=listener)
@@ -166,10 +166,10 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_keeps_the_last_checkpoint(
     little_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    updates = Trainer.update
+    updates = Trainer.step
 
     def update(trainer: Trainer, *given: Any) -> Tensor:
-        if trainer.updates == 6:
+        if trainer.steps == 6:
             with (little_disk / "filler").open("wb", buffering=0) as file:
                 while True:
                     try:
@@ -178,7 +178,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(
                         break
         return updates(trainer, *given)
 
-    monkeypatch.setattr(Trainer, "update", update)
+    monkeypatch.setattr(Trainer, "step", update)
     listener = Listener()
     with pytest.raises(RunError, match="no space left") as caught:
         begin(little_disk / "run", reporter=listener)

@@ -17,8 +17,7 @@ from iterant.nets import Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
-from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Update
+from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_network
 from iterant.training.unroll import Unroll
@@ -87,18 +86,24 @@ def batch_of(problem: str) -> Batch:
 
 
 def loss_and_gradients(
-    objective: Objective, net: Net, update: Update
+    objective: Objective, net: Net, batch: Batch, number: int
 ) -> tuple[Tensor, list[Tensor]]:
     """The loss and every parameter's gradient, the way training gets them."""
     weights = restated.parameters(net)
     for weight in weights:
         weight.grad = torch.zeros_like(weight)
-    loss = objective.run(Unroll(Fused(net) if can_fuse(net) else net), update)
+    loss = objective.run(
+        Unroll(Fused(net) if can_fuse(net) else net),
+        batch.inputs,
+        batch.targets,
+        StepRng(1, number),
+    )
     return loss, [weight.grad for weight in weights if weight.grad is not None]
 
 
-def update_of(batch: Batch, number: int, seed: int = 1) -> Update:
-    return Update(batch.inputs, batch.targets, StepRng(seed, number), ProcessGroup())
+def progressive(m: int, alpha: float = 1.0, *, prefix: bool = True) -> Progressive:
+    name = "progressive" if prefix else "progressive-n0"
+    return Progressive(Recipe(objective=name, iterations=m, alpha=alpha))
 
 
 class Counting:
@@ -127,7 +132,7 @@ class Counting:
 class TestDraws:
     def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(self) -> None:
         m, updates = 5, 4000
-        drawn = Counter(Progressive(m).draw(StepRng(3, number)) for number in range(updates))
+        drawn = Counter(progressive(m).draw(StepRng(3, number)) for number in range(updates))
         pairs = [(n, k) for n in range(m) for k in range(1, m - n + 1)]
         assert set(drawn) == set(pairs)
         expected = [updates / m / (m - n) for n, _ in pairs]
@@ -135,7 +140,7 @@ class TestDraws:
 
     def test_without_prefix_k_is_uniform_from_1_to_m(self) -> None:
         m, updates = 5, 2000
-        objective = Progressive(m, prefix=False)
+        objective = progressive(m, prefix=False)
         drawn = [objective.draw(StepRng(3, number)) for number in range(updates)]
         assert {n for n, _ in drawn} == {0}
         lengths = Counter(k for _, k in drawn)
@@ -144,16 +149,17 @@ class TestDraws:
 
 @pytest.mark.parametrize("number", range(4))
 def test_no_iteration_is_computed_twice(number: int) -> None:
-    n, k = Progressive(7).draw(StepRng(1, number))
+    n, k = progressive(7).draw(StepRng(1, number))
     cases: list[tuple[Objective, dict[str, int]]] = [
-        (Progressive(7, alpha=1.0), {"without": n, "with": k, "answers": 1}),
-        (Progressive(7, alpha=0.0), {"with": 7, "answers": 1}),
-        (Progressive(7, alpha=0.5), {"with": 7 + k, "answers": 2}),
-        (RunTimeWeighted(7), {"with": 7, "answers": 7}),
+        (progressive(7, alpha=1.0), {"without": n, "with": k, "answers": 1}),
+        (progressive(7, alpha=0.0), {"with": 7, "answers": 1}),
+        (progressive(7, alpha=0.5), {"with": 7 + k, "answers": 2}),
+        (RunTimeWeighted(Recipe(iterations=7)), {"with": 7, "answers": 7}),
     ]
     for objective, counts in cases:
         net = Counting(tiny())
-        objective.run(Unroll(net), update_of(batch_of("prefix-sums"), number))
+        batch = batch_of("prefix-sums")
+        objective.run(Unroll(net), batch.inputs, batch.targets, StepRng(1, number))
         assert net.counts == Counter(counts)
 
 
@@ -169,12 +175,12 @@ class TestRestated:
         self, problem: str, variant: str, alpha: float, prefix: bool
     ) -> None:
         net, batch = tiny(problem, variant), batch_of(problem)
-        objective = Progressive(4, alpha, prefix)
+        objective = progressive(4, alpha, prefix=prefix)
         seen = set()
         for number in range(2 if problem == "mazes" else 5):
             n, k = objective.draw(StepRng(1, number))
             seen.add(n > 0)
-            loss, gradients = loss_and_gradients(objective, net, update_of(batch, number))
+            loss, gradients = loss_and_gradients(objective, net, batch, number)
             wanted = restated.progressive(
                 net, batch.inputs, batch.targets, m=4, alpha=alpha, n=n, k=k
             )
@@ -185,7 +191,7 @@ class TestRestated:
 
     def test_run_time_weighted(self, problem: str, variant: str) -> None:
         net, batch = tiny(problem, variant), batch_of(problem)
-        loss, gradients = loss_and_gradients(RunTimeWeighted(4), net, update_of(batch, 0))
+        loss, gradients = loss_and_gradients(RunTimeWeighted(Recipe(iterations=4)), net, batch, 0)
         wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
         torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
         theirs = restated.gradients_of(wanted, restated.parameters(net))

@@ -95,7 +95,7 @@ def trainer_of(**changes: Any) -> Trainer:
 def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
     trainer = trainer_of(net=net)
     batch = iterant.task("mazes").sample(2, size=5)
-    trainer.update(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
+    trainer.step(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
     for name, weight in trainer.module.named_parameters():
         ends = name.startswith(("projection", "head"))

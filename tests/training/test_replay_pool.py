@@ -23,8 +23,8 @@ from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.nets.protocol import TwoBest
 from iterant.rng import StepRng
-from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Segment, Update
+from iterant.tasks.protocol import Batch
+from iterant.training.objectives import Segment
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import JITTER, ReplayPool, disc
 from iterant.training.unroll import StepResult, Unroll
@@ -91,18 +91,18 @@ def small(**changes: Any) -> ReplayPool:
 
 def updates(
     pool: ReplayPool, count: int, seed: int = 2, *, idle: bool = False
-) -> Iterator[tuple[Update, Tensor, Slots, Call, Slots]]:
+) -> Iterator[tuple[Batch, Tensor, Slots, Call, Slots]]:
     """Run steps; yields each step's new problems, slots, pool before, call and pool after."""
     task, unroll, takes = iterant.task("prefix-sums"), RecordingUnroll(idle=idle), pool.takes(BATCH)
     for number in range(count):
         fresh = task.sample(takes, size=5, seed=9, first=number * takes)
         rng = StepRng(seed, number)
-        update = Update(fresh.inputs.double(), fresh.targets, rng, ProcessGroup())
+        fresh = Batch(fresh.inputs.double(), fresh.targets)
         before = {name: value.clone() for name, value in pool.slots.items()}
-        pool.run(unroll, update)
+        pool.run(unroll, fresh.inputs, fresh.targets, rng)
         rows = torch.from_numpy(rng.choose(BATCH, SLOTS, "slots"))
         assert unroll.call is not None
-        yield update, rows, before, unroll.call, pool.slots
+        yield fresh, rows, before, unroll.call, pool.slots
 
 
 def test_slots_are_drawn_uniformly_without_replacement() -> None:
@@ -116,10 +116,10 @@ def test_slots_are_drawn_uniformly_without_replacement() -> None:
 
 def test_slots_hold_new_problems_and_final_states() -> None:
     drawn: set[int] = set()
-    for update, rows, before, call, after in updates(small(), 10):
+    for fresh, rows, before, call, after in updates(small(), 10):
         drawn |= set(rows.tolist())
-        assert torch.equal(call.inputs[:2], update.inputs)
-        assert torch.equal(call.targets[:2], update.targets)
+        assert torch.equal(call.inputs[:2], fresh.inputs)
+        assert torch.equal(call.targets[:2], fresh.targets)
         assert bool(call.restart[:2].all())
         assert torch.equal(after["inputs"][rows], call.inputs)
         assert torch.equal(after["features"][rows], call.end)
@@ -134,21 +134,21 @@ def test_slots_hold_new_problems_and_final_states() -> None:
 
 
 def test_new_problems_used_once_do_not_enter_the_pool() -> None:
-    for update, rows, before, call, after in updates(small(fresh=0.5, stay=0.25), 8):
-        assert torch.equal(call.inputs[:4], update.inputs)
+    for fresh, rows, before, call, after in updates(small(fresh=0.5, stay=0.25), 8):
+        assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:4].all())
         for name, value in before.items():  # one of the four stays
             assert torch.equal(after[name][rows[1:4]], value[rows[1:4]]), name
         if before:
-            assert torch.equal(after["inputs"][rows[0]], update.inputs[0])
+            assert torch.equal(after["inputs"][rows[0]], fresh.inputs[0])
             assert torch.equal(after["features"][rows[:1]], call.end[:1])
             assert torch.equal(after["features"][rows[4:]], call.end[4:])
 
 
 def test_swapped_problems_start_from_the_state_of_another() -> None:
     pool, swapped = small(fresh=0.5, stay=0.25, swap=0.5, damage=0.0), 0
-    for update, rows, before, call, _ in updates(pool, 12):
-        assert torch.equal(call.inputs[:4], update.inputs)
+    for fresh, rows, before, call, _ in updates(pool, 12):
+        assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:2].all())
         if before:
             assert torch.equal(call.restart[2:], ~before["filled"][rows[2:]])
@@ -159,7 +159,7 @@ def test_swapped_problems_start_from_the_state_of_another() -> None:
 
 def test_hard_keeps_a_problem_until_it_is_solved() -> None:
     kept = 0
-    for update, rows, before, call, after in updates(small(hard=True), 40):
+    for fresh, rows, before, call, after in updates(small(hard=True), 40):
         right = tiny().answer(after["features"][rows]).argmax(dim=1) == after["targets"][rows]
         assert torch.equal(after["solved"][rows], right.all(dim=1))
         if not before:
@@ -171,7 +171,7 @@ def test_hard_keeps_a_problem_until_it_is_solved() -> None:
             new = bool(before["solved"][slot])
             kept += not new
             for name, now in (("inputs", call.inputs), ("targets", call.targets)):
-                wanted = getattr(update, name)[place] if new else before[name][slot]
+                wanted = getattr(fresh, name)[place] if new else before[name][slot]
                 assert torch.equal(now[place], wanted)
     assert kept > 10
 
@@ -190,7 +190,7 @@ def test_hard_uses_the_networks_readout() -> None:
     )  # fmt: skip
     pool = ReplayPool(Recipe(batch=2, pool_slots=2, pool_fresh=1.0, pool_damage=0.0,
                              pool_shortest=1, pool_hard=True))  # fmt: skip
-    pool.run(unroll, Update(torch.zeros(2, 1, 4), targets, StepRng(0, 0), ProcessGroup()))
+    pool.run(unroll, torch.zeros(2, 1, 4), targets, StepRng(0, 0))
     first = (pool.slots["targets"] == targets[0]).all(dim=1)
     assert torch.equal(pool.slots["solved"], first)
 
@@ -263,8 +263,7 @@ def test_losses_and_gradients_equal_the_definition() -> None:
     mine = restated.parameters(getattr(unroll.net, "net", unroll.net))
     batch = iterant.task("prefix-sums").sample(2, size=5, seed=9)
     for number in range(6):
-        pool.run(unroll, Update(batch.inputs.double(), batch.targets, StepRng(2, number),
-                                ProcessGroup()))  # fmt: skip
+        pool.run(unroll, batch.inputs.double(), batch.targets, StepRng(2, number))
         call = unroll.call
         assert call is not None
         rows = [net.start(call.inputs[i : i + 1]) if call.restart[i]

@@ -134,6 +134,6 @@ def test_sparse_and_eager_training_have_the_same_losses(word: str) -> None:
         for number in range(8):
             rng = StepRng(3, number)
             rows = problems.rows(order.take(number * takes, takes), rng)
-            losses[-1].append(float(trainer.update(*rows, rng, 1.0)))
+            losses[-1].append(float(trainer.step(*rows, rng, 1.0)))
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert max(losses[0]) - min(losses[0]) > 1e-3

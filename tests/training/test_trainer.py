@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import NetError, RecipeError
 from iterant.rng import StepRng
-from iterant.training.objectives import Objective, Update
+from iterant.training.objectives import Objective
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe, recipe
 from iterant.training.trainer import Trainer, build_network
@@ -34,13 +34,12 @@ class KnownGradients(Objective):
     """An objective with known gradients: those of step u are drawn with seed u."""
 
     def __init__(self, trainer: Trainer, scale: float = 1.0) -> None:
+        super().__init__(trainer.recipe)
         self.trainer, self.scale = trainer, scale
 
-    def run(self, unroll: Unroll, update: Update) -> Tensor:
+    def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         weights = self.trainer.compute.parameters()
-        for weight, gradient in zip(
-            weights, gradients(self.trainer, update.rng.update), strict=True
-        ):
+        for weight, gradient in zip(weights, gradients(self.trainer, rng.step), strict=True):
             assert weight.grad is not None
             weight.grad += (self.scale * gradient).to(weight.dtype)
         return torch.zeros(())
@@ -53,7 +52,7 @@ def gradients(trainer: Trainer, number: int) -> list[Tensor]:
 
 def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
     inputs, targets = torch.zeros(2, 1, 4), torch.zeros(2, 4, dtype=torch.int64)
-    trainer.update(inputs, targets, StepRng(0, number), factor)
+    trainer.step(inputs, targets, StepRng(0, number), factor)
 
 
 def weights_of(trainer: Trainer) -> list[Tensor]:
@@ -140,7 +139,7 @@ def test_the_bf16_copy_equals_the_rounded_weights() -> None:
     trainer = trainer_of(precision="bf16", average=0.9)
     batch = iterant.task("prefix-sums").sample(8, size=8)
     for number in range(6):
-        trainer.update(batch.inputs, batch.targets, StepRng(0, number), 1.0)
+        trainer.step(batch.inputs, batch.targets, StepRng(0, number), 1.0)
         for master, compute in zip(
             trainer.module.parameters(), trainer.compute.parameters(), strict=True
         ):
@@ -168,13 +167,13 @@ def test_a_restored_trainer_continues_bit_for_bit(changes: dict[str, Any]) -> No
     batch = iterant.task("prefix-sums").sample(10, size=6)
     first, second = trainer_of(**changes), trainer_of(**changes)
     for number in range(3):
-        first.update(batch.inputs[:3], batch.targets[:3], StepRng(0, number), 1.0)
+        first.step(batch.inputs[:3], batch.targets[:3], StepRng(0, number), 1.0)
     if first.loss_scale is not None:
         first.loss_scale.scale.fill_(2.0**12)
-    second.restore(copy.deepcopy(first.tensors()), first.updates)
+    second.restore(copy.deepcopy(first.tensors()), first.steps)
     for trainer in (first, second):
         for number in range(3, 6):
-            trainer.update(batch.inputs[3:6], batch.targets[3:6], StepRng(0, number), 0.5)
+            trainer.step(batch.inputs[3:6], batch.targets[3:6], StepRng(0, number), 0.5)
     theirs = second.tensors()
     assert theirs.keys() == first.tensors().keys()
     for name, value in first.tensors().items():
@@ -185,7 +184,7 @@ def test_restored_moments_have_the_strides_of_their_weights() -> None:
     """Fused optimizers on a GPU require it."""
     before, after = trainer_of("mazes"), trainer_of("mazes")
     batch = iterant.task("mazes").sample(2, size=5)
-    before.update(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
+    before.step(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
     for weight in after.module.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
@@ -206,9 +205,9 @@ def trainer_in(precision: str) -> Trainer:
 
 def run_steps(trainer: Trainer, count: int) -> list[float]:
     batch = iterant.task("prefix-sums").sample(20, size=8, seed=0)
-    first = trainer.updates
+    first = trainer.steps
     return [
-        trainer.update(batch.inputs, batch.targets, StepRng(0, first + i), 1.0).item()
+        trainer.step(batch.inputs, batch.targets, StepRng(0, first + i), 1.0).item()
         for i in range(count)
     ]
 

@@ -21,8 +21,7 @@ from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
-from iterant.training.distributed import ProcessGroup
-from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment, Update
+from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import ReplayPool
 from iterant.training.unroll import StepResult, Unroll, run_segment
@@ -78,12 +77,16 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
     return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
 
 
+def progressive(alpha: float, name: str = "progressive") -> Progressive:
+    return Progressive(Recipe(objective=name, iterations=6, alpha=alpha))
+
+
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
-    "alpha 0": lambda: Progressive(6, 0.0),
-    "alpha 0.3": lambda: Progressive(6, 0.3),
-    "alpha 1": lambda: Progressive(6, 1.0),
-    "n = 0": lambda: Progressive(6, 0.5, prefix=False),
-    "run-time weighted": lambda: RunTimeWeighted(5),
+    "alpha 0": lambda: progressive(0.0),
+    "alpha 0.3": lambda: progressive(0.3),
+    "alpha 1": lambda: progressive(1.0),
+    "n = 0": lambda: progressive(0.5, "progressive-n0"),
+    "run-time weighted": lambda: RunTimeWeighted(Recipe(iterations=5)),
     "pool": lambda: ReplayPool(
         Recipe(
             batch=4, pool_slots=8, pool_fresh=0.5, pool_damage=0.5, pool_shortest=2, pool_longest=5
@@ -100,8 +103,7 @@ def losses_and_gradients(
     for number in range(count):
         nn.Module.zero_grad(net, set_to_none=False)
         rows = torch.arange(new) + number % (len(batch) - new + 1)
-        update = Update(batch.inputs[rows], batch.targets[rows], StepRng(0, number), ProcessGroup())
-        loss = objective.run(unroll, update)
+        loss = objective.run(unroll, batch.inputs[rows], batch.targets[rows], StepRng(0, number))
         gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
         seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
     return torch.stack(seen)
