@@ -63,12 +63,12 @@ class Display(Reporter):
         """Position, loss and speed; accuracy; monitoring."""
         parts = [
             f"epoch {report.epoch} of {report.epochs}",
-            f"update {report.update:,} of {report.updates:,}",
+            f"update {report.step:,} of {report.steps:,}",
         ]
         if math.isfinite(report.loss):
             parts.append(f"loss {report.loss:.4g}")
-        if report.updates_per_second > 0:
-            parts.append(f"{report.updates_per_second:.1f} steps/s")
+        if report.steps_per_second > 0:
+            parts.append(f"{report.steps_per_second:.1f} steps/s")
             if not self.ended:
                 parts.append(f"{duration(report.seconds_left)} left")
         lines = [", ".join(parts)]
@@ -77,7 +77,7 @@ class Display(Reporter):
         monitored = [
             f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
             for name, value in report.figures.items()
-            if name in report.monitoring
+            if name != "validation"
         ]
         return [*lines, f"monitoring: {', '.join(monitored)}"] if monitored else lines
 
@@ -86,7 +86,7 @@ class Display(Reporter):
         from rich.progress_bar import ProgressBar
 
         if self.report is not None:
-            yield ProgressBar(self.report.updates, self.report.update, width=60)
+            yield ProgressBar(self.report.steps, self.report.step, width=60)
             yield Segment.line()
             for line in self._lines(self.report):
                 yield Text(line, no_wrap=True, overflow="ellipsis")

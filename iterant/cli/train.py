@@ -12,7 +12,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
@@ -231,12 +230,12 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
 
     planned = plan(task, recipe)
     if as_json:
-        whole = {"task": task.spec.name, "recipe": recipe.described(), **asdict(planned)}
+        whole = {"task": task.spec.name, "recipe": recipe.described(), **planned}
         echo(json.dumps(whole, indent=2, ensure_ascii=False))
         return
-    config = planned.network["config"]
-    defaults = {"width": config.get("width"), "head": config.get("head"), "size": planned.size,
-                "count": planned.problems + planned.held_out}  # fmt: skip
+    config = planned["network"]["config"]
+    defaults = {"width": config.get("width"), "head": config.get("head"), "size": planned["size"],
+                "count": planned["problems"] + planned["held_out"]}  # fmt: skip
 
     def text(value: Any) -> str:
         if isinstance(value, tuple | list):
@@ -258,8 +257,8 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
         value = defaults.get(name) if value is None else value
         rows.append([f"  {name}", text(value), f"{changed}{about}"])
     print_table(None, *rows)
-    echo(f"\nnetwork: {planned.network['kind']}, {planned.parameters:,} parameters")
-    echo(f"problems: {planned.problems:,} for training, {planned.held_out:,} for validation")
-    echo(f"updates: {planned.updates_per_epoch:,} per epoch, {planned.updates:,} in total")
+    echo(f"\nnetwork: {planned['network']['kind']}, {planned['parameters']:,} parameters")
+    echo(f"problems: {planned['problems']:,} for training, {planned['held_out']:,} for validation")
+    echo(f"updates: {planned['updates_per_epoch']:,} per epoch, {planned['updates']:,} in total")
     for note in recipe.notes:
         echo(f"note: {note}")

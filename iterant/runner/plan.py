@@ -246,7 +246,7 @@ def recipe_of(word: str, changes: Mapping[str, Any], task: Task) -> Recipe:
     net = changes.get("net")
     if not isinstance(net, str | None):
         raise UsageError(f"net must be a word, got {net!r}")
-    return recipe_for(task, word, net, {key: changes[key] for key in changes if key != "net"})
+    return recipe_for(task, word, **changes)
 
 
 def _points(

@@ -73,7 +73,7 @@ def train_seeds(
                     f"with all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
                 )
         name, found = find_task(task, data)
-        chosen = recipe_for(found, recipe, net, changes)
+        chosen = recipe_for(found, recipe, **({"net": net} if net else {}), **changes)
     else:
         if changes or net:
             raise UsageError("resumed runs keep their recipe; its fields cannot change")

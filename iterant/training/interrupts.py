@@ -37,10 +37,9 @@ def seconds(text: str | float) -> float:
 class Clock:
     """The time limit of a run, with time reserved for saving."""
 
-    def __init__(self, limit: float | None, runs: int = 1) -> None:
-        """``limit``: seconds from now, or None; ``runs``: how many runs share the process."""
-        self._start, self._limit, self._runs = time.monotonic(), limit, runs
-        self._longest = 0.0
+    def __init__(self, limit: float | None) -> None:
+        """``limit``: seconds from now, or None."""
+        self._start, self._limit, self._longest = time.monotonic(), limit, 0.0
 
     @property
     def elapsed(self) -> float:
@@ -56,7 +55,7 @@ class Clock:
         """Whether to save and stop now: twice the longest uninterruptible work is reserved."""
         if self._limit is None:
             return False
-        spare = min(2 * self._longest * self._runs + 1.0, 0.25 * self._limit)
+        spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
         return self.elapsed >= self._limit - spare
 
 
@@ -97,8 +96,9 @@ class Signals:
 class LossGuard:
     """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
 
-    A single high loss is not a divergence: with the paper's recipe for prefix sums a loss of 122
-    was seen between losses of 1e-6, and the run recovered.
+    Exploded: ``patience`` losses in a row above ``factor`` times the first one. A single high loss
+    is not a divergence: with the paper's recipe for prefix sums a loss of 122 was seen between
+    losses of 1e-6, and the run recovered.
     """
 
     ADVICE = (
@@ -109,19 +109,16 @@ class LossGuard:
     def __init__(
         self, factor: float = 10.0, patience: int = 50, *, forgiving: bool = False
     ) -> None:
-        """Exploded: ``patience`` losses in a row above ``factor`` times the first one.
-
-        ``forgiving``: NaN counts as a high loss only, because loss scaling skipped that step.
-        """
+        """``forgiving``: NaN is only a high loss, because loss scaling skipped that step."""
         self._factor, self._patience, self._forgiving = factor, patience, forgiving
         self.first: float | None = None
         self.above = 0
         """Consecutive losses that were too high"""
         self._recent: deque[tuple[int, float]] = deque(maxlen=8)
 
-    def see(self, update: int, loss: float) -> None:
+    def see(self, step: int, loss: float) -> None:
         """Check a loss; raise TrainingStopped where training diverged."""
-        self._recent.append((update, loss))
+        self._recent.append((step, loss))
         if math.isfinite(loss) or self._forgiving:
             if self.first is None and math.isfinite(loss):
                 self.first = loss
@@ -131,6 +128,4 @@ class LossGuard:
                 return
         what = "exploded" if math.isfinite(loss) else f"became {loss}"
         history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
-        raise TrainingStopped(
-            f"the loss {what} at update {update} (recent: {history}); {self.ADVICE}"
-        )
+        raise TrainingStopped(f"the loss {what} at step {step} (recent: {history}); {self.ADVICE}")

@@ -23,20 +23,18 @@ from iterant.errors import MissingExtra
 class Progress:
     """The progress of a run."""
 
-    update: int
-    updates: int
+    step: int
+    steps: int
     """In total"""
     epoch: int
     epochs: int
     loss: float
     """Mean since the last report"""
     rate: float
-    updates_per_second: float
+    steps_per_second: float
     seconds_left: float
     figures: dict[str, float] = field(default_factory=dict)
-    """Latest validation and monitoring figures by name: "validation", "48 at 4m", "48 change" …"""
-    monitoring: tuple[str, ...] = ()
-    """Names of the figures that do not choose the best weights"""
+    """Latest figures by name: "validation", and of monitoring "48 at 4m", "48 change" …"""
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
 
@@ -71,24 +69,23 @@ class TensorBoardReporter(Reporter):
 
     def begin(self, title: str, folder: Path, report: Progress) -> None:
         """Open the event file; events after the step to resume from are discarded."""
-        self._writer = self._writer_class(str(folder / "events"), purge_step=report.update + 1)
-        self._writer.add_text("run", title, report.update)
+        self._writer = self._writer_class(str(folder / "events"), purge_step=report.step + 1)
+        self._writer.add_text("run", title, report.step)
         self._then.begin(title, folder, report)
 
     def show(self, report: Progress) -> None:
         """Write the new figures, or else loss, rate and speed."""
         values = {
-            f"{'monitoring' if name in report.monitoring else 'validation'}/{name}": value
-            for name, value in report.figures.items()
-            if name in report.fresh
+            f"{'validation' if name == 'validation' else 'monitoring'}/{name}": report.figures[name]
+            for name in report.fresh
         } or {
             "training/loss": report.loss,
             "training/rate": report.rate,
-            "training/updates per second": report.updates_per_second,
+            "training/updates per second": report.steps_per_second,
         }
         for name, value in values.items():
             if math.isfinite(value):  # names are letters, digits and a few signs
-                self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, report.update)
+                self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, report.step)
         self._then.show(report)
 
     def note(self, text: str) -> None:

@@ -13,19 +13,20 @@ recipe says so.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
-from iterant.errors import RunError, TaskError, TrainingStopped, UsageError
+from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
-from iterant.io.checkpoint import SMALLEST_SHARD_MB
+from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
@@ -35,9 +36,6 @@ from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer, build_network
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
@@ -54,32 +52,6 @@ PERFECT = "stopped by a perfect validation"
 Figures = dict[str, float]
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """Where and how a run is executed; nothing here changes its result."""
-
-    device: torch.device
-    clock: Clock
-    reporter: Reporter = field(default_factory=Reporter)
-    processes: ProcessGroup | None = None
-    """Processes that train this network together; None: this one alone"""
-    signals: Signals | None = None
-    """Signal handlers shared by several runs; None: the run installs its own"""
-    shard_mb: float | None = None
-    """Largest size of a checkpoint's file, in millions of bytes"""
-    drop_pool: bool = False
-    """Leave the replay pool out of checkpoints; a resumed run then differs"""
-    until_perfect: bool = False
-    """Stop at a validation accuracy of 100 %, unless weights are averaged"""
-
-    def __post_init__(self) -> None:
-        """Check the size of files now rather than at the first checkpoint."""
-        if self.shard_mb is not None and not SMALLEST_SHARD_MB <= self.shard_mb < math.inf:
-            raise UsageError(
-                f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {self.shard_mb}; try 15"
-            )
-
-
 class Loop:
     """One run, from its current step to its end."""
 
@@ -90,75 +62,108 @@ class Loop:
         seed: int,
         trainer: Trainer,
         problems: TrainingSet,
-        context: RunContext,
         folder: RunFolder | None,
+        *,
+        clock: Clock,
+        reporter: Reporter,
+        shard_mb: float | None = None,
+        drop_pool: bool = False,
+        until_perfect: bool = False,
     ) -> None:
-        """``folder`` is None in all processes but the first."""
+        """``folder`` is None in all processes but the first; the options are those of `train`."""
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
-        self.context, self.folder, self.reporter = context, folder, context.reporter
-        self.processes, self.clock = context.processes, context.clock
-        self.spec, self.tries = task.spec, 1
+        self.folder, self.clock, self.reporter = folder, clock, reporter
+        self.shard_mb, self.drop_pool, self.until_perfect = shard_mb, drop_pool, until_perfect
+        self.spec, self.processes, self.tries = task.spec, trainer.processes, 1
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
-        least = _MIN_LOG_INTERVAL if context.device.type == "cuda" else 1
+        least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
         self.takes = trainer.objective.takes(recipe.batch)
         self.shuffle = Shuffle(len(problems), seed)
         self.validator = Validator(task, recipe, problems.held_out)
+        self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
         self.figures: Figures = {}
-        self.monitored: set[str] = set()
+        """The latest of validation and monitoring"""
         self.best: dict[str, Any] = {}
         self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
+        """Losses that were not read from the device yet"""
         self.losses: list[float] = []
-        self.last_report: Progress | None = None
-        self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
-        self.saved = -1
-        # Step and time from which steps per second are counted.
+        """Losses that were not logged yet"""
+        self.mean_loss, self.pace = math.nan, 0.0
         self.timed_from = (0, 0.0)
+        """Step and time from which steps per second are counted"""
 
     @property
-    def update(self) -> int:
+    def step(self) -> int:
         """Optimizer steps done."""
         return self.trainer.steps
 
-    def steps(self, signals: Signals) -> Generator[None, None, str]:
-        """Train to the last step or the first reason to stop; returns the reason.
+    def run(self, source: RunFolder | None = None) -> None:
+        """Train to the end, from the last checkpoint of ``source`` if given.
 
-        Yields after every optimizer step, so that several runs can take turns.
+        The first process holds the folder's lock and records there how the run ended.
         """
-        self.timed_from = (self.update, self.clock.elapsed)
-        while self.update < self.total:
+        locked = contextlib.nullcontext() if self.folder is None else self.folder.lock()
+        with locked, Signals() as signals:
+            if source is not None:
+                self._resume(source)
+            if self.folder is None:
+                self._steps(signals)
+                return
+            self.folder.set_status("running", step=self.step, steps=self.total)
+            net, size = self.recipe.net, parameter_count(self.trainer.net)
+            self.reporter.begin(
+                f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
+                f"seed {self.seed}",
+                self.folder.path,
+                self._progress(),
+            )
+            try:
+                reason = self._steps(signals)
+            except BaseException as error:
+                interrupted = isinstance(error, KeyboardInterrupt)
+                state = "stopped" if interrupted else "failed"
+                message = str(error) or ("interrupted" if interrupted else type(error).__name__)
+                with contextlib.suppress(RunError):  # a full disk must not hide the reason
+                    self.folder.set_status(state, reason=message)
+                self.reporter.end(f"{state}: {message}")
+                raise
+            if reason == "finished":
+                self.folder.set_status("finished")
+            else:
+                self.folder.set_status("stopped", reason=reason)
+            self.reporter.end(reason)
+
+    def _steps(self, signals: Signals) -> str:
+        """Train to the last step or the first reason to stop; returns the reason."""
+        self.timed_from = (self.step, self.clock.elapsed)
+        while self.step < self.total:
             reason = self._reason_to_stop(signals)
             if reason is not None:
                 self.save()
                 return reason
-            started, in_epoch = self.clock.elapsed, (self.update + 1) % self.per_epoch
+            started, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
             self._step()
             if in_epoch % self.log_interval == 0:
                 self._log_losses()
             if in_epoch == 0:
-                self._end_of_epoch(self.update // self.per_epoch)
-                if not self.update:  # restarted with other weights
-                    self.timed_from = (0, self.clock.elapsed)
+                self._end_of_epoch(self.step // self.per_epoch)
             self.clock.took(self.clock.elapsed - started)
-            yield
-        if self.saved != self.update:
-            self.save()
         return "finished"
 
     def _step(self) -> None:
-        number = self.update
-        rng = StepRng(self.seed, number)
-        rows = self.shuffle.take(number * self.takes, self.takes)
+        rng = StepRng(self.seed, self.step)
+        rows = self.shuffle.take(self.step * self.takes, self.takes)
         inputs, targets = self.problems.rows(rows, rng)
-        factor = lr_factor(self.recipe, number, self.per_epoch)
+        factor = lr_factor(self.recipe, self.step, self.per_epoch)
         self.device_losses.append(self.trainer.step(inputs, targets, rng, factor).clone())
 
     def _reason_to_stop(self, signals: Signals) -> str | None:
         """The first reason to stop, the same in all processes."""
         # EMA weights keep improving after a perfect validation; others cannot.
-        until_perfect = self.context.until_perfect and self.recipe.average is None
+        until_perfect = self.until_perfect and self.recipe.average is None
         perfect = self.figures.get("validation") == 1.0
         if until_perfect and self._in_any_process(perfect):
             return PERFECT
@@ -172,15 +177,13 @@ class Loop:
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
         self._read_losses()
-        if not self.losses:
-            return
-        mean = math.fsum(self.losses) / len(self.losses)
-        self.losses.clear()
         first, since = self.timed_from
-        pace = (self.update - first) / max(self.clock.elapsed - since, 1e-9)
-        report = self.last_report = self.report(mean, pace)
-        self.reporter.show(report)
-        self._log("train", loss=report.loss, rate=report.rate, updates_per_second=pace)
+        self.pace = (self.step - first) / max(self.clock.elapsed - since, 1e-9)
+        self.mean_loss = math.fsum(self.losses) / len(self.losses)
+        self.losses.clear()
+        progress = self._progress()
+        self.reporter.show(progress)
+        self._log("train", loss=progress.loss, rate=progress.rate, updates_per_second=self.pace)
 
     def _read_losses(self) -> None:
         """Fetch the losses from the device, averaged over processes, and check them."""
@@ -191,24 +194,24 @@ class Loop:
         if self.processes is not None:
             self.processes.average([losses])
         values = losses.tolist()
-        for number, loss in enumerate(values, start=self.update - len(values) + 1):
+        for number, loss in enumerate(values, start=self.step - len(values) + 1):
             self.guard.see(number, loss)
         self.losses += values
 
-    def report(self, loss: float, pace: float) -> Progress:
-        """The progress of the run, for its reporter."""
-        factor = lr_factor(self.recipe, max(0, self.update - 1), self.per_epoch)
+    def _progress(self, fresh: Figures | None = None) -> Progress:
+        """The progress of the run, for its reporter; ``fresh``: figures measured just now."""
+        factor = lr_factor(self.recipe, max(0, self.step - 1), self.per_epoch)
         return Progress(
-            update=self.update,
-            updates=self.total,
-            epoch=self.update // self.per_epoch,
+            step=self.step,
+            steps=self.total,
+            epoch=self.step // self.per_epoch,
             epochs=self.recipe.epochs,
-            loss=loss,
+            loss=self.mean_loss,
             rate=self.recipe.rate * factor,
-            updates_per_second=pace,
-            seconds_left=(self.total - self.update) / max(pace, 1e-9),
+            steps_per_second=self.pace,
+            seconds_left=(self.total - self.step) / max(self.pace, 1e-9),
             figures=dict(self.figures),
-            monitoring=tuple(sorted(self.monitored)),
+            fresh=tuple(fresh or ()),
         )
 
     def _end_of_epoch(self, epoch: int) -> None:
@@ -219,19 +222,15 @@ class Loop:
         if epoch % recipe.validate_every == 0 or final:
             fresh |= self._evaluate("validation", self.validator.validate)
         if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
-            monitored = self._evaluate("watch", self.validator.monitor)
-            self.monitored |= monitored.keys()
-            fresh |= monitored
+            fresh |= self._evaluate("watch", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
         low = final and self._in_any_process(accuracy < recipe.again_below)
         if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
-        if fresh and self.last_report is not None:
-            names = tuple(sorted(self.monitored))
-            self.reporter.show(replace(self.last_report, figures=dict(self.figures),
-                                       monitoring=names, fresh=tuple(fresh)))  # fmt: skip
+        if fresh:
+            self.reporter.show(self._progress(fresh))
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
 
@@ -247,6 +246,7 @@ class Loop:
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.device_losses, self.losses = [], []
         self.save()
+        self.timed_from = (0, self.clock.elapsed)
         if self.folder is not None:
             self.folder.rewind_metrics(0)
         self._log("again", **{"try": self.tries, "figures": fresh})
@@ -268,7 +268,7 @@ class Loop:
         better = better_than(self.best, fresh, self.recipe.choose)
         if better is None:
             return
-        self.best = {**better, "epoch": epoch, "step": self.update}
+        self.best = {**better, "epoch": epoch, "step": self.step}
         if self.folder is not None:
             weights = self.trainer.evaluated_weights()
             self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
@@ -277,36 +277,36 @@ class Loop:
         """Write a checkpoint to resume from, unless a weight is NaN."""
         self._read_losses()
         self._check_weights()
-        self.saved = self.update
         if self.folder is None:
             return
-        shard_mb, pool = self.context.shard_mb, not self.context.drop_pool
+        shard_mb, pool = self.shard_mb, not self.drop_pool
         if self.unsaved_best is not None:
             self.folder.save("best", self.unsaved_best, self.best, shard_mb)
             self.unsaved_best = None
         if self.trainer.average is not None:
             averaged = self.trainer.evaluated_weights()
-            self.folder.save("averaged", averaged, {"step": self.update}, shard_mb)
+            self.folder.save("averaged", averaged, {"step": self.step}, shard_mb)
         # JSON has no NaN: figures of exploded features are null.
         figures = {
             name: value if math.isfinite(value) else None for name, value in self.figures.items()
         }
         metadata = {
-            "step": self.update, "seed": self.seed, "tries": self.tries, "best": self.best,
-            "figures": figures, "watched": sorted(self.monitored), "losses": self.losses,
+            "step": self.step, "seed": self.seed, "tries": self.tries, "best": self.best,
+            "figures": figures, "watched": sorted(self.figures.keys() - {"validation"}),
+            "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
             "pool": pool or self.recipe.objective != "pool",
         }  # fmt: skip
         self.folder.save("last", self.trainer.tensors(pool=pool), metadata, shard_mb)
-        self.folder.set_status("running", step=self.update, steps=self.total, best=self.best)
+        self.folder.set_status("running", step=self.step, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
         if not all(bool(weight.isfinite().all()) for weight in self.trainer.module.parameters()):
             raise TrainingStopped(
-                f"a weight became NaN or infinite by update {self.update}; {self.guard.ADVICE}"
+                f"a weight became NaN or infinite by step {self.step}; {self.guard.ADVICE}"
             )
 
-    def resume(self, source: RunFolder) -> None:
+    def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
         if not source.has("last"):
             self.reporter.note("this run has no checkpoint yet; it begins anew")
@@ -321,17 +321,16 @@ class Loop:
                     "use the version of iterant that wrote it"
                 ) from error
         if self.folder is not None:
-            self.folder.rewind_metrics(self.update)
+            self.folder.rewind_metrics(self.step)
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         self.trainer.restore(tensors, metadata["step"])
-        self.best, self.monitored = dict(metadata["best"]), set(metadata["watched"])
-        self.tries = metadata.get("tries", 1)
+        self.best, self.tries = dict(metadata["best"]), metadata.get("tries", 1)
         self.figures = {
             name: math.nan if value is None else value
             for name, value in metadata["figures"].items()
         }
-        self.losses, self.saved = list(metadata["losses"]), self.update
+        self.losses = list(metadata["losses"])
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
@@ -342,8 +341,8 @@ class Loop:
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:
-            epoch = round(self.update / self.per_epoch, 4)
-            self.folder.log({"step": self.update, "epoch": epoch, "kind": kind, **record})
+            epoch = round(self.step / self.per_epoch, 4)
+            self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
 @dataclass

@@ -10,10 +10,8 @@ decay the learning rate in a branch and continue the original run later at its c
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
-from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +21,18 @@ from torch import nn
 from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, code_version
-from iterant.nets import build, parameter_count
+from iterant.io.checkpoint import SMALLEST_SHARD_MB
+from iterant.nets import Net, build, parameter_count
 from iterant.rng import check_seed
-from iterant.tasks.protocol import Size, Task
+from iterant.tasks.protocol import Task
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.interrupts import Clock, Signals, seconds
+from iterant.training.interrupts import Clock, seconds
 from iterant.training.logging import Reporter
-from iterant.training.loop import Loop, RunContext
+from iterant.training.loop import Loop
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
-
-RunIterator = Generator[None, None, RunFolder]
-"""A run in progress: yields after every optimizer step, returns its folder."""
 
 
 def train(
@@ -87,128 +83,73 @@ def train(
         raise UsageError(
             f"a run begins with a new network, got a {kind}; give its class: net={kind}"
         )
-    net = registry.name_of("net", net) if isinstance(net, type) else net
+    if shard_mb is not None and not SMALLEST_SHARD_MB <= shard_mb < math.inf:
+        raise UsageError(
+            f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
+        )
+    changes |= {} if net is None else {"net": net}
     check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
-    torch_device = use_device(device)
+    torch_device = registry.device(device)
+    if torch_device.type == "cuda":
+        torch.cuda.set_device(torch_device)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
     processes = ProcessGroup(torch_device) if several else None
-    if reporter is None or (processes and processes.rank):
-        reporter = Reporter()
-    context = RunContext(
-        torch_device, clock, reporter, processes, shard_mb=shard_mb, drop_pool=drop_pool,
-        until_perfect=until_perfect,
-    )  # fmt: skip
+    first_process = processes is None or processes.rank == 0
+    reporter = reporter if reporter is not None and first_process else Reporter()
+    path = Path(str(out)) if resume is None else Path(resume)
     try:
+        source = None
         if resume is not None:
-            changes |= {"net": net} if net else {}
-            changes |= {"start": start} if start else {}
-            if changes:
-                raise UsageError(
-                    f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
-                    "(only --time-limit, --shard-mb, --drop-pool and --device can)"
-                )
-            steps = resume_run(task, Path(resume), context, data)
+            source = RunFolder.open(path)
+            _check_resumable(source, task, changes | ({"start": start} if start else {}))
+            if source.state == "finished":
+                reporter.note(f"{path} has finished already; nothing to do")
+                return source
+            task, recipe, network, config = _resumed(source, task, data, reporter)
         else:
-            name, task = find_task(task, data)
-            chosen = recipe_for(task, recipe, net, changes)
-            steps = start_run(name, task, chosen, seed, Path(str(out)), context, start=start)
-        for _ in steps:
-            pass
+            if first_process:
+                RunFolder.check_new(path)
+            task, recipe, network, config = _new(task, recipe, changes, seed, start, data)
+        if processes is not None:
+            processes.check(recipe.batch)
+        trainer = Trainer(network, recipe, torch_device, processes)
+        if start is not None:
+            start_from(trainer, Path(start))
+        problems = TrainingSet.of(task, recipe, torch_device)
+        folder = (source or RunFolder.create(path, config)) if first_process else None
+        if drop_pool and source is None and recipe.objective == "pool":
+            reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
+        loop = Loop(
+            task, recipe, config["seed"], trainer, problems, folder, clock=clock,
+            reporter=reporter, shard_mb=shard_mb, drop_pool=drop_pool, until_perfect=until_perfect,
+        )  # fmt: skip
+        loop.run(source)
+        if processes is not None:
+            processes.any_process(False)  # wait until the first process has written the end
     except BaseException:
         if processes is not None:
             processes.leave()
         raise
-    return RunFolder.open(Path(str(out or resume)))
+    return RunFolder.open(path)
 
 
-def use_device(name: str) -> torch.device:
-    """The device of that name, made the current one."""
-    device = registry.device(name)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    return device
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A recipe applied to a task: sizes and counts, before anything is trained."""
-
-    network: dict[str, Any]
-    """Kind and configuration, as in checkpoints"""
-    parameters: int
-    size: Size
-    """Of the training problems"""
-    problems: int
-    """Training problems"""
-    held_out: int
-    """Validation problems"""
-    updates_per_epoch: int
-    updates: int
-
-
-def plan(task: Task, recipe: Recipe) -> Plan:
-    """What a run with this recipe would be; raises what the run would raise."""
-    net, description = build_network(recipe, task.spec, seed=0)
-    held_out, problems = split_sizes(task, recipe)
-    size, per_epoch = task.check_size(recipe.size), problems // recipe.batch
-    return Plan(description, parameter_count(net), size, problems, held_out, per_epoch,
-                per_epoch * recipe.epochs)  # fmt: skip
-
-
-def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
-    """The name to store for a task, and the task."""
-    if task is None:
-        raise UsageError("which task? give one of: " + ", ".join(registry.known("task")))
-    if isinstance(task, type):
-        raise UsageError(f"wanted a task, got the class {task.__name__}; give {task.__name__}()")
-    if not isinstance(task, str):
-        return _task_name(task), task
-    return task, registry.task(task, **({} if data is None else {"data": data}))
-
-
-def _task_name(task: Task) -> str:
-    """``module:Class``, or the task's own name where the class is local to a function."""
-    name = registry.name_of("task", type(task))
-    return task.spec.name if "<" in name else name
-
-
-def recipe_for(
-    task: Task, recipe: Recipe | str, net: str | None, changes: dict[str, Any]
-) -> Recipe:
-    """The recipe of that name for a task and a network, with the changes applied."""
-    if isinstance(recipe, str):
-        recipe = named_recipe(recipe, task.spec.name, net)
-    return recipe.asked(**({"net": net} if net else {}), **changes)
-
-
-def start_run(
-    name: str,
-    task: Task,
-    recipe: Recipe,
+def _new(
+    task: Task | str | None,
+    recipe: Recipe | str,
+    changes: dict[str, Any],
     seed: int,
-    out: Path,
-    context: RunContext,
-    problems: TrainingSet | None = None,
-    start: str | Path | None = None,
-) -> RunIterator:
-    """A new run; everything that can fail is checked before its folder is created."""
-    processes = context.processes
-    first_process = processes is None or processes.rank == 0
-    if processes is not None:
-        processes.check(recipe.batch)
-    if first_process:
-        RunFolder.check_new(out)
-    recipe = label_changes(recipe, task.spec.name)
+    start: str | Path | None,
+    data: str | Path | None,
+) -> tuple[Task, Recipe, Net, dict[str, Any]]:
+    """Task, recipe, network and the content of config.json of a new run."""
+    name, task = find_task(task, data)
+    recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
     net, description = build_network(recipe, task.spec, seed)
-    trainer = Trainer(net, recipe, context.device, processes)
-    if start is not None:
-        start_from(trainer, Path(start))
-    problems = problems or TrainingSet.of(task, recipe, context.device)
-    data = getattr(task, "data", None)
+    path = getattr(task, "data", None)
     config = {
         "task": name,
-        "data": None if data is None else str(Path(data).resolve()),
+        "data": None if path is None else str(Path(path).resolve()),
         "recipe": recipe.described(),
         "net": description,
         "seed": seed,
@@ -216,11 +157,40 @@ def start_run(
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
-    folder = RunFolder.create(out, config) if first_process else None
-    if context.drop_pool and recipe.objective == "pool":
-        context.reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
-    loop = Loop(task, recipe, seed, trainer, problems, context, folder)
-    return (yield from _run(loop, out, task.spec.title))
+    return task, recipe, net, config
+
+
+def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
+    """Refuse a run of another task or program, and changes of its recipe."""
+    config, path = run.config, run.path
+    if changes:
+        raise UsageError(
+            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
+            "(only --time-limit, --shard-mb, --drop-pool and --device can)"
+        )
+    if not {"task", "recipe", "net", "seed"} <= config.keys():
+        raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
+    name = task if isinstance(task, str) or task is None else _task_name(task)
+    if name is not None and name != config["task"]:
+        raise RunError(
+            f"{path} is a run of {config['task']}, not of {name}; "
+            f"resume it as: iterant train {config['task']} --resume {path}"
+        )
+
+
+def _resumed(
+    run: RunFolder, task: Task | str | None, data: str | Path | None, reporter: Reporter
+) -> tuple[Task, Recipe, Net, dict[str, Any]]:
+    """Task, recipe, network and config.json of a run to resume."""
+    config, started, (now, _) = run.config, run.environment.get("commit"), code_version()
+    if started != now:
+        reporter.note(
+            f"this run was begun by another version of the code ({started or 'unknown'} then, "
+            f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
+        )
+    task, recipe = task_and_recipe(config, task, data)
+    net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
+    return task, recipe, net, config
 
 
 def start_from(trainer: Trainer, path: Path) -> None:
@@ -254,43 +224,46 @@ def start_from(trainer: Trainer, path: Path) -> None:
         ) from error
 
 
-def resume_run(
-    task: Task | str | None,
-    path: Path,
-    context: RunContext,
-    data: str | Path | None = None,
-    problems: TrainingSet | None = None,
-) -> RunIterator:
-    """Continue a run from its last checkpoint."""
-    processes, reporter = context.processes, context.reporter
-    folder = RunFolder.open(path)
-    config = folder.config
-    if not {"task", "recipe", "net", "seed"} <= config.keys():
-        raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
-    name = task if isinstance(task, str) or task is None else _task_name(task)
-    if name is not None and name != config["task"]:
-        raise RunError(
-            f"{path} is a run of {config['task']}, not of {name}; "
-            f"resume it as: iterant train {config['task']} --resume {path}"
-        )
-    if folder.state == "finished":
-        reporter.note(f"{path} has finished already; nothing to do")
-        return folder
-    started, (now, _) = folder.environment.get("commit"), code_version()
-    if started != now:
-        reporter.note(
-            f"this run was begun by another version of the code ({started or 'unknown'} then, "
-            f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
-        )
-    task, recipe = task_and_recipe(config, task, data)
-    if processes is not None:
-        processes.check(recipe.batch)
-    net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
-    trainer = Trainer(net, recipe, context.device, processes)
-    problems = problems or TrainingSet.of(task, recipe, context.device)
-    mine = None if processes and processes.rank else folder
-    loop = Loop(task, recipe, config["seed"], trainer, problems, context, mine)
-    return (yield from _run(loop, path, task.spec.title, source=folder))
+def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
+    """What a run with this recipe would be, for JSON; raises what the run would raise."""
+    net, description = build_network(recipe, task.spec, seed=0)
+    held_out, problems = split_sizes(task, recipe)
+    per_epoch = problems // recipe.batch
+    return {
+        "network": description,
+        "parameters": parameter_count(net),
+        "size": task.check_size(recipe.size),
+        "problems": problems,
+        "held_out": held_out,
+        "updates_per_epoch": per_epoch,
+        "updates": per_epoch * recipe.epochs,
+    }
+
+
+def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
+    """The name to store for a task, and the task."""
+    if task is None:
+        raise UsageError("which task? give one of: " + ", ".join(registry.known("task")))
+    if isinstance(task, type):
+        raise UsageError(f"wanted a task, got the class {task.__name__}; give {task.__name__}()")
+    if not isinstance(task, str):
+        return _task_name(task), task
+    return task, registry.task(task, **({} if data is None else {"data": data}))
+
+
+def _task_name(task: Task) -> str:
+    """``module:Class``, or the task's own name where the class is local to a function."""
+    name = registry.name_of("task", type(task))
+    return task.spec.name if "<" in name else name
+
+
+def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
+    """The recipe, or the one of that name for this task, with the changes applied."""
+    if isinstance(changes.get("net"), type):
+        changes["net"] = registry.name_of("net", changes["net"])
+    if isinstance(recipe, str):
+        recipe = named_recipe(recipe, task.spec.name, changes.get("net"))
+    return recipe.asked(**changes)
 
 
 def task_and_recipe(
@@ -301,41 +274,3 @@ def task_and_recipe(
         path = data or config.get("data")
         task = registry.task(config["task"], **({"data": path} if path else {}))
     return task, Recipe().changed(**config["recipe"])
-
-
-def _run(loop: Loop, path: Path, task: str, source: RunFolder | None = None) -> RunIterator:
-    """Run the loop, resumed from ``source`` if given, and record in the folder how it ended.
-
-    Only the first process has the folder; it holds the folder's lock throughout.
-    """
-    folder = loop.folder
-    with contextlib.ExitStack() as stack:
-        if folder is not None:
-            stack.enter_context(folder.lock())
-        signals = loop.context.signals or stack.enter_context(Signals())
-        if source is not None:
-            loop.resume(source)
-        if folder is None:
-            yield from loop.steps(signals)
-        else:
-            folder.set_status("running", step=loop.update, steps=loop.total)
-            size = parameter_count(loop.trainer.net)
-            title = (f"{task}: {loop.recipe.net}, recipe {loop.recipe.name}, {size:,} parameters, "
-                     f"seed {loop.seed}")  # fmt: skip
-            loop.reporter.begin(title, path, loop.report(float("nan"), 0.0))
-            try:
-                reason = yield from loop.steps(signals)
-            except BaseException as error:
-                interrupted = isinstance(error, KeyboardInterrupt | GeneratorExit)
-                state = "stopped" if interrupted else "failed"
-                message = str(error) or ("interrupted" if interrupted else type(error).__name__)
-                with contextlib.suppress(RunError):  # a full disk must not hide the reason
-                    folder.set_status(state, reason=message)
-                loop.reporter.end(f"{state}: {message}")
-                raise
-            done = reason == "finished"
-            folder.set_status("finished" if done else "stopped", reason=None if done else reason)
-            loop.reporter.end(reason)
-    if loop.processes is not None:
-        loop.processes.any_process(False)  # wait until the first process has written the end
-    return folder or RunFolder.open(path)

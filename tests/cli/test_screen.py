@@ -22,10 +22,9 @@ from iterant.tasks.inputs import generated
 from iterant.training.logging import Progress
 
 REPORT = Progress(
-    update=40, updates=160, epoch=1, epochs=4, loss=0.0213, rate=1e-3,
-    updates_per_second=4.0, seconds_left=30.0,
+    step=40, steps=160, epoch=1, epochs=4, loss=0.0213, rate=1e-3,
+    steps_per_second=4.0, seconds_left=30.0,
     figures={"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 change": 3e-8},
-    monitoring=("validation at 2m", "48 at 2m", "48 change"),
 )  # fmt: skip
 POSITION = "epoch 1 of 4, update 40 of 160, loss 0.0213"
 FIGURES = [

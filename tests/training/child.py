@@ -107,12 +107,12 @@ def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
             emit(rank=RANK, case=name, error=type(error).__name__, message=str(error))
 
 
-def stopping(update: int) -> Callable[..., str | None]:
+def stopping(step: int) -> Callable[..., str | None]:
     """A signal before that step in the second process only; all must stop."""
     original = Loop._reason_to_stop
 
     def reason(loop: Loop, signals: Signals) -> str | None:
-        if RANK == 1 and loop.update >= update:
+        if RANK == 1 and loop.step >= step:
             signals.raised = "SIGTERM"
         return original(loop, signals)
 

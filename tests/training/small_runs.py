@@ -62,12 +62,12 @@ class Listener(Reporter):
         self.ends.append(text)
 
 
-def stopping_at(monkeypatch: Any, update: int | None) -> None:
+def stopping_at(monkeypatch: Any, step: int | None) -> None:
     """Stop every run before that step; None: stop none."""
     original = _REASON
 
     def reason(loop: Loop, signals: Signals) -> str | None:
-        if update is not None and loop.update >= update:
+        if step is not None and loop.step >= step:
             signals.raised = "SIGINT"
         return original(loop, signals)
 

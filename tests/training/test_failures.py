@@ -43,8 +43,8 @@ def assert_kept(path: Path, *, step: int, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("step", "what", "message"),
-    [(6, "loss", "the loss became nan at update 6"),
-     (8, "weight", "a weight became NaN or infinite by update 8")],
+    [(6, "loss", "the loss became nan at step 6"),
+     (8, "weight", "a weight became NaN or infinite by step 8")],
 )  # fmt: skip
 def test_a_loss_or_weight_that_is_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, what: str, message: str
@@ -69,7 +69,7 @@ def test_a_loss_or_weight_that_is_no_number(
 
 def test_a_huge_learning_rate(tmp_path: Path) -> None:
     message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
-    assert "at update" in message or "by update" in message
+    assert "at step" in message or "by step" in message
     assert RunFolder.open(tmp_path / "run").state == "failed"
 
 

@@ -97,7 +97,7 @@ def _ticks(clock: Any) -> float:
 
 
 def test_nan_stops_a_run_at_once() -> None:
-    with pytest.raises(TrainingStopped, match=r"became nan at update 1 .*lower --rate"):
+    with pytest.raises(TrainingStopped, match=r"became nan at step 1 .*lower --rate"):
         LossGuard().see(1, float("nan"))
 
 
@@ -107,7 +107,7 @@ def test_only_consecutive_high_losses_stop_a_run() -> None:
         guard.see(number, loss)
     for number in (7, 8):
         guard.see(number, 8.0)
-    with pytest.raises(TrainingStopped, match=r"exploded at update 9 .*: 6.9, 7: 8, 8: 8, 9: 8"):
+    with pytest.raises(TrainingStopped, match=r"exploded at step 9 .*: 6.9, 7: 8, 8: 8, 9: 8"):
         guard.see(9, 8.0)
 
 
@@ -122,9 +122,9 @@ def test_the_guard_continues_after_a_resume(
     assert (metadata["first_loss"], metadata["losses_above"]) == (9.0, 4)
     seen: list[tuple[float | None, int]] = []
 
-    def see(guard: LossGuard, update: int, loss: float) -> None:
+    def see(guard: LossGuard, step: int, loss: float) -> None:
         seen.append((guard.first, guard.above))
-        original(guard, update, loss)
+        original(guard, step, loss)
 
     monkeypatch.setattr(LossGuard, "see", see)
     stopping_at(monkeypatch, None)

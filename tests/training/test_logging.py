@@ -52,7 +52,7 @@ def test_events_equal_the_metrics_and_are_passed_on(tmp_path: Path) -> None:
     begin(tmp_path / "alone", reporter=alone)
     assert heard.titles == alone.titles
     assert heard.ends == alone.ends == ["finished"]
-    assert [r.update for r in heard.reports] == [r.update for r in alone.reports]
+    assert [r.step for r in heard.reports] == [r.step for r in alone.reports]
 
 
 def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,10 +222,10 @@ def test_a_changed_recipe_is_labelled() -> None:
 def test_the_plan_equals_the_run(tmp_path: Path) -> None:
     run = begin(tmp_path / "run")
     made = plan(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
-    assert made.updates == run.status.step == 12
-    assert made.updates_per_epoch * KINDS["progressive"]["epochs"] == made.updates
-    assert json.loads(json.dumps(made.network)) == run.config["net"]
-    assert made.parameters == sum(
+    assert made["updates"] == run.status.step == 12
+    assert made["updates_per_epoch"] * KINDS["progressive"]["epochs"] == made["updates"]
+    assert json.loads(json.dumps(made["network"])) == run.config["net"]
+    assert made["parameters"] == sum(
         weight.numel() for name, weight in run.load("best")[0].items() if name.startswith("net.")
     )
-    assert (made.problems, made.held_out, made.size) == (40, 10, 8)
+    assert (made["problems"], made["held_out"], made["size"]) == (40, 10, 8)
