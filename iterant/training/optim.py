@@ -1,7 +1,7 @@
 """Optimizers, learning-rate schedules and loss scaling.
 
     >>> optimizer = build_optimizer(recipe, net)
-    >>> lr_factor(recipe, update=0, per_epoch=80)
+    >>> lr_factor(recipe, step=0, per_epoch=80)
 
 Muon is orthogonalised momentum (Newton–Schulz) for matrix parameters, Adam for the rest. The
 gradients of a kernel that all iterations share are dominated by a few directions; Muon moves along
@@ -35,12 +35,11 @@ _MIN_SCALE = 1.0
 
 def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of a recipe; a throttled recipe divides the recurrent parameters' rate by m."""
-    shared: Any = getattr(net, "recurrent", [])
-    matrices = frozenset(id(weight) for weight in getattr(net, "between", shared))
-    recurrent = {id(weight) for weight in shared} if recipe.throttle else set()
-    weights = list(net.parameters())
-    others = [weight for weight in weights if id(weight) not in recurrent]
-    throttled = [weight for weight in weights if id(weight) in recurrent]
+    recurrent: Any = getattr(net, "recurrent", [])
+    matrices = frozenset(id(weight) for weight in getattr(net, "between", recurrent))
+    slow = {id(weight) for weight in recurrent} if recipe.throttle else set()
+    others = [weight for weight in net.parameters() if id(weight) not in slow]
+    throttled = [weight for weight in net.parameters() if id(weight) in slow]
     groups = [
         {"params": params, "share": share, "matrices": matrices}
         for params, share in ((others, 1.0), (throttled, 1 / recipe.iterations))
@@ -52,20 +51,20 @@ def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
             groups, lr=rate, momentum=recipe.momentum, weight_decay=decay, fused=True
         )
     if recipe.optimizer == "muon":
-        return Muon(groups, rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
+        return Muon(groups, lr=rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
     adam = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
     return adam(groups, lr=rate, betas=betas, weight_decay=decay, fused=True)
 
 
-def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
+def lr_factor(recipe: Recipe, step: int, per_epoch: int) -> float:
     """Factor of the learning rate at an optimizer step: warm-up times schedule.
 
     The last epoch of the warm-up has the full rate already, as in the authors' code.
     """
-    epoch, progress = update // per_epoch, update / (per_epoch * recipe.epochs)
+    epoch, progress = step // per_epoch, step / (per_epoch * recipe.epochs)
     warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch + 1 < recipe.warmup else 1.0
-    if update < recipe.warmup_updates:
-        warm *= (update + 1) / recipe.warmup_updates
+    if step < recipe.warmup_updates:
+        warm *= (step + 1) / recipe.warmup_updates
     if recipe.schedule == "steps":
         return warm * recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
     if recipe.schedule == "cosine":  # half a cosine from 1 to 0 over the whole run
@@ -78,21 +77,14 @@ def lr_factor(recipe: Recipe, update: int, per_epoch: int) -> float:
 class Muon(torch.optim.Optimizer):
     """Orthogonalised momentum for the weights in a group's ``matrices``, AdamW for the others."""
 
-    def __init__(
-        self,
-        groups: Iterable[dict[str, Any]],
-        rate: float = 1e-3,
-        *,
-        momentum: float = 0.95,
-        betas: tuple[float, float] = (0.9, 0.95),
-        weight_decay: float = 0.0,
-    ) -> None:
-        """``matrices`` of a group: ids of the parameters to be orthogonalised."""
-        defaults = {
-            "lr": rate, "momentum": momentum, "betas": betas, "weight_decay": weight_decay,
-            "matrices": frozenset(), "capturable": False,
-        }  # fmt: skip
-        super().__init__(groups, defaults)
+    def __init__(self, groups: Iterable[dict[str, Any]], lr: float, **options: Any) -> None:
+        """``options``: momentum, betas, weight_decay.
+
+        ``matrices`` of a group: ids of the parameters to be orthogonalised.
+        """
+        defaults = {"lr": lr, "momentum": 0.95, "betas": (0.9, 0.95), "weight_decay": 0.0}
+        defaults |= {"matrices": frozenset(), "capturable": False}
+        super().__init__(groups, defaults | options)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -100,57 +92,52 @@ class Muon(torch.optim.Optimizer):
         # LossScale sets found_inf: 1 where gradients overflowed, and the step is skipped.
         overflow: Tensor | None = vars(self).get("found_inf")
         for group in self.param_groups:
-            weights = [weight for weight in group["params"] if weight.grad is not None]
-            matrices = [weight for weight in weights if id(weight) in group["matrices"]]
-            others = [weight for weight in weights if id(weight) not in group["matrices"]]
+            matrices: dict[Tensor, Tensor] = {}  # gradients by parameter
+            others: dict[Tensor, Tensor] = {}
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    gradient = weight.grad
+                    if overflow is not None:
+                        gradient = gradient.where(overflow == 0, 0.0)
+                    (matrices if id(weight) in group["matrices"] else others)[weight] = gradient
             rate = group["lr"] * (1.0 if overflow is None else 1 - overflow)
-            updates = (*self._orthogonal(matrices, group), *self._adam(others, group))
-            for weight, direction in updates:
+            directions = {**self._orthogonal(matrices, group), **self._adam(others, group)}
+            for weight, direction in directions.items():
                 weight.mul_(1 - rate * group["weight_decay"]).sub_(direction * rate)
 
     def _orthogonal(
-        self, weights: list[Tensor], group: dict[str, Any]
-    ) -> list[tuple[Tensor, Tensor]]:
+        self, gradients: dict[Tensor, Tensor], group: dict[str, Any]
+    ) -> dict[Tensor, Tensor]:
         """Nesterov momentum, orthogonalised; kernels of one shape are batched."""
-        by_shape: dict[torch.Size, list[Tensor]] = {}
-        for weight in weights:
-            by_shape.setdefault(weight.shape, []).append(weight)
-        updates: list[tuple[Tensor, Tensor]] = []
-        for kernels in by_shape.values():
-            momenta = []
-            for weight in kernels:
-                gradient = self._gradient(weight)
-                first = self.state[weight].setdefault("first", torch.zeros_like(weight))
-                first.mul_(group["momentum"]).add_(gradient)
-                momenta.append((gradient + group["momentum"] * first).flatten(1))
-            directions = orthogonal(torch.stack(momenta))
-            directions = directions * (_ADAM_RMS * max(directions.shape[1:]) ** 0.5)
-            for weight, direction in zip(kernels, directions, strict=True):
-                updates.append((weight, direction.view(weight.shape)))
-        return updates
+        by_shape: dict[torch.Size, dict[Tensor, Tensor]] = {}
+        for weight, gradient in gradients.items():
+            first = self.state[weight].setdefault("first", torch.zeros_like(weight))
+            first.mul_(group["momentum"]).add_(gradient)
+            momentum = (gradient + group["momentum"] * first).flatten(1)
+            by_shape.setdefault(weight.shape, {})[weight] = momentum
+        directions: dict[Tensor, Tensor] = {}
+        for momenta in by_shape.values():
+            matrices = orthogonal(torch.stack(list(momenta.values())))
+            matrices = matrices * (_ADAM_RMS * max(matrices.shape[1:]) ** 0.5)
+            for weight, matrix in zip(momenta, matrices, strict=True):
+                directions[weight] = matrix.view(weight.shape)
+        return directions
 
-    def _adam(self, weights: list[Tensor], group: dict[str, Any]) -> list[tuple[Tensor, Tensor]]:
-        updates: list[tuple[Tensor, Tensor]] = []
+    def _adam(self, gradients: dict[Tensor, Tensor], group: dict[str, Any]) -> dict[Tensor, Tensor]:
+        directions: dict[Tensor, Tensor] = {}
         beta1, beta2 = group["betas"]
-        for weight in weights:
+        for weight, gradient in gradients.items():
             state = self.state[weight]
             if not state:
                 state["first"], state["second"] = torch.zeros_like(weight), torch.zeros_like(weight)
                 state["step"] = torch.zeros((), device=weight.device)
             state["step"] += 1
-            gradient = self._gradient(weight)
             first = state["first"].lerp_(gradient, 1 - beta1)
             second = state["second"].lerp_(gradient * gradient, 1 - beta2)
             mean = first / (1 - beta1 ** state["step"])
             square = second / (1 - beta2 ** state["step"])
-            updates.append((weight, mean / (square.sqrt() + _EPSILON)))
-        return updates
-
-    def _gradient(self, weight: Tensor) -> Tensor:
-        """The gradient, zero where it overflowed."""
-        gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        overflow: Tensor | None = vars(self).get("found_inf")
-        return gradient if overflow is None else gradient.where(overflow == 0, 0.0)
+            directions[weight] = mean / (square.sqrt() + _EPSILON)
+        return directions
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

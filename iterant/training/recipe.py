@@ -228,39 +228,37 @@ def _check(name: str, kind: str, value: Any) -> None:
     if name in _CHOICES:
         if value not in _CHOICES[name]:
             raise RecipeError(registry.unknown_name(name, str(value), _CHOICES[name]))
-    elif name == "size":
-        pair = isinstance(value, tuple) and len(value) == 2 and all(_whole(end) for end in value)
-        _require(name, value, pair or _whole(value, 1), "be a number, or two for a range")
+        return
+    values = value if isinstance(value, tuple) else ()
+    if name == "size":
+        valid = _whole(value, 1) or (len(values) == 2 and all(map(_whole, values)))
+        wanted = "be a number, or two for a range"
     elif kind.startswith("int"):
         least = 0 if name in _FROM_ZERO else 1
-        _require(name, value, _whole(value, least), f"be a whole number above {least - 1}")
+        valid, wanted = _whole(value, least), f"be a whole number above {least - 1}"
     elif kind.startswith("float"):
         highest = _HIGHEST.get(name, 1)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         valid = number and math.isfinite(value) and 0 <= value <= highest
         if name in _ABOVE_ZERO:
             valid = valid and value > 0 and (name != "average" or value < 1)
-        text = f"lie between 0 and {highest}" if highest < math.inf else "be above 0"
-        _require(name, value, valid, text)
+        wanted = f"lie between 0 and {highest}" if highest < math.inf else "be above 0"
     elif kind == "bool":
-        _require(name, value, isinstance(value, bool), "be true or false")
+        valid, wanted = isinstance(value, bool), "be true or false"
     elif kind == "str":
-        _require(name, value, isinstance(value, str), "be a word")
-    elif kind.startswith("tuple[int"):
-        least = 1 if name == "head" else 0
-        valid = isinstance(value, tuple) and all(_whole(item, least) for item in value)
-        _require(name, value, valid, f"be whole numbers from {least} on")
+        valid, wanted = isinstance(value, str), "be a word"
+    elif name == "pool_damage_kinds":
+        valid = values != () and set(values) <= set(CORRUPTIONS)
+        wanted = f"be one or more of {', '.join(CORRUPTIONS)}"
     elif name == "notes":
-        valid = isinstance(value, tuple) and all(isinstance(line, str) for line in value)
-        _require(name, value, valid, "be lines of text")
-    else:
-        valid = isinstance(value, tuple) and value != () and set(value) <= set(CORRUPTIONS)
-        _require(name, value, valid, f"be one or more of {', '.join(CORRUPTIONS)}")
-
-
-def _require(name: str, value: object, valid: bool, text: str) -> None:
+        valid = isinstance(value, tuple) and all(isinstance(line, str) for line in values)
+        wanted = "be lines of text"
+    else:  # head, milestones
+        least = 1 if name == "head" else 0
+        valid = isinstance(value, tuple) and all(_whole(item, least) for item in values)
+        wanted = f"be whole numbers from {least} on"
     if not valid:
-        raise RecipeError(f"{name} must {text}, got {value!r}")
+        raise RecipeError(f"{name} must {wanted}, got {value!r}")
 
 
 def _whole(value: object, least: int = 0) -> bool:
@@ -335,10 +333,7 @@ _MAZES_FF: Fields = {
 }  # fmt: skip
 
 _PAPER_NETS: dict[tuple[str, str], Fields] = {
-    ("prefix-sums", "dt"): {
-        "rate": 1e-4,
-        "notes": (_FACTOR, _DT_RATE, _VALIDATION),
-    },
+    ("prefix-sums", "dt"): {"rate": 1e-4, "notes": (_FACTOR, _DT_RATE, _VALIDATION)},
     ("prefix-sums", "ff"): {"alpha": 0.0},
     ("prefix-sums", "ff-recall"): {"alpha": 0.0},
     ("mazes", "ff"): _MAZES_FF,

@@ -153,7 +153,7 @@ def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_failed_run(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     original = Trainer.step
-    monkeypatch.setattr(Trainer, "update", lambda *given: original(*given) * float("nan"))
+    monkeypatch.setattr(Trainer, "step", lambda *given: original(*given) * float("nan"))
     code, _, errors = command("train", "prefix-sums", *SMALL, "--out", "r")
     assert code == 1
     assert errors.startswith("iterant: error: the loss became nan")

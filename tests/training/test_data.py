@@ -34,7 +34,7 @@ def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
 @pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
 def test_training_and_validation_split_the_problems(task: str) -> None:
     problems = made(task)
-    whole: Batch = iterant.task(task).sample(60, seed=0)
+    whole = iterant.task(task).sample(60, seed=0)
     trained = rows_of(*problems.rows(torch.arange(48), StepRng(0, 0)))
     held = rows_of(problems.held_out.inputs, problems.held_out.targets)
     assert (len(problems), len(problems.held_out)) == (48, 12)

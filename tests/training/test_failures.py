@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,28 @@ from iterant.training import train
 from iterant.training.trainer import Trainer
 
 
-def failing(out: Path, **changes: Any) -> tuple[str, Listener]:
-    """The message of a run that fails."""
+def failing(out: Path, error: type[BaseException], **changes: Any) -> str:
+    """The message of a run that fails; its reporter and its folder have it, too."""
     listener = Listener()
-    with pytest.raises(TrainingStopped) as caught:
+    with pytest.raises(error) as caught:
         begin(out, reporter=listener, **changes)
-    message = str(caught.value)
+    message = str(caught.value) or error.__name__
     assert "\n" not in message
     assert listener.ends == [f"failed: {message}"]
-    return message, listener
-
-
-def assert_kept(path: Path, *, step: int, message: str) -> None:
-    """The last good checkpoint loads and is finite; the folder has the reason."""
-    run = RunFolder.open(path)
+    run = RunFolder.open(out)
     assert (run.state, run.status.reason) == ("failed", message)
-    for name in run.checkpoints():
-        tensors, about = run.load(name)
-        assert about["step"] == step
-        assert all(bool(torch.isfinite(value.double()).all()) for value in tensors.values())
+    return message
+
+
+def changing_steps(monkeypatch: pytest.MonkeyPatch, change: Callable[[Trainer], Any]) -> None:
+    """Call ``change`` after every optimizer step; what it returns is the loss, if not None."""
+    original = Trainer.step
+
+    def step(trainer: Trainer, *given: Any) -> Tensor:
+        loss, changed = original(trainer, *given), change(trainer)
+        return loss if changed is None else torch.tensor(changed)
+
+    monkeypatch.setattr(Trainer, "step", step)
 
 
 @pytest.mark.parametrize(
@@ -49,45 +53,39 @@ def assert_kept(path: Path, *, step: int, message: str) -> None:
 def test_a_loss_or_weight_that_is_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, what: str, message: str
 ) -> None:
-    original = Trainer.step
-
-    def update(trainer: Trainer, *given: Any) -> Tensor:
-        loss = original(trainer, *given)
-        if trainer.steps != step:
-            return loss
-        if what == "weight":
+    def spoil(trainer: Trainer) -> float | None:
+        if trainer.steps == step and what == "weight":
             with torch.no_grad():
                 next(trainer.module.parameters()).view(-1)[0] = float("inf")
-        return loss * float("nan") if what == "loss" else loss
+        return float("nan") if trainer.steps == step and what == "loss" else None
 
-    monkeypatch.setattr(Trainer, "step", update)
-    text, _ = failing(tmp_path / "run")
+    changing_steps(monkeypatch, spoil)
+    text = failing(tmp_path / "run", TrainingStopped)
     assert message in text
     assert "lower --rate" in text
-    assert_kept(tmp_path / "run", step=4, message=text)
+    run = RunFolder.open(tmp_path / "run")
+    for name in run.checkpoints():  # the last good one
+        tensors, about = run.load(name)
+        assert about["step"] == 4
+        assert all(bool(torch.isfinite(value.double()).all()) for value in tensors.values())
 
 
 def test_a_huge_learning_rate(tmp_path: Path) -> None:
-    message, _ = failing(tmp_path / "run", rate=1e30, clip=None, optimizer="sgd", warmup=0)
+    how = {"rate": 1e30, "clip": None, "optimizer": "sgd", "warmup": 0}
+    message = failing(tmp_path / "run", TrainingStopped, **how)
     assert "at step" in message or "by step" in message
-    assert RunFolder.open(tmp_path / "run").state == "failed"
 
 
 def test_an_exception_is_recorded_in_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> Tensor:
+    def broken(trainer: Trainer) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Trainer, "step", broken)
-    listener = Listener()
-    with pytest.raises(ZeroDivisionError):
-        begin(tmp_path / "run", reporter=listener)
-    run = RunFolder.open(tmp_path / "run")
-    assert (run.state, run.status.reason) == ("failed", "ZeroDivisionError")
-    assert listener.ends == ["failed: ZeroDivisionError"]
+    changing_steps(monkeypatch, broken)
+    failing(tmp_path / "run", ZeroDivisionError)
     monkeypatch.undo()
-    assert_equal(train(resume=run.path), unbroken()["progressive"])
+    assert_equal(train(resume=tmp_path / "run"), unbroken()["progressive"])
 
 
 def refused(run: RunFolder) -> None:
@@ -154,10 +152,8 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
     mount, unmount = shutil.which("mount"), shutil.which("umount")
     if os.geteuid() != 0 or mount is None or unmount is None:
         pytest.skip("needs root to mount a small disk")
-    made = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)], capture_output=True
-    )
-    if made.returncode:
+    command = [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("this system mounts nothing here")
     yield place
     subprocess.run([unmount, str(place)], check=True)
@@ -166,24 +162,16 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_keeps_the_last_checkpoint(
     little_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    updates = Trainer.step
-
-    def update(trainer: Trainer, *given: Any) -> Tensor:
-        if trainer.steps == 6:
-            with (little_disk / "filler").open("wb", buffering=0) as file:
+    def fill(trainer: Trainer) -> None:
+        if trainer.steps == 7:
+            with (little_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
                 while True:
-                    try:
-                        file.write(bytes(4096))
-                    except OSError:
-                        break
-        return updates(trainer, *given)
+                    file.write(bytes(4096))
 
-    monkeypatch.setattr(Trainer, "step", update)
-    listener = Listener()
+    changing_steps(monkeypatch, fill)
     with pytest.raises(RunError, match="no space left") as caught:
-        begin(little_disk / "run", reporter=listener)
+        begin(little_disk / "run")
     assert "\n" not in str(caught.value)
-    assert listener.ends == [f"failed: {caught.value}"]
     run = RunFolder.open(little_disk / "run")
     assert run.load("last")[1]["step"] == 4
     assert run.state in ("failed", "interrupted")

@@ -18,78 +18,76 @@ from iterant.training.loop import Figures, Loop, Validator, better_than
 from iterant.training.recipe import Recipe
 
 
-class TestChoosing:
-    def test_best_last_and_averaged_checkpoints(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        accuracies = iter([0.2, 0.7, 0.5, 0.7, 0.1])
-        monkeypatch.setattr(
-            Validator,
-            "validate",
-            lambda self, net: {"validation": next(accuracies)},
-        )
-        watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
-        monkeypatch.setattr(Validator, "monitor", lambda self, net: watched)
-        kept: dict[int, torch.Tensor] = {}
-        original = Loop._keep_best
+def finding(
+    monkeypatch: pytest.MonkeyPatch, validations: list[float], monitored: list[Figures]
+) -> None:
+    """Let validation and monitoring find these, one after the other."""
+    accuracies, figures = iter(validations), iter(monitored)
+    monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(accuracies)})
+    monkeypatch.setattr(Validator, "monitor", lambda *_: next(figures))
 
-        def keep(loop: Loop, epoch: int, fresh: Figures) -> None:
-            kept[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
-            original(loop, epoch, fresh)
 
-        monkeypatch.setattr(Loop, "_keep_best", keep)
-        run = begin(tmp_path / "run", epochs=5, watch_every=1)
-        assert run.checkpoints() == ["averaged", "best", "last"]
-        tensors, about = run.load("best")
-        assert about == {"validation": 0.7, "epoch": 2, "step": 8}  # the earlier of equals
-        assert torch.equal(tensors["net.projection.weight"], kept[2])
-        assert run.status.best == about
-        last, about_last = run.load("last")
-        assert about_last["step"] == 20
-        averaged, _ = run.load("averaged")
-        assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
-        assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
+def test_best_last_and_averaged_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
+    finding(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
+    kept: dict[int, torch.Tensor] = {}
+    original = Loop._keep_best
 
-    def test_monitoring_is_logged_and_marked(self) -> None:
-        records = [r for r in metrics(unbroken()["progressive"]) if "figures" in r]
-        assert [(r["kind"], r["epoch"]) for r in records] == [
-            ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
-            ("validation", 3.0), ("watch", 3.0),
-        ]  # fmt: skip
-        for record in records:
-            assert record["monitoring"] == (record["kind"] == "watch")
-        wanted = {f"{size} {what}" for size in (48, 64) for what in ("at 2m", "at 4m", "change")}
-        # More iterations than m cost more than validation, which every epoch has.
-        assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
-        assert records[0]["figures"].keys() == {"validation"}
+    def keep(loop: Loop, epoch: int, fresh: Figures) -> None:
+        kept[epoch] = loop.trainer.evaluated_weights()["net.projection.weight"].clone()
+        original(loop, epoch, fresh)
 
-    def test_choose_watch_uses_larger_problems(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        accuracies = iter([(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)])
-        monkeypatch.setattr(Validator, "validate", lambda self, net: {"validation": 0.5})
-        monkeypatch.setattr(
-            Validator,
-            "monitor",
-            lambda self, net: dict(zip(("48 at 4m", "64 at 4m"), next(accuracies), strict=True)),
-        )
-        run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
-        # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
-        about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
-        assert run.load("best")[1] == about
-        best, chosen = run.load("best")[0], iterant.load(run.path)
-        assert isinstance(chosen, torch.nn.Module)
-        assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
+    monkeypatch.setattr(Loop, "_keep_best", keep)
+    run = begin(tmp_path / "run", epochs=5, watch_every=1)
+    assert run.checkpoints() == ["averaged", "best", "last"]
+    tensors, about = run.load("best")
+    assert about == {"validation": 0.7, "epoch": 2, "step": 8}  # the earlier of equals
+    assert torch.equal(tensors["net.projection.weight"], kept[2])
+    assert run.status.best == about
+    last, about_last = run.load("last")
+    assert about_last["step"] == 20
+    averaged, _ = run.load("averaged")
+    assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
+    assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
 
-    def test_nan_in_monitoring_does_not_stop_a_run(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
-        monkeypatch.setattr(Validator, "monitor", lambda self, net: dict(figures))
-        stopping_at(monkeypatch, 9)
-        run = begin(tmp_path / "run")
-        stopping_at(monkeypatch, None)
-        assert train(resume=run.path).state == "finished"
+
+def test_monitoring_is_logged_and_marked() -> None:
+    records = [r for r in metrics(unbroken()["progressive"]) if "figures" in r]
+    assert [(r["kind"], r["epoch"]) for r in records] == [
+        ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
+        ("validation", 3.0), ("watch", 3.0),
+    ]  # fmt: skip
+    for record in records:
+        assert record["monitoring"] == (record["kind"] == "watch")
+    wanted = {f"{size} {what}" for size in (48, 64) for what in ("at 2m", "at 4m", "change")}
+    # More iterations than m cost more than validation, which every epoch has.
+    assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
+    assert records[0]["figures"].keys() == {"validation"}
+
+
+def test_choose_watch_uses_larger_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accuracies = [(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)]
+    finding(monkeypatch, [0.5] * 4, [{"48 at 4m": a, "64 at 4m": b} for a, b in accuracies])
+    run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
+    # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
+    about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
+    assert run.load("best")[1] == about
+    best, chosen = run.load("best")[0], iterant.load(run.path)
+    assert isinstance(chosen, torch.nn.Module)
+    assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
+
+
+def test_nan_in_monitoring_does_not_stop_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
+    finding(monkeypatch, [0.5] * 3, [figures] * 2)
+    stopping_at(monkeypatch, 9)
+    run = begin(tmp_path / "run")
+    stopping_at(monkeypatch, None)
+    assert train(resume=run.path).state == "finished"
 
 
 def test_missing_sizes_are_skipped_but_bugs_raise() -> None:
