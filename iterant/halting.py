@@ -213,53 +213,57 @@ class _Cycle:
         self.tolerance = tolerance
         self.next = _WINDOW
         """The iteration whose state is the next to compare with"""
-        self.began = 0
         self.anchor: Tensor | None = None
         """(B, N): the state that is compared with; None between two comparisons"""
         self.near: list[Tensor] = []
-        """(B,) bool each: whether the first 16 states after it are near"""
-        self.period: Tensor = torch.empty(0)
-        """(B,) int64: iterations until the first return; -1: not a cycle"""
-        self.prediction: Tensor = torch.empty(0)
+        """(B,) bool each: whether the states after it are near"""
+        self.prediction: Tensor | None = None
         """(B, *S): the answer 16 iterations after it"""
+        self.same: Tensor = torch.empty(0)
+        """(B,) bool: whether the answers since then are equal to that"""
 
     def see(self, thought: Thought) -> Tensor | None:
         """(B,) bool: samples in a cycle; None: not known yet."""
+        now = thought.features.flatten(1)
         if self.anchor is None:
             if thought.step >= self.next:
-                self.anchor = thought.features.flatten(1).clone()  # the network may overwrite them
-                self.began, self.near = thought.step, []
+                self.anchor = now.clone()  # the network may overwrite them
             return None
-        age, now = thought.step - self.began, thought.features.flatten(1)
-        near = _near((now - self.anchor).abs().amax(dim=1), thought, self.tolerance)
-        if age <= _WINDOW:
-            self.near.append(near)
-            if age < _WINDOW:
-                return None
-            self.period = _periods(torch.stack(self.near))
-            if not bool((self.period > 0).any()):
+        distance = (now - self.anchor).abs().amax(dim=1)
+        self.near.append(_near(distance, thought, self.tolerance))
+        if len(self.near) == _WINDOW:
+            if not bool(_returns(self.near).any()):
                 self._end(thought.step)
                 return None
-            self.prediction = thought.prediction
-        due = (self.period > 0) & (age % self.period.clamp_min(1) == 0)
-        self.period = self.period.masked_fill(due & ~near, -1)
-        differs = (thought.prediction != self.prediction).flatten(1).any(dim=1)
-        self.period = self.period.masked_fill(differs, -1)
-        if age < 2 * _WINDOW:
+            self.prediction, self.same = thought.prediction, torch.ones_like(self.near[0])
+        elif self.prediction is not None:
+            self.same &= (thought.prediction == self.prediction).flatten(1).all(dim=1)
+        if len(self.near) < 2 * _WINDOW:
             return None
-        done = self.period > 0
+        in_cycle = _returns(self.near) & self.same
         self._end(thought.step)
-        return done
+        return in_cycle
 
     def _end(self, step: int) -> None:
-        self.anchor, self.next = None, step + max(1, step // 4)
+        self.anchor, self.prediction, self.near = None, None, []
+        self.next = step + max(1, step // 4)
 
     def keep(self, rows: Tensor) -> None:
-        if self.anchor is None:
-            return
-        self.anchor, self.near = self.anchor[rows], [near[rows] for near in self.near]
-        if len(self.near) == _WINDOW:
-            self.prediction, self.period = self.prediction[rows], self.period[rows]
+        if self.anchor is not None:
+            self.anchor, self.near = self.anchor[rows], [near[rows] for near in self.near]
+            if self.prediction is not None:
+                self.prediction, self.same = self.prediction[rows], self.same[rows]
+
+
+def _returns(near: list[Tensor]) -> Tensor:
+    """(B,) bool: whether the state returns within 16 iterations, and every time after as many.
+
+    ``near``: whether each state since is near, (B,) bool.
+    """
+    states = torch.stack(near)
+    age = torch.arange(1, len(near) + 1, device=states.device)[:, None]
+    first = states[:_WINDOW].int().argmax(dim=0) + 1  # 1 where it never returns: not near then
+    return (states | (age % first != 0)).all(dim=0)
 
 
 def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
@@ -271,17 +275,6 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
         return distance <= tolerance
     scale = thought.features.flatten(1).abs().amax(dim=1).clamp_min(1)
     return (distance <= tolerance * scale) & distance.isfinite()
-
-
-def _periods(near: Tensor) -> Tensor:
-    """(B,) int64 from (16, B) bool: after how many iterations the state first returns.
-
-    -1 where it never returns, or not at every multiple of that.
-    """
-    age = torch.arange(1, len(near) + 1, device=near.device)[:, None]
-    first = near.int().argmax(dim=0) + 1  # 1 where it never returns, which fails the next line
-    returns = (near | (age % first != 0)).all(dim=0)
-    return torch.where(returns, first, -1)
 
 
 @dataclass(frozen=True)

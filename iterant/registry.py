@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iterant.tasks.protocol import Task
 
 
-_LOCATIONS: dict[str, dict[str, str]] = {
+LOCATIONS: dict[str, dict[str, str]] = {
     "task": {
         "prefix-sums": "iterant.tasks.prefix_sums:PrefixSums",
         "mazes": "iterant.tasks.mazes.task:Mazes",
@@ -55,17 +55,12 @@ _LOCATIONS: dict[str, dict[str, str]] = {
 
 def known(kind: str) -> tuple[str, ...]:
     """The names of one kind, in the order of help texts: ``known("task")``."""
-    return tuple(_LOCATIONS[kind])
-
-
-def locations(kind: str) -> tuple[str, ...]:
-    """The locations of all names of one kind, as ``module:object``."""
-    return tuple(_LOCATIONS[kind].values())
+    return tuple(LOCATIONS[kind])
 
 
 def find(kind: str, word: str) -> Any:
     """The class or function of a name, or of ``module:object``."""
-    module, _, attribute = _LOCATIONS[kind].get(word, word).partition(":")
+    module, _, attribute = LOCATIONS[kind].get(word, word).partition(":")
     if not attribute:
         raise UnknownName(unknown_name(kind, word, known(kind)))
     name = module.removesuffix(".py").strip("./").replace("/", ".")
@@ -81,10 +76,9 @@ def find(kind: str, word: str) -> Any:
     try:
         return getattr(imported, attribute)
     except AttributeError as error:
-        names = tuple({*dir(imported), *getattr(imported, "__all__", ())})
-        near = difflib.get_close_matches(attribute, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "check the name of the class"
-        raise UnknownName(f"the module {module!r} holds no {attribute!r}; {hint}") from error
+        raise UnknownName(
+            f"the module {module!r} holds no {attribute!r}; check the name of the class"
+        ) from error
 
 
 def name_of(kind: str, cls: type) -> str:
@@ -95,7 +89,7 @@ def name_of(kind: str, cls: type) -> str:
         # Other processes import a script by the name of its file.
         module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
     place = f"{module}:{name}"
-    return next((word for word, where in _LOCATIONS[kind].items() if where == place), place)
+    return next((word for word, where in LOCATIONS[kind].items() if where == place), place)
 
 
 def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:

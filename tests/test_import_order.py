@@ -45,9 +45,8 @@ def imports(tree: ast.Module, package: str) -> Iterator[str]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "registry.find":
             kind = node.args[0]
             if isinstance(kind, ast.Constant) and kind.value not in LATE:
-                yield from (
-                    where.partition(":")[0] for where in registry.locations(str(kind.value))
-                )
+                places = registry.LOCATIONS[str(kind.value)].values()
+                yield from (where.partition(":")[0] for where in places)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             words = [word for word in node.args if isinstance(word, ast.Constant)]
             yield from (str(word.value) for word in words)

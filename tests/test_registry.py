@@ -38,7 +38,7 @@ def test_the_name_of_a_user_defined_class(monkeypatch: pytest.MonkeyPatch) -> No
         ("sudoku", "choose one of: prefix-sums, mazes, chess"),
         ("./my/tasks.py:Mine", "wanted my.tasks:Mine"),
         ("no_such_module:Mine", "installed or in this folder"),
-        ("iterant.tasks.prefix_sums:PrefixSum", "did you mean 'PrefixSums'?"),
+        ("iterant.tasks.prefix_sums:PrefixSum", "holds no 'PrefixSum'"),
     ],
 )
 def test_unknown_names_have_a_remedy(word: str, hint: str) -> None:

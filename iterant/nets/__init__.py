@@ -16,13 +16,10 @@ from iterant.nets.protocol import (
     Argmax,
     ArgmaxOpen,
     Net,
-    Readout,
     TwoBest,
     build,
     depth_of,
     parameter_count,
-    readout,
-    readout_of,
 )
 
 __all__ = [
@@ -37,14 +34,11 @@ __all__ = [
     "Net",
     "PaperConfig",
     "PaperNet",
-    "Readout",
     "TwoBest",
     "build",
     "catalogue",
     "depth_of",
     "paper_net",
     "parameter_count",
-    "readout",
-    "readout_of",
     "variant_config",
 ]

@@ -106,8 +106,6 @@ class Trainer:
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
         self.unroll = self._build_unroll(capture)
-        if self.fast is not None:
-            self.fast.pin()
         self.steps = 0
         """Optimizer steps done"""
         self.average: dict[str, Tensor] | None = None

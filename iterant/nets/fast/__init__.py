@@ -81,11 +81,7 @@ def fused(net: Net) -> Net:
     weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
     if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
         return net  # cuDNN fuses nothing in float64
-    form = trainable_form(net)
-    if form is None:
-        return net
-    form.pin()
-    return form
+    return trainable_form(net) or net
 
 
 def trainable_form(net: object) -> Fused | None:

@@ -24,18 +24,16 @@ from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet, Resi
 
 
 class Layer:
-    """One convolution: a weight, or some of its input channels, in channels-last layout."""
+    """One convolution: a weight, or some of its input channels.
+
+    ``kernel`` is laid out for the GPU; call `refresh` after changing the weight.
+    """
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
         """The input channels ``first`` to ``last`` of a weight."""
         self.weight, self.first = weight, first
         self.last = weight.shape[1] if last is None else last
-        self.pinned: Tensor | None = None
-
-    @property
-    def kernel(self) -> Tensor:
-        """The kernel: the pinned copy, or a new one."""
-        return self.laid_out() if self.pinned is None else self.pinned
+        self.kernel = self.laid_out()
 
     def gradient(self) -> Tensor:
         """The part of the weight's gradient for these channels; zeros if there is none yet."""
@@ -51,15 +49,11 @@ class Layer:
         """The weight as a 2D kernel in channels-last layout."""
         return _images(self.part())
 
-    def pin(self) -> None:
-        """Keep a copy of the kernel; call `refresh` after changing the weight."""
-        self.pinned = self.laid_out()
-
     def refresh(self) -> None:
-        """Update the pinned kernel, in place."""
+        """Update the kernel from the weight, in place."""
         kernel = self.laid_out()
-        if self.pinned is not None and self.pinned.data_ptr() != kernel.data_ptr():
-            self.pinned.copy_(kernel)
+        if self.kernel.data_ptr() != kernel.data_ptr():  # else it is a view of the weight
+            self.kernel.copy_(kernel)
 
 
 class Tape:
@@ -177,14 +171,9 @@ class Fused:
         """Add the weight gradients; call once after each backward."""
         self.tape.flush()
 
-    def pin(self) -> None:
-        """Keep copies of the kernels; call `refresh` after changing the weights."""
-        for layer in self._layers():
-            layer.pin()
-
     @torch.no_grad()
     def refresh(self) -> None:
-        """Update the pinned kernels from the weights, in place."""
+        """Update the kernels; call after changing the weights."""
         for layer in self._layers():
             layer.refresh()
 

@@ -47,7 +47,10 @@ def strings_form(net: PaperNet) -> FusedStrings | None:
 class RowLayer(Layer):
     """A convolution of rows: its kernel (N, 3 C), and that of the gradients (C, 3 N)."""
 
-    pinned_back: Tensor | None = None
+    def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
+        """The input channels ``first`` to ``last`` of a weight."""
+        super().__init__(weight, first, last)
+        self.backward_kernel = _as_rows(self._transposed(), self.outputs)
 
     @property
     def inputs(self) -> int:
@@ -59,25 +62,15 @@ class RowLayer(Layer):
         """Channels of the output's rows."""
         return aligned(len(self.weight))
 
-    @property
-    def backward_kernel(self) -> Tensor:
-        """(C, 3 N): from gradients of the outputs to gradients of the inputs."""
-        if self.pinned_back is not None:
-            return self.pinned_back
-        return _as_rows(self._transposed(), self.outputs)
-
     def laid_out(self) -> Tensor:
         """(N, 3 C): the channels of one neighbour after those of the other."""
         return _as_rows(self.part(), self.inputs)
 
-    def pin(self) -> None:
-        """Keep copies of both kernels."""
-        self.pinned, self.pinned_back = self.laid_out(), self.backward_kernel
-
     def refresh(self) -> None:
-        """Update the pinned kernels, in place."""
-        for kernel, part in ((self.pinned, self.part()), (self.pinned_back, self._transposed())):
-            if kernel is not None and kernel.data_ptr() != part.data_ptr():
+        """Update both kernels from the weight, in place."""
+        parts = ((self.kernel, self.part()), (self.backward_kernel, self._transposed()))
+        for kernel, part in parts:
+            if kernel.data_ptr() != part.data_ptr():
                 whole = kernel.view(len(part), 3, -1)
                 whole[:, :, : part.shape[1]].copy_(part.transpose(1, 2))
 
