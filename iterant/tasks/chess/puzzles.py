@@ -35,7 +35,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, MissingExtra
-from iterant.io.files import check_new_folder, make_folder
+from iterant.io.files import check_new_folder, make_folder, read_json
 from iterant.rng import mix
 from iterant.tasks.chess.position import LETTERS, impossible, pack, python_chess
 
@@ -150,16 +150,13 @@ def _check_meta(path: Path, files: dict[str, Path]) -> None:
     """Compare the files with the checksums of meta.json, if there is one."""
     if not path.is_file():
         return
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        version, digests = int(meta["version"]), dict(meta["sha256"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what the packer writes; pack the set again") from error
-    if version != VERSION:
-        raise DataError(f"{path} is of version {version}, wanted {VERSION}; pack the set again")
-    for file in files.values():
-        if digests.get(file.name) != _digest(file):
-            raise DataError(f"{file} is not the file that {path.name} names; pack the set again")
+    meta = read_json(path)
+    digests = {file.name: _digest(file) for file in files.values()}
+    expected = {"version": VERSION, "sha256": digests}
+    if not isinstance(meta, dict) or not expected.items() <= meta.items():
+        raise DataError(
+            f"{path} names other files or another version than {VERSION}; pack the set again"
+        )
 
 
 def _digest(file: Path) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from iterant.errors import DataError, MissingExtra, UsageError
+from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.tasks.chess.position import pack, parse_fen
 from iterant.tasks.chess.puzzles import (
     BLOCK,
@@ -141,19 +141,16 @@ def test_pickles_and_broken_files_are_refused(folder: Path, tmp_path: Path, endi
 def test_meta_json_is_checked(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     shutil.copytree(SAMPLE, folder)
+    meta = (folder / "meta.json").read_text()
+    for text in (meta.replace('"version": 1', '"version": 2'), "[1", "[]", '{"version": 1}'):
+        (folder / "meta.json").write_text(text)
+        with pytest.raises(IterantError, match=r"meta\.json"):
+            load_puzzles(folder)
+    (folder / "meta.json").write_text(meta)
     ratings = lzma.decompress((folder / "rating.npy.xz").read_bytes())
     (folder / "rating.npy.xz").write_bytes(lzma.compress(ratings, preset=0))
-    with pytest.raises(DataError, match=r"rating.npy.xz is not the file that meta.json names"):
+    with pytest.raises(DataError, match="names other files"):
         load_puzzles(folder)
-    for text, reason in (
-        ('{"version": 2, "sha256": {}}', "version 2, wanted 1"),
-        ("[1", "is not what the packer writes"),
-        ("[]", "is not what the packer writes"),
-        ('{"version": 1}', "is not what the packer writes"),
-    ):
-        (folder / "meta.json").write_text(text)
-        with pytest.raises(DataError, match=reason):
-            load_puzzles(folder)
     (folder / "meta.json").unlink()
     assert len(load_puzzles(folder)) == 4000
 
