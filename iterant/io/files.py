@@ -55,6 +55,14 @@ def explain_os_error(error: OSError, verb: str, path: PathLike) -> RunError:
     )
 
 
+def cache_folder() -> Path:
+    """The user's cache folder for iterant."""
+    home = Path.home()
+    folders = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
+    chosen = os.environ.get("XDG_CACHE_HOME")
+    return (Path(chosen) if chosen else folders.get(sys.platform, home / ".cache")) / "iterant"
+
+
 def make_folder(path: PathLike) -> Path:
     """Create a folder with its parents where it is missing."""
     folder = Path(path)

@@ -34,8 +34,7 @@ from iterant.errors import DataError, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.io import read_json, write_json
-from iterant.io.files import check_new_folder, make_folder
-from iterant.tasks.chess.task import cache_folder
+from iterant.io.files import cache_folder, check_new_folder, make_folder
 from iterant.zoo import shipped
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"

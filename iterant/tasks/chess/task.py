@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import operator
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import DataError, MissingExtra, TaskError
+from iterant.io.files import cache_folder
 from iterant.rng import Stream
 from iterant.tasks.chess.formats import parse_epd, read_game, split_games
 from iterant.tasks.chess.position import (
@@ -80,14 +80,6 @@ _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
 _LIGHT, _DARK, _MARK = (240, 217, 181), (181, 136, 99), (246, 226, 80)
 _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
 _NO_RULES = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
-
-
-def cache_folder() -> Path:
-    """The user's cache folder for iterant."""
-    home = Path.home()
-    folders = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    return (Path(chosen) if chosen else folders.get(sys.platform, home / ".cache")) / "iterant"
 
 
 def find_puzzles(data: str | Path | None = None) -> Path:

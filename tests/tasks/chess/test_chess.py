@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from iterant.errors import DataError, MissingExtra, TaskError
+from iterant.io.files import cache_folder
 from iterant.nets import TwoBest
 from iterant.tasks.chess.position import legal_moves, marked_squares, targets
 from iterant.tasks.chess.puzzles import write_puzzles
@@ -20,7 +21,6 @@ from iterant.tasks.chess.task import (
     SAMPLE,
     WRONG,
     Chess,
-    cache_folder,
     find_puzzles,
     position_at,
 )
