@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
@@ -33,9 +32,3 @@ def test_global_randomness_fails_a_test(pytester: pytest.Pytester) -> None:
     for changed in ("random", "numpy.random", "torch.random"):
         result.stdout.fnmatch_lines_random([f"*the global state of {changed} was changed*"])
     result.stdout.no_re_match_line("ERROR .*_own.*")
-
-
-def test_the_hypothesis_profile_is_loaded() -> None:
-    loaded = settings()
-    assert loaded.derandomize
-    assert loaded.deadline is None

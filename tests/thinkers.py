@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import iterant
 from iterant import registry
-from iterant.nets import VARIANTS, Net, build, paper_net
+from iterant.nets import VARIANTS, LocalRule, Net, build, paper_net
 from iterant.tasks.protocol import Batch, Size
 
 SMALL: dict[str, tuple[Size, int]] = {"prefix-sums": (12, 4), "mazes": (5, 4), "chess": (0, 4)}
@@ -41,6 +41,19 @@ def small_batch(problem: str) -> Batch:
     size, count = SMALL[problem]
     batch = iterant.task(problem).sample(count, size=size or None, seed=3)
     return Batch(batch.inputs.double(), batch.targets, batch.extras)
+
+
+def local_rule(seed: int = 4, **changes: Any) -> LocalRule:
+    """A local rule for mazes with random weights, in float64."""
+    config = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
+    net = build("local-rule", {**config, **changes}, seed=seed)
+    assert isinstance(net, LocalRule)
+    return net.double()
+
+
+def maze_inputs(count: int = 3, size: int = 9, seed: int = 5) -> Tensor:
+    """Inputs of mazes, in float64."""
+    return iterant.task("mazes").sample(count, size=size, seed=seed).inputs.double()
 
 
 class Ticking:

@@ -66,17 +66,10 @@ def counted_by_hand(config: PaperConfig) -> int:
 def test_every_variant_has_the_parameters_of_its_layers(
     dims: int, recall: bool, depth: int | None, width: int, group_norm: bool
 ) -> None:
-    common: dict[str, Any] = {
-        "dims": dims,
-        "channels": 2,
-        "recall": recall,
-        "group_norm": group_norm,
-    }
-    config = (
-        PaperConfig(**common, width=width)
-        if depth is None
-        else FeedForwardConfig(**common, width=width, depth=depth)
-    )
+    common: Any = {"dims": dims, "channels": 2, "recall": recall, "group_norm": group_norm}
+    config = PaperConfig(**common, width=width)
+    if depth is not None:
+        config = FeedForwardConfig(**common, width=width, depth=depth)
     net = build(config.kind, config)
     assert parameter_count(net) == counted_by_hand(config)
     assert isinstance(net, nn.Module)
@@ -117,44 +110,28 @@ def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
 def test_the_network_is_the_papers_equations(
     dims: int, recall: bool, group_norm: bool, bounded: bool
 ) -> None:
-    config = PaperConfig(
-        dims=dims,
-        channels=3,
-        width=8,
-        recall=recall,
-        recall_relu=dims == 1,
-        group_norm=group_norm,
-        bounded=bounded,
-        head=(6, 4),
-    )
+    config = PaperConfig(dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1,
+                         group_norm=group_norm, bounded=bounded, head=(6, 4))  # fmt: skip
     net = build(config.kind, config, seed=3)
     assert isinstance(net, DeepThinking)
     net = net.double()
-    x = torch.randn(
-        2, 3, *[6] * dims, generator=torch.Generator().manual_seed(1), dtype=torch.float64
-    )
-    memory, features = net.read(x), net.start(x)
-    for index in range(4):
-        features = net.step(features, memory, index)
-    assert (net.answer(features) - plain_forward(net, x, 4)).abs().max() < 1e-12
+    x = torch.randn(2, 3, *[6] * dims, generator=torch.Generator().manual_seed(1)).double()
+    logits = last(think(net, x, steps=4)).logits
+    assert (logits - plain_forward(net, x, 4)).abs().max() < 1e-12
 
 
-def test_a_seed_gives_the_same_weights_and_another_seed_others() -> None:
-    config = paper_net("mazes")
-    config = replace(config, width=8)
-    first, again, other = (
-        build(config.kind, config, seed=seed).projection.weight  # type: ignore[attr-defined]
-        for seed in (1, 1, 2)
-    )
+def test_weights_are_drawn_from_the_seed() -> None:
+    config = replace(paper_net("mazes"), width=8)
+    nets: list[Any] = [build(config.kind, config, seed=seed) for seed in (1, 1, 2)]
+    first, again, other = (net.projection.weight for net in nets)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
 def test_a_configuration_as_json() -> None:
     config = replace(paper_net("chess", "ff-recall"), width=4)
-    assert isinstance(config, FeedForwardConfig)
-    again = build(config.kind, {**asdict(config), "head": list(config.head)})
-    assert again.config == config  # type: ignore[attr-defined]
+    again: Any = build(config.kind, {**asdict(config), "head": list(config.head)})
+    assert again.config == config
 
 
 def test_recall_relu_follows_the_authors() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from thinkers import local_rule, maze_inputs
 from torch import Tensor
 
 import iterant
@@ -44,12 +45,6 @@ class Emulated(FusedRule):
             features = after
 
 
-def rule(**changes: object) -> LocalRule:
-    net = build("local-rule", {**MAZES, **changes}, seed=4)
-    assert isinstance(net, LocalRule)
-    return net
-
-
 def shipped() -> LocalRule:
     net = iterant.load("mazes")
     assert isinstance(net, LocalRule)
@@ -57,7 +52,7 @@ def shipped() -> LocalRule:
 
 
 def mazes(count: int = 6, size: int = 13) -> Tensor:
-    return iterant.task("mazes").sample(count, size=size, seed=5).inputs
+    return maze_inputs(count, size).float()
 
 
 def test_every_iteration_is_that_of_the_sparse_form() -> None:
@@ -90,7 +85,7 @@ def test_samples_leave_without_anything_being_computed_twice(
 
 
 def test_what_is_done_to_the_features_is_heard() -> None:
-    net, inputs = rule(), mazes()
+    net, inputs = local_rule().float(), mazes()
     halve = After(20, features=lambda features: features / 2)
     with torch.no_grad():
         plain = last(think(net, inputs, steps=25, intervene=[halve]))
@@ -99,7 +94,7 @@ def test_what_is_done_to_the_features_is_heard() -> None:
 
 
 def test_large_batches_are_computed_less_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, inputs = rule(), mazes(2)
+    net, inputs = local_rule().float(), mazes(2)
     fast = Emulated(net)
     size = fast.start(inputs).numel() * 4
     monkeypatch.setattr(fused_form, "_BYTES", 3 * size + 1)
