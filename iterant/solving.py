@@ -42,13 +42,13 @@ from iterant.nets.protocol import (
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
     NO_VERDICT,
+    Accepts,
+    HasVerdict,
     Restricts,
     Task,
     Verdict,
     answer_text,
-    expected_answer,
     is_accepted,
-    verdict_of,
 )
 
 BUDGET, LAST_LAYER = "budget", "last layer"
@@ -504,7 +504,7 @@ def _solution(
     texts = [""] * len(changes)
     if len(changes) * batch.targets[0].numel() <= _POSITIONS_IN_WORDS:
         grids = [torch.from_numpy(frame.prediction)[None].long() for frame in changes]
-        texts = [answer_text(task, batch, 0, grid) for grid in grids]
+        texts = [answer_text(task, batch, grid) for grid in grids]
     return Solution(
         problem=problem,
         film=film,
@@ -515,9 +515,11 @@ def _solution(
         seconds=seconds,
         right=is_accepted(task, batch, prediction),
         sure=film.at(answered_at).sure,
-        answer=answer_text(task, batch, 0, prediction),
-        wanted=expected_answer(task, batch),
-        verdict=verdict_of(task, batch, 0, prediction),
+        answer=answer_text(task, batch, prediction),
+        wanted=task.wanted(batch, 0) if isinstance(task, Accepts) else "",
+        verdict=(
+            task.verdict(batch, 0, prediction) if isinstance(task, HasVerdict) else NO_VERDICT
+        ),
         history=tuple(zip(changes, texts, strict=True)),
     )
 
@@ -531,6 +533,6 @@ def _restricted(task: Task, solution: Solution, logits: Tensor) -> Solution:
         solution,
         problem=replace(problem, notes=notes),
         allowed=grid[None],
-        allowed_answer=answer_text(task, problem.batch, 0, grid[None]),
+        allowed_answer=answer_text(task, problem.batch, grid[None]),
         allowed_right=is_accepted(task, problem.batch, grid[None]),
     )

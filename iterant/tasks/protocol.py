@@ -375,19 +375,9 @@ class Accepts(Protocol):
         """The right answers in words; "" if the source names none."""
 
 
-def answer_text(task: object, batch: Batch, index: int, prediction: Tensor) -> str:
-    """The answer in words if the task writes them, else ""."""
-    return task.tell(batch, index, prediction) if isinstance(task, HasAnswerText) else ""
-
-
-def verdict_of(task: object, batch: Batch, index: int, prediction: Tensor) -> Verdict:
-    """The task's verdict, an empty one if it has none."""
-    return task.verdict(batch, index, prediction) if isinstance(task, HasVerdict) else NO_VERDICT
-
-
-def expected_answer(task: object, batch: Batch) -> str:
-    """The right answers to a batch of one in the words of its source, else ""."""
-    return task.wanted(batch, 0) if isinstance(task, Accepts) else ""
+def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
+    """The answer to a batch of one in words if the task writes them, else ""."""
+    return task.tell(batch, 0, prediction) if isinstance(task, HasAnswerText) else ""
 
 
 def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:

@@ -16,7 +16,7 @@ from iterant.tasks.chess.formats import read_game, split_games
 from iterant.tasks.chess.position import square_name
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
-from iterant.tasks.protocol import expected_answer, is_accepted
+from iterant.tasks.protocol import is_accepted
 
 TASK = Chess()
 BOARD = "6k1/5ppp/8/8/8/8/8/K2R4 w - -"
@@ -81,7 +81,7 @@ def test_names_and_answers_of_a_suite(tmp_path: Path) -> None:
     assert torch.equal(first.targets, marked(first, "d1d8"))
     assert torch.equal(second.targets, marked(second, "d8d1")), "seen by black"
     assert not third.labelled
-    expected = [expected_answer(TASK, batch) for batch in (first, second, third)]
+    expected = [TASK.wanted(batch, 0) for batch in (first, second, third)]
     assert expected == ["Rd8", "Rd1+ or Ne1", ""]
     stream = io.BytesIO(lines[1].encode())
     assert gather(TASK, "-", stdin=stream).problems[0].name == "standard input (first)"
