@@ -53,15 +53,8 @@ def sample(
     for place, description in enumerate(descriptions):
         if place:
             screen.print()
-        text = terminal(description, screen)
-        widest = max(len(line) for line in text.plain.splitlines())
-        if screen.is_terminal and widest > screen.width:
-            echo(
-                f"{description.title}: {description.caption} (too wide for this terminal; draw it "
-                "with --save FILE.png)"
-            )
-        else:
-            screen.print(text, soft_wrap=True)
+        lines = screen.height if screen.is_terminal else None
+        screen.print(terminal(description, screen, lines=lines), soft_wrap=True)
     if target is not None:
         if len(descriptions) > _MOST:
             warn(f"iterant: the picture shows the first {_MOST} of {len(descriptions)} problems")

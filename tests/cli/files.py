@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from thinkers import small_net
 
-from iterant.io import RunFolder
-from iterant.nets import DeepThinking, PaperConfig
+from iterant.io import RunFolder, save_weights
+from iterant.nets import DeepThinking, FeedForwardConfig, PaperConfig, build
 
 
 def authors_checkpoint(path: Path) -> None:
@@ -31,3 +31,11 @@ def maze_run(path: Path) -> Path:
     tensors: dict[str, torch.Tensor] = net.state_dict()
     folder.save("best", {f"net.{name}": tensor.float() for name, tensor in tensors.items()}, {})
     return folder.path
+
+
+def feed_forward(path: Path) -> str:
+    """The folder of a feed-forward network with five layers for prefix sums."""
+    config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
+    net: Any = build(config.kind, config, seed=1)
+    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
+    return str(save_weights(path, described, net.state_dict()))

@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from exact import exact_prefix_sums, first_right, poisoned
 from matplotlib.image import imread
 from thinkers import small_net
 
 import iterant
+from cli.files import feed_forward
 from iterant.analysis.studies import Subject
-from iterant.cli.common import rule_of
-from iterant.halting import MostConfident, Resting, StableAnswer
-from iterant.io import read_result, save_weights
-from iterant.nets import FeedForward, FeedForwardConfig, Net
+from iterant.io import read_result
+from iterant.nets import Net
 from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
@@ -68,7 +66,7 @@ def test_table_picture_and_result(command: Any) -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_rules_and_compaction(command: Any) -> None:
-    words = ("exact", *LONGER, "--rule", "rest", "--check", "--result", "f.json")
+    words = ("exact", *LONGER, "--rule", "settled", "--check", "--result", "f.json")
     code, output, _ = command("evaluate", *words)
     assert code == 0
     assert "0 of 20 answers and 0 stops differ" in output
@@ -100,17 +98,8 @@ def test_networks_that_diverge(command: Any) -> None:
     assert list(Path.cwd().iterdir()) == [], "nothing is written unless asked for"
 
 
-def weights(path: Path) -> str:
-    config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        net = FeedForward(config)
-    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
-    return str(save_weights(path, described, net.state_dict()))
-
-
 def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> None:
-    folder = weights(tmp_path / "ff")
+    folder = feed_forward(tmp_path / "ff")
     where = str(tmp_path / "f.json")
     words = (folder, "--size", "6", "--count", "9", "--device", "cpu", "--json", where)
     code, output, errors = command("evaluate", *words)
@@ -123,20 +112,6 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     code, output, errors = command("evaluate", *words, "--precision", "bf16")
     assert (code, errors) == (0, "")
     assert "size 6" in output
-
-
-@pytest.mark.parametrize(
-    ("word", "patience", "tolerance", "rule"),
-    [
-        ("plain", None, None, None),
-        ("max-confidence", None, None, MostConfident()),
-        ("stable", 5, None, StableAnswer(5)),
-        ("rest", None, None, Resting()),
-        ("settled", None, 0.1, Resting(0.1)),
-    ],
-)
-def test_names_of_rules(word: str, patience: Any, tolerance: Any, rule: Any) -> None:
-    assert rule_of(word, patience, tolerance, default="plain") == rule
 
 
 @pytest.mark.parametrize("words", [(), ("--trade",)])

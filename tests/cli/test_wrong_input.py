@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from cli.files import authors_checkpoint, maze_run
+from cli.files import authors_checkpoint, feed_forward, maze_run
 from iterant import registry
-from iterant.io import save_weights
-from iterant.nets import FeedForward, FeedForwardConfig
 from iterant.training.data import TrainingSet
 from iterant.zoo import loading
 
@@ -143,11 +140,7 @@ UNREADABLE = ("does not exist", "there is no f", "no run nowhere", "nowhere",
 
 
 def make_files(folder: Path) -> None:
-    config = FeedForwardConfig(dims=1, channels=1, width=4, head=(4,), depth=5)
-    with torch.random.fork_rng():
-        ff: Any = FeedForward(config)
-    described = {"kind": config.kind, "config": config.described(), "task": "prefix-sums"}
-    save_weights(folder / "ff", described, ff.state_dict())
+    feed_forward(folder / "ff")
     maze_run(folder / "m0")
     authors_checkpoint(folder / "m.pth")
     (folder / "text").write_text("hello\n")

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from playwright.sync_api import Browser, Page, Route
+
+import iterant
+from iterant.nets import Net
 
 _HARMLESS = ("No available adapters",)
 """What a browser without a graphics card remarks when it is asked for one."""
@@ -101,3 +105,18 @@ class Visit:
     def settle(self, task: str) -> None:
         """Until the network's answer has come to rest."""
         self.wait(f"iterant.panels['{task}'].thinker.phase === 'settled'")
+
+    def choose(self, task: str, network: str) -> None:
+        """Let another network of the task think."""
+        self.page.select_option("#networks", network)
+        self.wait(f"iterant.panels['{task}'].network === '{network}'")
+
+    def same_as_package(self, task: str, net: Net) -> None:
+        """The page's answer is that of the package after as many iterations."""
+        inputs = torch.tensor(self.panel(task, "[...thinker.inputs.data]"))
+        inputs = inputs.view(self.panel(task, "[...thinker.inputs.dims]"))
+        with torch.no_grad():
+            thoughts = iterant.think(net, inputs, steps=self.panel(task, "thinker.step"))
+            expected = iterant.last(thoughts).prediction
+        answer = torch.tensor(self.panel(task, "[...thinker.prediction]"))
+        assert torch.equal(answer.view(expected.shape), expected)

@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 from iterant.web import build_page, page_server
 from iterant.web.page import fetch_runtime
-from iterant.zoo import shipped
 from web.browsing import Visit
 from web.written import untrained_chess, written_mazes, written_sums
 
@@ -56,8 +55,7 @@ def page_folder(
 ) -> Path:
     """The page with those networks, and behind each the shipped one of its task."""
     folder = tmp_path_factory.mktemp("page") / "page"
-    both: list[str | Path] = [*networks.values(), *(name for name in networks if name in shipped())]
-    return build_page(folder, networks=both, runtime=runtime).folder
+    return build_page(folder, networks=[*networks.values(), *networks], runtime=runtime).folder
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,6 @@ from iterant.zoo import loading
 from web.written import untrained_chess, written_mazes, written_sums
 
 STATIC = page.STATIC
-SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
 
 
 @pytest.fixture
@@ -198,14 +197,6 @@ def test_the_server_tells_the_types_that_browsers_need(
 
 
 def test_the_page_names_no_other_server() -> None:
-    for path in [*SCRIPTS, STATIC / "index.html", STATIC / "style.css"]:
+    for path in [*STATIC.rglob("*.js"), STATIC / "index.html", STATIC / "style.css"]:
         urls = re.findall(r"https?://[^\s\"'`]+", path.read_text())
         assert [url for url in urls if not url.startswith("http://localhost")] == [], path.name
-
-
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(STATIC)))
-def test_the_imports_of_scripts_are_there(path: Path) -> None:
-    text = path.read_text()
-    assert text.startswith("//"), "a script says at its top what it is for"
-    for name in re.findall(r'^import .* from "(.+)";', text, re.MULTILINE):
-        assert (path.parent / name).is_file(), name

@@ -13,7 +13,6 @@ import iterant
 from iterant.errors import TaskError
 from iterant.tasks.chess.position import as_move, move_words, parse_fen
 from iterant.tasks.chess.task import Chess
-from iterant.zoo import shipped
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -213,23 +212,6 @@ def test_the_puzzles_move_is_shown_on_demand(visit: Visit) -> None:
     paste(visit, WHITE)
     visit.wait("iterant.panels.chess.move === null")
     assert visit.page.locator(".square.wanted").count() == 0
-
-
-@pytest.mark.skipif(CHESS not in shipped(), reason="no network of that name ships")
-def test_the_shipped_network_thinks_there_as_here(visit: Visit) -> None:
-    visit.show(CHESS)
-    visit.page.select_option("#networks", f"{CHESS}-2")
-    visit.wait(f"iterant.panels.chess.network === '{CHESS}-2'")
-    visit.panel(CHESS, "await panel.generate(1)")
-    visit.settle(CHESS)
-    batch = iterant.task(CHESS).encode(visit.page.input_value("[data-is=fen]"))
-    with torch.no_grad():
-        steps = visit.panel(CHESS, "thinker.step")
-        own = iterant.last(iterant.think(iterant.load(CHESS), batch.inputs, steps=steps))
-    said = visit.panel(CHESS, "[...thinker.prediction]")
-    assert torch.equal(torch.tensor(said).view(1, 8, 8), own.prediction)
-    right = visit.panel(CHESS, "panel.verdict().right")
-    assert ("That is the puzzle's move" if right else "is another") in visit.words
 
 
 def test_the_shipped_positions_can_occur_and_their_moves_are_legal(visit: Visit) -> None:

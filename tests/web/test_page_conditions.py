@@ -84,51 +84,32 @@ def test_a_network_that_computes_wrongly_is_not_shown(
     assert "worked example wrongly" in visit.trouble
 
 
-@pytest.fixture
-def with_adapter(
-    software_browser: Browser, open_page: Callable[..., Visit]
-) -> Callable[[str], Visit]:
-    """The page in a browser with WebGPU in software, after a script."""
-
-    def opened(script: str = "") -> Visit:
-        visit = open_page(with_browser=software_browser, script=script)
-        if not visit.page.evaluate("async () => Boolean(await navigator.gpu?.requestAdapter())"):
-            pytest.skip("this chromium offers no WebGPU adapter, not even in software")
-        visit.ready()
-        visit.set_range("#panel-mazes [data-is=size]", 9)
-        visit.wait("iterant.panels.mazes.maze.width === 9")
-        return visit
-
-    return opened
-
-
-def test_webgpu_as_far_as_a_software_adapter_goes(with_adapter: Callable[..., Visit]) -> None:
-    visit = with_adapter()
-    assert "by WebGPU." in visit.computed
+@pytest.mark.parametrize(
+    ("script", "lost", "computed"),
+    [
+        ("", False, "by WebGPU."),
+        (NO_DEVICE, False, "one thread (WebGPU is there, but it could not be opened)."),
+        (KEEP_DEVICE, True, "one thread (WebGPU is there, but it stopped computing)."),
+    ],
+    ids=["there", "taken", "lost"],
+)
+def test_webgpu_in_software(
+    software_browser: Browser, open_page: Callable[..., Visit], script: str, lost: bool,
+    computed: str,
+) -> None:  # fmt: skip
+    """WebGPU that cannot be opened, or is lost while it computes, gives way to WebAssembly."""
+    visit = open_page(with_browser=software_browser, script=script)
+    if not visit.page.evaluate("async () => Boolean(await navigator.gpu?.requestAdapter())"):
+        pytest.skip("this chromium offers no WebGPU adapter, not even in software")
+    visit.ready()
+    visit.set_range("#panel-mazes [data-is=size]", 9)
+    visit.wait("iterant.panels.mazes.maze.width === 9")
+    if lost:
+        visit.wait("iterant.panels.mazes.thinker.step > 3")
+        visit.page.evaluate("() => device.destroy()")
     visit.set_range("[data-bench=speed]", 100)
     visit.settle("mazes")
-    assert "Its answer is right" in visit.words
-
-
-def test_webgpu_that_cannot_be_opened_gives_way(with_adapter: Callable[..., Visit]) -> None:
-    visit = with_adapter(NO_DEVICE)
-    message = "by WebAssembly, one thread (WebGPU is there, but it could not be opened)."
-    assert message in visit.computed
-    visit.set_range("[data-bench=speed]", 100)
-    visit.settle("mazes")
-    assert "Its answer is right" in visit.words
-
-
-def test_webgpu_that_is_lost_while_it_computes_gives_way(
-    with_adapter: Callable[..., Visit],
-) -> None:
-    visit = with_adapter(KEEP_DEVICE)
-    assert "by WebGPU." in visit.computed
-    visit.wait("iterant.panels.mazes.thinker.step > 3")
-    visit.page.evaluate("() => device.destroy()")
-    visit.settle("mazes")
-    message = "WebAssembly, one thread (WebGPU is there, but it stopped computing)."
-    assert message in visit.computed
+    assert computed in visit.computed
     assert "Its answer is right" in visit.words
 
 
@@ -141,18 +122,6 @@ def test_a_runtime_for_webgpu_that_is_missing_gives_way(
         replies={"**/ort.webgpu.min.mjs": MISSING},
     )
     assert "WebGPU is there, but it could not be loaded" in visit.ready().computed
-
-
-def use_the_shipped(visit: Visit, task: str) -> None:
-    """What people see is the network that ships, where one does."""
-    name = f"{task}-2"
-    if visit.page.locator(f"#networks option[value={name}]").count():
-        visit.page.select_option("#networks", name)
-        visit.wait(f"iterant.panels['{task}'].network === '{name}'")
-    if task == "chess":
-        # A puzzle that takes a trained network more than a glance.
-        visit.page.select_option("[data-is=choice]", "13")
-    visit.wait(f"iterant.panels['{task}'].thinker.step > 0")
 
 
 def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
@@ -168,7 +137,10 @@ def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path:
         visit = open_page(**options).ready()
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
-            use_the_shipped(visit, task)
+            visit.choose(task, f"{task}-2")  # what people see is the network that ships
+            if task == "chess":  # a puzzle that takes a trained network more than a glance
+                visit.page.select_option("[data-is=choice]", "13")
+            visit.wait(f"iterant.panels['{task}'].thinker.step > 0")
             visit.settle(task)
             wide, room = visit.page.evaluate(
                 "() => [document.documentElement.scrollWidth, innerWidth]"

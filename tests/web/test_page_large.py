@@ -7,14 +7,10 @@ from collections.abc import Callable
 import pytest
 
 import iterant
-from iterant.zoo import shipped
 from web.browsing import Visit
-from web.test_page_mazes import same_as_package
+from web.test_page_mazes import solved_as_by_package
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif("mazes" not in shipped(), reason="no network of that name ships"),
-]
+pytestmark = pytest.mark.system
 
 MAZES = "mazes"
 LARGE = 49
@@ -23,8 +19,7 @@ LARGE = 49
 def shown(visit: Visit, size: int) -> None:
     """Let the network that ships think about a maze of a size."""
     visit.show(MAZES)
-    visit.page.select_option("#networks", "mazes-2")
-    visit.wait("iterant.panels.mazes.network === 'mazes-2'")
+    visit.choose(MAZES, "mazes-2")
     visit.set_range("#panel-mazes [data-is=size]", size)
     visit.wait(f"iterant.panels.mazes.thinker.inputs.dims[2] === {2 * size + 6}")
 
@@ -50,12 +45,12 @@ def test_a_large_maze_is_thought_about_in_a_worker(visit: Visit) -> None:
     visit.page.click("[data-bench=restart]")
     visit.page.click("[data-bench=play]")
     visit.settle(MAZES)
-    same_as_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit, iterant.load(MAZES))
     visit.set_range("#panel-mazes [data-is=size]", 9)
     visit.wait("iterant.panels.mazes.thinker.inputs.dims[2] === 24")
     assert place(visit) == "page"
     visit.settle(MAZES)
-    same_as_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit, iterant.load(MAZES))
 
 
 def test_without_workers_the_page_computes_itself(open_page: Callable[..., Visit]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route
 
+import iterant
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -81,6 +82,16 @@ def test_a_page_without_a_network_for_chess_has_no_chess(
     assert visit.page.is_visible("#tab-mazes")
     assert not visit.page.is_visible("#tab-chess")
     assert not visit.page.is_visible("#panel-chess")
+
+
+@pytest.mark.parametrize("task", ["mazes", "prefix-sums", "chess"])
+def test_shipped_networks_think_there_as_here(visit: Visit, task: str) -> None:
+    visit.show(task)
+    visit.choose(task, f"{task}-2")
+    visit.panel(task, "await panel.generate(7)")
+    visit.settle(task)
+    visit.same_as_package(task, iterant.load(task))
+    assert visit.panel(task, "panel.verdict().right") or task == "chess"
 
 
 def test_heavy_networks_think_in_a_worker_and_light_ones_do_not(visit: Visit) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import iterant
-from iterant.zoo import shipped
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -38,16 +37,6 @@ def test_a_flipped_bit_sends_a_wave_to_the_end(visit: Visit, networks: dict[str,
     assert torch.equal(said, batch.targets)
     answer = iterant.solve(iterant.load(networks[SUMS]), batch.inputs, max_steps=200)
     assert torch.equal(said, answer.prediction)
-
-
-@pytest.mark.skipif(SUMS not in shipped(), reason="no network of that name ships")
-def test_the_shipped_network_thinks_there_as_here(visit: Visit) -> None:
-    visit.show(SUMS)
-    visit.page.select_option("#networks", f"{SUMS}-2")
-    visit.wait(f"iterant.panels['{SUMS}'].network === '{SUMS}-2'")
-    visit.panel(SUMS, "await panel.generate(3)")
-    visit.settle(SUMS)
-    assert "All 64 sums are right" in visit.words
 
 
 def test_step_by_step_the_wave_moves_one_bit(visit: Visit) -> None:

@@ -9,7 +9,7 @@
 // longer than the work; a "worker", so that the page never waits; and a worker with "threads".
 // Each is opened when it is first asked for. Where there can be no worker, the page thinks.
 
-import { Far } from "./far.js";
+import { WorkerClient } from "./worker_client.js";
 import { Graphs } from "./graphs.js";
 
 const FOLDER = new URL("../runtime/", import.meta.url).href;
@@ -102,12 +102,12 @@ export async function local(provider, several = false) {
 }
 
 async function distant(place) {
-  const far = new Far();
+  const client = new WorkerClient();
   try {
-    const threads = await far.begin(place === "threads");
-    return { provider: "wasm", place, threads, open: (bytes) => far.open(bytes) };
+    const threads = await client.begin(place === "threads");
+    return { provider: "wasm", place, threads, open: (bytes) => client.open(bytes) };
   } catch (error) {
-    far.end();
+    client.end();
     throw error;
   }
 }

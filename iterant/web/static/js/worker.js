@@ -1,4 +1,4 @@
-// The other end of far.js: a thread of its own that holds networks and thinks with them.
+// The other end of worker_client.js: a thread that holds networks and computes with them.
 //
 // It keeps the features and the memory that it made last, so that a message need not carry them.
 

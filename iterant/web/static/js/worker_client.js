@@ -1,12 +1,12 @@
 // Graphs in a worker: the page stays quick however long an iteration takes.
 //
-//     const far = new Far();
-//     const threads = await far.begin(true);          // as many as there may be, or false: one
-//     const graphs = await far.open({ read, step, answer });      // used as those of graphs.js
+//     const client = new WorkerClient();
+//     const threads = await client.begin(true);          // as many as there may be, or false: one
+//     const graphs = await client.open({ read, step, answer });      // used as those of graphs.js
 //
 // Many iterations are one message: on a busy computer every message waits for its turn.
 
-export class Far {
+export class WorkerClient {
   #worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
   #waiting = new Map(); // by number: what to do with the reply
   #number = 0;
@@ -39,7 +39,7 @@ export class Far {
   }
 
   async open(bytes) {
-    return new FarGraphs(this, await this.ask("open", bytes));
+    return new WorkerGraphs(this, await this.ask("open", bytes));
   }
 
   end() {
@@ -47,37 +47,37 @@ export class Far {
   }
 }
 
-class FarGraphs {
-  #far;
+class WorkerGraphs {
+  #client;
   #at;
   #known = {}; // what the worker holds: the features and the memory that came from it last
 
-  constructor(far, at) {
-    [this.#far, this.#at] = [far, at];
+  constructor(client, at) {
+    [this.#client, this.#at] = [client, at];
   }
 
   // What of this the worker does not hold already.
-  #news(given) {
+  #unknown(given) {
     return Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== this.#known[name]));
   }
 
   async read(inputs) {
-    const { features, memory } = await this.#far.ask("read", this.#at, inputs);
+    const { features, memory } = await this.#client.ask("read", this.#at, inputs);
     this.#known = { features, memory };
     return { features, memory };
   }
 
   async advance(features, memory, most, milliseconds) {
-    const given = this.#news({ features, memory });
-    this.#known = {}; // nobody knows, should this fail
-    const thought = await this.#far.ask("advance", this.#at, given, most, milliseconds);
+    const given = this.#unknown({ features, memory });
+    this.#known = {}; // in case this fails
+    const thought = await this.#client.ask("advance", this.#at, given, most, milliseconds);
     this.#known = { features: thought.features, memory };
     return thought;
   }
 
   async answer(features) {
-    const given = this.#news({ features });
+    const given = this.#unknown({ features });
     this.#known.features = features;
-    return this.#far.ask("answer", this.#at, given);
+    return this.#client.ask("answer", this.#at, given);
   }
 }
