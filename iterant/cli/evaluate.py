@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from iterant import registry
 from iterant.cli.common import (
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 def evaluate(
     *runs: str,
     size: Sizes = None,
-    max_steps: int | None = None,
+    max_steps: Annotated[int | None, Parameter(validator=Number(lte=10_000_000))] = None,
     count: int = 1000,
     seed: int = 1,
     rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(RULES)}")] = "plain",

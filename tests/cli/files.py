@@ -27,7 +27,8 @@ def maze_run(path: Path) -> Path:
     """The folder of a run on mazes."""
     net: Any = small_net("mazes", "dt-recall")
     recipe = {"net": "dt-recall", "alpha": 0.5, "iterations": 30}
-    folder = RunFolder.create(path, {"task": "mazes", "net": net.described(), "recipe": recipe})
+    described = {"kind": net.config.kind, "config": net.config.described()}
+    folder = RunFolder.create(path, {"task": "mazes", "net": described, "recipe": recipe})
     tensors: dict[str, torch.Tensor] = net.state_dict()
     folder.save("best", {f"net.{name}": tensor.float() for name, tensor in tensors.items()}, {})
     return folder.path

