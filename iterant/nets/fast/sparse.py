@@ -195,7 +195,19 @@ class SparseRule(PackedRule):
         """The sparse form of this rule; ``reuse``: overwrite the features of the step before."""
         super().__init__(net)
         self.reuse = reuse
+        self.computed = 0
+        """Cells computed since the start, over all iterations; `evaluate_long` reports them"""
         self._active: Tensor
+
+    @property
+    def cells(self) -> int:
+        """Open cells of all samples."""
+        return len(self._every)
+
+    def start(self, inputs: Tensor) -> Tensor:
+        """Zeros, (B, N, W)."""
+        self.computed = 0
+        return super().start(inputs)
 
     @torch.no_grad()
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
@@ -213,6 +225,7 @@ class SparseRule(PackedRule):
         self._features = features
         self.moved = features.new_zeros(len(features))
         if len(active):
+            self.computed += len(active)
             rows = features.view(-1, features.shape[2])
             change, self._active = self._compute(rows, active)
             # (n,) to (B,); a change that is NaN makes the largest NaN.
