@@ -8,14 +8,15 @@ PosixPath('analysis/index.html')
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iterant.draw.figure import figure_png, save_png
-from iterant.draw.html import Picture, Section, fragment, page
 from iterant.draw.plots import Line, Plot, Trace, panels_figure
 from iterant.errors import UsageError
 from iterant.formatting import counted
@@ -28,6 +29,30 @@ if TYPE_CHECKING:
 
 Table = list[list[str]]
 """Rows of cells, the head first."""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; }}
+body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
+table {{ display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }}
+th, td {{ text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
+figure {{ margin: 1rem 0; }} img {{ max-width: 100%; background: white; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{note}</p>
+{body}
+</body>
+</html>
+"""
 
 
 @dataclass(frozen=True)
@@ -42,6 +67,15 @@ class Result:
     """Its line in each plot"""
     failures: Sequence[Description] = ()
     """The first wrong answers, of the study near-misses"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG picture and its alternative text."""
+
+    name: str
+    png: bytes
+    text: str
 
 
 @dataclass(frozen=True)
@@ -87,22 +121,6 @@ class Report:
         labels = ", ".join(subject.label for subject in self.subjects)
         problems = counted(self.count, "problem")
         return f"Report({studies} of {labels}: {problems} of {self.task}, size {self.size})"
-
-    def __str__(self) -> str:
-        """The table of interventions, then the tables of the other studies, aligned."""
-        table = self.table()
-        tables = [table] if table else []
-        for what in self.studies:
-            if not table or what not in table[0]:
-                tables += self.headlines(what)
-        lines = []
-        for table in tables:
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            for row in table:
-                cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-                lines.append("  ".join(cells).rstrip())
-            lines.append("")
-        return "\n".join(lines[:-1])
 
     @property
     def studies(self) -> tuple[str, ...]:
@@ -192,40 +210,39 @@ class Report:
             for plot, group in lines.items()
         ]
 
-    def sections(self) -> list[Section]:
-        """The page: the paper's table, then every study with its plots."""
+    def _html(self, pictures: Mapping[str, Sequence[Picture]]) -> str:
+        """The paper's table, then every study with its pictures."""
         sections = []
         if table := self.table():
             about = "Mean iterations to solution, counted from the intervention, of the problems "
             about += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(Section("interventions", about, table))
+            sections.append(_section("interventions", about, table))
         for what in self.studies:
             first, *others = self.headlines(what)
-            about = self._of(what)[0].about
-            sections.append(Section(what, about, first, self.pictures(what)))
-            sections += [Section(f"{what}, continued", "", table) for table in others]
+            sections.append(_section(what, self._of(what)[0].about, first, pictures[what]))
+            sections += [_section(f"{what}, continued", "", table) for table in others]
         if self.skipped:
             rows = [[one.label, one.what, one.why] for one in self.skipped]
-            sections.append(Section("skipped", "", [["model", "study", "why"], *rows]))
-        return sections
+            sections.append(_section("skipped", "", [["model", "study", "why"], *rows]))
+        return "\n".join(sections)
 
     def _repr_html_(self) -> str:
         """The page, for notebooks."""
-        return fragment(self.sections())
+        return self._html({what: self.pictures(what) for what in self.studies})
 
     def save(self, folder: PathLike) -> Path:
         """Write one JSON file per study, the plots and ``index.html``; return its path."""
         target = make_folder(folder)
+        pictures = {what: self.pictures(what) for what in self.studies}
         for what in self.studies:
             write_result(what, self.figures(what), seed=self.seed, folder=target)
-        sections = self.sections()
-        for section in sections:
-            for picture in section.pictures:
+            for picture in pictures[what]:
                 write_atomic(target / f"{picture.name}.png", picture.png)
         problems = counted(self.count, "problem")
-        note = f"{self.task}, size {self.size}, {problems}, seed {self.seed}"
+        note = escape(f"{self.task}, size {self.size}, {problems}, seed {self.seed}")
+        page = _PAGE.format(title="iterant analyze", note=note, body=self._html(pictures))
         index = target / "index.html"
-        write_atomic(index, page("iterant analyze", sections, note=note).encode())
+        write_atomic(index, page.encode())
         return index
 
     def save_failures(self, folder: PathLike) -> list[Path]:
@@ -240,6 +257,26 @@ class Report:
             for one in self._of("near-misses")
             for number, failure in enumerate(one.results[0].failures)
         ]
+
+
+def _section(title: str, text: str, table: Table, pictures: Sequence[Picture] = ()) -> str:
+    """HTML with all text escaped: names of runs come from users."""
+    parts = [f"<h2>{escape(title)}</h2>"]
+    if text:
+        parts.append(f"<p>{escape(text)}</p>")
+    parts.append("<table>")
+    for number, cells in enumerate(table):
+        tag = "td" if number else "th"
+        row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+        parts.append(f"<tr>{row}</tr>")
+    parts.append("</table>")
+    for picture in pictures:
+        data, label = base64.b64encode(picture.png).decode("ascii"), escape(picture.text)
+        parts.append(
+            f'<figure><img alt="{label}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{label}</figcaption></figure>"
+        )
+    return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
 def shared_regime(subjects: Iterable[Subject]) -> int | None:

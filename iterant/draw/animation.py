@@ -85,13 +85,6 @@ def _without_targets(batch: Batch) -> Batch:
 
 def animation_frames(task: Task, solved: Sequence[Solution]) -> list[Pixels]:
     """A frame for every change of an answer, or `FRAMES` evenly spread ones if there are more."""
-    if not solved:
-        raise UsageError("there is nothing to animate: no problem was solved")
-    if len(solved) > SIDE_BY_SIDE:
-        raise UsageError(
-            f"at most {SIDE_BY_SIDE} problems are animated side by side, got {len(solved)}; "
-            "save a .png or a .json, or solve fewer"
-        )
     films = [solution.film for solution in solved if solution.prediction is not None]
     steps = sorted({frame.step for film in films for frame in film.changes()})
     if len(steps) >= FRAMES:
@@ -123,32 +116,21 @@ def check_animation(path: PathLike) -> Path:
     return target
 
 
-def save_animation(
-    frames: Sequence[Pixels], path: PathLike, *, milliseconds: int | None = None
-) -> Path:
-    """Write frames as .gif or .mp4; the last one stays for two seconds.
-
-    ``milliseconds`` is the duration of a frame; None: the fewer frames, the longer each.
-    """
+def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
+    """Write frames as .gif or .mp4: the fewer, the longer each; the last one for two seconds."""
     target = check_animation(path)
     if not frames:
         raise UsageError("there is nothing to animate: the list of frames is empty")
-    if milliseconds is None:
-        milliseconds = min(_LONGEST, max(_SHORTEST, _TOTAL // len(frames)))
-    if milliseconds < 20:
-        raise UsageError(f"frames last 20 milliseconds or more, got {milliseconds}")
+    milliseconds = min(_LONGEST, max(_SHORTEST, _TOTAL // len(frames)))
     is_gif = target.suffix.lower() == ".gif"
     height, width = np.max([frame.shape[:2] for frame in frames], axis=0)
     if not is_gif:  # most players need even sizes
         height, width = height + height % 2, width + width % 2
-    same_size = [
-        np.pad(
-            frame,
-            ((0, height - frame.shape[0]), (0, width - frame.shape[1]), (0, 0)),
-            constant_values=255,
-        )
-        for frame in frames
-    ]
+    same_size = []
+    for frame in frames:
+        below, beside = height - frame.shape[0], width - frame.shape[1]
+        padding = ((0, below), (0, beside), (0, 0))
+        same_size.append(np.pad(frame, padding, constant_values=255))
     write_atomic(target, (_gif if is_gif else _mp4)(same_size, milliseconds))
     return target
 
