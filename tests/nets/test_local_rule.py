@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,7 +49,8 @@ def test_turning_or_mirroring_the_problem_does_so_to_the_answer_where_isotropic(
 ) -> None:
     net, images = local_rule(isotropic=isotropic, **changes), maze_inputs()
     answer = net.answer(features(net, images, 9))
-    for move in (lambda values: values.rot90(1, (-2, -1)), lambda values: values.flip(-1)):
+    moves: list[Callable[[Tensor], Tensor]] = [lambda x: x.rot90(1, (-2, -1)), lambda x: x.flip(-1)]
+    for move in moves:
         moved = net.answer(features(net, move(images), 9))
         assert torch.allclose(moved, move(answer), atol=1e-12) is isotropic
 

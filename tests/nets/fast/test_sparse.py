@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from thinkers import local_rule, maze_inputs
@@ -16,9 +18,9 @@ from iterant.nets.fast import SparseRule, accelerate, threads
 from iterant.nets.protocol import moved_of
 from iterant.solving import iterate
 
-MESSAGES: dict[str, object] = {"messages": True, "width": 24, "hidden": 80}
-STRINGS: dict[str, object] = {"dims": 1, "channels": 1, "stem": 1, "masked": False}
-FORMS: list[dict[str, object]] = [
+MESSAGES: dict[str, Any] = {"messages": True, "width": 24, "hidden": 80}
+STRINGS: dict[str, Any] = {"dims": 1, "channels": 1, "stem": 1, "masked": False}
+FORMS: list[dict[str, Any]] = [
     {},
     {"isotropic": False},
     MESSAGES,
@@ -54,7 +56,7 @@ def packed(net: LocalRule, features: Tensor, inputs: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("changes", FORMS, ids=str)
-def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, object]) -> None:
+def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, Any]) -> None:
     net = local_rule(**changes)
     inputs = mixed() if net.config.dims == 2 else mixed()[:, :1, 12]
     fast = SparseRule(net)
@@ -161,7 +163,7 @@ def test_other_inputs_have_to_be_read_first() -> None:
 
 
 @pytest.mark.parametrize("changes", FORMS[:3], ids=str)
-def test_features_that_are_no_numbers_never_rest(changes: dict[str, object]) -> None:
+def test_features_that_are_no_numbers_never_rest(changes: dict[str, Any]) -> None:
     net, inputs = local_rule(**changes), maze_inputs(2)
     with torch.no_grad():
         for weight in net.mix.parameters():
