@@ -171,8 +171,8 @@ def _otsu(counts: NDArray[np.int64]) -> int:
     contrast = bright[threshold] - dark[threshold]
     if not (below[threshold] and above[threshold]) or contrast < _CONTRAST:
         raise TaskError(
-            "the picture shows no maze: there are no dark walls beside light ways; "
-            "draw walls dark, ways light, the start green and the end red"
+            "the picture shows no maze: there are no dark walls beside light paths; "
+            "draw walls dark, paths light, the start green and the end red"
         )
     return threshold
 
@@ -258,7 +258,7 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
         if not any(_too_fine(share) for share in spots.values()):
             return grid, dark, spots
     raise TaskError(
-        "the picture shows no maze: dark walls and light ways must meet on one regular grid; "
+        "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
         "crop it to the maze, draw it straight, or write the maze as text with # and spaces"
     )
 

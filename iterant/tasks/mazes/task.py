@@ -173,19 +173,18 @@ class Mazes(BenchmarkTask):
         rows = np.flatnonzero(paths.sum(axis=(1, 2)) > _SHORTENED + 1)
         if not len(rows):
             raise TaskError(
-                f"no way that is known has more than {_SHORTENED} steps, so no end can move "
+                f"no known path has more than {_SHORTENED} steps, so no end can move "
                 f"{_SHORTENED} nearer; sample larger mazes"
             )
-        lattice = to_lattice(batch.inputs[torch.from_numpy(rows)])
-        for maze, cells in enumerate(lattice):
-            way = _path(cells, within=paths[rows[maze]])
-            cells[way[-1]], cells[way[-1 - _SHORTENED]] = FREE, END
-            paths[rows[maze]][tuple(np.array(way[-_SHORTENED:]).T)] = False
-        paths = paths[rows]
+        chosen, paths = batch[rows], paths[rows]
+        lattice = to_lattice(chosen.inputs)
+        for cells, on_path in zip(lattice, paths, strict=True):
+            path = _path(cells, within=on_path)
+            cells[path[-1]], cells[path[-1 - _SHORTENED]] = FREE, END
+            on_path[tuple(np.array(path[-_SHORTENED:]).T)] = False
         targets = torch.from_numpy(to_pixels(paths.astype(np.uint8))).to(batch.targets)
         inputs = torch.from_numpy(to_image(lattice)).to(batch.inputs)
-        extras = {name: column[rows] for name, column in batch.extras.items()}
-        extras["path_length"] = paths.sum(axis=(1, 2)) - 1
+        extras = {**chosen.extras, "path_length": paths.sum(axis=(1, 2)) - 1}
         return Batch(inputs, targets, extras), torch.from_numpy(rows)
 
     def kinds(self, batch: Batch) -> list[Kind]:
