@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +83,12 @@ def test_muon_skips_overflowed_gradients() -> None:
     assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
 
 
-def trainer_of(**changes: Any) -> Trainer:
-    fields: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "optimizer": "muon",
-                              "rate": 0.01, "weight_decay": 0.0}  # fmt: skip
-    chosen = Recipe(**{**fields, **changes})
-    net, _ = build_network(chosen, iterant.task("mazes").spec, seed=1)
-    return Trainer(net, chosen, CPU)
-
-
 @pytest.mark.parametrize("net", ["dt", "dt-recall", "ff", "ff-recall"])
 def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
-    trainer = trainer_of(net=net)
-    batch = iterant.task("mazes").sample(2, size=5)
+    task = iterant.task("mazes")
+    chosen = Recipe(net=net, width=4, head=(4,), iterations=2, optimizer="muon")
+    trainer = Trainer(build_network(chosen, task.spec, seed=1)[0], chosen, CPU)
+    batch = task.sample(2, size=5)
     trainer.step(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
     for name, weight in trainer.module.named_parameters():
@@ -102,25 +96,18 @@ def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
         assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
 
 
-def test_hold_is_constant_then_linear_to_zero() -> None:
-    chosen = Recipe(epochs=10, warmup=0, schedule="hold", hold=0.6)
-    factors = [lr_factor(chosen, update, 10) for update in range(100)]
-    assert factors[:61] == [1.0] * 61
-    assert factors[60:] == pytest.approx([1 - step / 40 for step in range(40)])
-
-
-def test_linear_warm_up() -> None:
-    chosen = Recipe(epochs=2, warmup=0, warmup_updates=4, schedule="constant")
-    assert [lr_factor(chosen, update, 5) for update in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
-
-
-def test_cosine() -> None:
-    chosen = Recipe(epochs=10, warmup=0, schedule="cosine")
-    factors = [lr_factor(chosen, update, 10) for update in range(100)]
-    assert factors[0] == 1.0
-    assert factors[50] == pytest.approx(0.5)
-    assert 0 < factors[-1] < 0.001
-    assert factors == sorted(factors, reverse=True)
+@pytest.mark.parametrize(
+    ("fields", "formula"),
+    [
+        ({"schedule": "hold", "hold": 0.6}, lambda share: min(1.0, (1 - share) / 0.4)),
+        ({"schedule": "cosine"}, lambda share: (1 + math.cos(math.pi * share)) / 2),
+        ({"schedule": "constant", "warmup_updates": 4}, lambda share: min(1.0, 25 * share + 0.25)),
+    ],
+)
+def test_schedules(fields: dict[str, Any], formula: Callable[[float], float]) -> None:
+    chosen = Recipe(epochs=10, warmup=0, **fields)
+    factors = [lr_factor(chosen, step, 10) for step in range(100)]
+    assert factors == pytest.approx([formula(step / 100) for step in range(100)])
 
 
 PROBLEMS = ("prefix-sums", "mazes", "chess")

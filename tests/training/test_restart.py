@@ -83,15 +83,17 @@ def test_a_kill_during_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert torch.equal(value, killed.load("last")[0][name]), name
 
 
-def test_short_runs_are_not_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validating(monkeypatch, 0.2, 0.2)
-    assert begin(tmp_path / "a", validate_every=3).load("last")[1]["tries"] == 1
-    monkeypatch.setattr(loops, "_MIN_STEPS", 13)
-    assert begin(tmp_path / "b", **ASKED).load("last")[1]["tries"] == 1
-
-
-def test_the_best_of_three_tries_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validating(monkeypatch, 0.1, 0.3, 0.2)
+@pytest.mark.parametrize(
+    ("accuracies", "least", "tries", "best"),
+    [((0.2,), 13, 1, 0.2), ((0.1, 0.3, 0.2), 12, 3, 0.3), ((0.9,), 12, 1, 0.9)],
+    ids=["a short run is not restarted", "the best of three is kept", "good enough"],
+)
+def test_the_number_of_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accuracies: tuple[float, ...], least: int,
+    tries: int, best: float,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(loops, "_MIN_STEPS", least)
+    validating(monkeypatch, *accuracies)
     run = begin(tmp_path / "run", **ASKED)
-    assert (run.state, run.load("last")[1]["tries"]) == ("finished", 3)
-    assert run.status.best["validation"] == 0.3
+    assert (run.state, run.load("last")[1]["tries"]) == ("finished", tries)
+    assert run.status.best["validation"] == best

@@ -31,8 +31,7 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
 
 
 def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
-    source = unbroken()["pool"]
-    branch = begin(tmp_path / "b", "pool", start=source.path, pool_slots=11, epochs=1)
+    branch = begin(tmp_path / "b", "pool", start=unbroken()["pool"].path, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
 
 
@@ -40,87 +39,85 @@ def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
     source = begin(tmp_path / "a", average=None, epochs=1)
     branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
                    epochs=1)  # fmt: skip
-    theirs, _ = source.load("last")
-    ours, _ = branch.load("last")
-    averages = {name: held for name, held in ours.items() if name.startswith("average.")}
-    assert averages
-    for name, held in averages.items():
-        torch.testing.assert_close(held, theirs["net." + name.removeprefix("average.")])
+    theirs, ours = source.load("last")[0], branch.load("last")[0]
+    for name, weight in theirs.items():
+        if name.startswith("net."):
+            torch.testing.assert_close(ours["average." + name.removeprefix("net.")], weight)
 
 
-def test_start_refuses_another_network_or_optimizer(tmp_path: Path) -> None:
-    source = unbroken()["progressive"]
-    with pytest.raises(
-        RunError, match=r"does not fit this recipe \(size mismatch for .*; a branch"
-    ):
-        begin(tmp_path / "b", start=source.path, width=6)
-    with pytest.raises(RunError, match="trained by adam, and its moments mean nothing to muon"):
-        begin(tmp_path / "b", start=source.path, optimizer="muon")
-    with pytest.raises(RunError, match="does not exist"):
-        begin(tmp_path / "b", start=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="start cannot change"):
-        train(resume=source.path, start=source.path)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"width": 6}, r"does not fit this recipe \(size mismatch for .*; a branch"),
+     ({"optimizer": "muon"}, "trained by adam, and its moments mean nothing to muon"),
+     ({"start": "nowhere"}, "does not exist")],
+)  # fmt: skip
+def test_start_refuses_another_network_or_optimizer(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RunError, match=message):
+        begin(tmp_path / "b", **{"start": unbroken()["progressive"].path, **changes})
     assert not (tmp_path / "b").exists()
 
 
-class TestRefusing:
-    @pytest.mark.parametrize(
-        ("changes", "message"),
-        [
-            ({"batch": 41}, "a batch of 41 does not fit the 40 training problems"),
-            ({"alpha": 2.0}, "alpha must lie between 0 and 1"),
-            ({"iterations": 0}, "iterations must be a whole number above 0"),
-            ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
-            ({"size": -3}, "size"),
-            ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
-            ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
-            ({"shard_mb": 0}, "shard size must be at least"),
-            ({"time_limit": "soon"}, "a time is written like"),
-            ({"device": "cuda:99"}, "is not there; use --device cpu"),
-            ({"device": "gpu"}, "unknown device 'gpu'"),
-            ({"device": "meta"}, "unknown device 'meta'"),
-            ({"recipe": "papper"}, "did you mean 'paper'"),
-            ({"widht": 3}, "did you mean 'width'"),
-            ({"seed": -1}, "seed must be a whole number"),
-            ({"validation": 0.0, "again_below": 0.5}, "again_below must be 0"),
-        ],
-    )
-    def test_bad_arguments_leave_no_folder(
-        self, tmp_path: Path, changes: dict[str, Any], message: str
-    ) -> None:
-        options = {"device": "cpu", **KINDS["progressive"], **changes}
-        with pytest.raises(UsageError, match=message) as caught:
-            train("prefix-sums", out=tmp_path / "run", **options)
-        assert "\n" not in str(caught.value)
-        assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 41}, "a batch of 41 does not fit the 40 training problems"),
+        ({"alpha": 2.0}, "alpha must lie between 0 and 1"),
+        ({"iterations": 0}, "iterations must be a whole number above 0"),
+        ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
+        ({"size": -3}, "size"),
+        ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
+        ({"net": "resnet"}, "or module:Class"),
+        ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
+        ({"shard_mb": 0}, "shard size must be at least"),
+        ({"time_limit": "soon"}, "a time is written like"),
+        ({"device": "cuda:99"}, "is not there; use --device cpu"),
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"device": "meta"}, "unknown device 'meta'"),
+        ({"recipe": "papper"}, "did you mean 'paper'"),
+        ({"widht": 3}, "did you mean 'width'"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"validation": 0.0, "again_below": 0.5}, "again_below must be 0"),
+        ({"task": None}, "which task"),
+        ({"resume": "somewhere"}, r"either out= .* or resume="),
+        ({"out": None}, r"either out= .* or resume="),
+    ],
+)
+def test_bad_arguments_leave_no_folder(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    options = {"task": "prefix-sums", "out": tmp_path / "run", "device": "cpu",
+               **KINDS["progressive"], **changes}  # fmt: skip
+    with pytest.raises(UsageError, match=message) as caught:
+        train(**options)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
 
-    def test_out_or_resume(self, tmp_path: Path) -> None:
-        for options in ({}, {"out": tmp_path / "a", "resume": tmp_path / "b"}):
-            with pytest.raises(UsageError, match=r"either out= .* or resume="):
-                train("prefix-sums", **options)  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match="which task"):
-            train(out=tmp_path / "a")
 
-    def test_a_folder_that_holds_a_run(self) -> None:
-        with pytest.raises(RunError, match="holds a run already"):
-            begin(unbroken()["pool"].path)
-        assert unbroken()["pool"].state == "finished"
+@pytest.mark.parametrize(
+    ("task", "changes", "error", "message"),
+    [("mazes", {}, RunError, "is a run of prefix-sums, not of mazes"),
+     (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
+     (None, {"rate": 1.0}, UsageError, "a resumed run keeps its recipe; rate cannot"),
+     (None, {"net": "ff"}, UsageError, "a resumed run keeps its recipe; net cannot"),
+     (None, {"start": "a"}, UsageError, "a resumed run keeps its recipe; start cannot")],
+)  # fmt: skip
+def test_a_resumed_run_keeps_its_task_and_recipe(
+    task: Any, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        train(task, resume=unbroken()["pool"].path, **changes)
 
-    def test_a_run_of_another_task(self) -> None:
-        for task in ("mazes", iterant.task("mazes")):
-            with pytest.raises(RunError, match="is a run of prefix-sums, not of mazes"):
-                train(task, resume=unbroken()["pool"].path)
 
-    @pytest.mark.parametrize("changes", [{"rate": 1.0}, {"net": "ff"}])
-    def test_a_resumed_run_keeps_its_recipe(self, changes: dict[str, Any]) -> None:
-        with pytest.raises(UsageError, match="a resumed run keeps its recipe"):
-            train(resume=unbroken()["pool"].path, **changes)
-
-    def test_folders_that_hold_no_run(self, tmp_path: Path) -> None:
-        with pytest.raises(RunError, match="does not exist"):
-            train(resume=tmp_path / "none")
-        with pytest.raises(RunError, match="holds no run"):
-            train(resume=tmp_path)
-        other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
-        with pytest.raises(RunError, match="not of iterant train"):
-            train(resume=other.path)
+def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="holds a run already"):
+        begin(unbroken()["pool"].path)
+    assert unbroken()["pool"].state == "finished"
+    with pytest.raises(RunError, match="does not exist"):
+        train(resume=tmp_path / "none")
+    with pytest.raises(RunError, match="holds no run"):
+        train(resume=tmp_path)
+    other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
+    with pytest.raises(RunError, match="not of iterant train"):
+        train(resume=other.path)
