@@ -23,8 +23,6 @@ from iterant.errors import RecipeError, TrainingStopped
 TIMEOUT = timedelta(minutes=10)
 """How long a process waits for the others."""
 
-_left_group = False
-
 
 class ProcessGroup:
     """The processes of torchrun that train one network."""
@@ -33,8 +31,6 @@ class ProcessGroup:
         """Join the processes that torchrun started."""
         # Once per process, for all its runs: torchrun's rendezvous cannot be used twice.
         if not distributed.is_initialized():
-            if _left_group:
-                raise TrainingStopped("a process failed; start all of them again")
             backend = "nccl" if device.type == "cuda" else "gloo"
             distributed.init_process_group(backend, timeout=TIMEOUT)
             atexit.register(self.leave)
@@ -79,9 +75,7 @@ class ProcessGroup:
 
     def leave(self) -> None:
         """Leave the group for good after a failure, so that the others notice at once."""
-        global _left_group
         if distributed.is_initialized():
-            _left_group = True
             distributed.destroy_process_group()
 
     def _communicate(self, call: Callable[[], object]) -> None:

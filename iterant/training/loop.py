@@ -79,7 +79,7 @@ class Loop:
         self.total = self.per_epoch * recipe.epochs
         least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
-        self.takes = trainer.objective.takes(recipe.batch)
+        self.takes = trainer.objective.takes
         self.shuffle = Shuffle(len(problems), seed)
         self.validator = Validator(task, recipe, problems.held_out)
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
@@ -113,7 +113,7 @@ class Loop:
                 self._steps(signals)
                 return
             self.folder.set_status("running", step=self.step, steps=self.total)
-            net, size = self.recipe.net, parameter_count(self.trainer.net)
+            net, size = self.recipe.net, parameter_count(self.trainer.module)
             self.reporter.begin(
                 f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
                 f"seed {self.seed}",

@@ -16,7 +16,7 @@ Shapes: B batch, C channels, W width, K classes, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant import registry
-from iterant.engine import State, Thought
+from iterant.engine import State
 from iterant.nets.fast.gradients import cell_rows
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
@@ -126,35 +126,31 @@ class Segment:
 
 def segment_loss(
     net: Net,
-    thoughts: Iterable[Thought],
+    states: Sequence[State],
     inputs: Tensor,
     targets: Tensor,
     segment: Segment,
-    start: State,
     criterion: Criterion,
-) -> tuple[Tensor, list[State]]:
-    """The loss of a segment, with its graph, and all its states, the start first."""
-    states, losses = [start], []
-    equal_weights = len(set(segment.each)) == 1
-    for thought in thoughts:
-        states.append(thought.state)
-        if segment.each and not equal_weights:
-            weight = segment.each[len(states) - 2]
-            losses.append(weight * criterion(net, thought.logits, inputs, targets))
-    if losses:
-        loss = torch.stack(losses).sum()
-    elif equal_weights:
+) -> Tensor:
+    """The loss of a segment, with its graph; ``states`` are all of its states, the start first."""
+    path = [state.features for state in states]  # each (B, W, *S)
+    if not segment.each:
+        loss = criterion(net, net.answer(path[-1]), inputs, targets)
+    elif len(set(segment.each)) == 1:
         # Decode all iterations at once: a few large kernels instead of many small ones.
-        count = len(states) - 1
-        logits = net.answer(torch.cat([state.features for state in states[1:]]))
-        repeated = [part.repeat(count, *[1] * (part.dim() - 1)) for part in (inputs, targets)]
+        logits = net.answer(torch.cat(path[1:]))
+        repeated = [x.repeat(segment.steps, *[1] * (x.dim() - 1)) for x in (inputs, targets)]
         loss = sum(segment.each) * criterion(net, logits, repeated[0], repeated[1])
     else:
-        loss = criterion(net, net.answer(states[-1].features), inputs, targets)
+        losses = [
+            weight * criterion(net, net.answer(features), inputs, targets)
+            for weight, features in zip(segment.each, path[1:], strict=True)
+        ]
+        loss = torch.stack(losses).sum()
     if segment.settle:
-        path = torch.stack([state.features for state in states])
-        loss = loss + segment.settle * (path[1:] - path[:-1]).abs().mean()
-    return loss, states
+        features = torch.stack(path)
+        loss = loss + segment.settle * (features[1:] - features[:-1]).abs().mean()
+    return loss
 
 
 class Objective:
@@ -164,9 +160,10 @@ class Objective:
         """``processes``: those that share the batch; None: this one alone."""
         self.recipe, self.processes = recipe, processes
 
-    def takes(self, batch: int) -> int:
-        """The number of new problems per optimizer step at this batch size."""
-        return batch
+    @property
+    def takes(self) -> int:
+        """The number of new problems per optimizer step."""
+        return self.recipe.batch
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         """Add one step's gradients to the parameters; return the loss, a scalar.

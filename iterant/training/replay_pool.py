@@ -76,9 +76,10 @@ class ReplayPool(Objective):
                 f"got {recipe.pool_shortest} and {self.longest}"
             )
 
-    def takes(self, batch: int) -> int:
+    @property
+    def takes(self) -> int:
         """The fresh share of the batch, at least one problem."""
-        return max(1, round(batch * self.recipe.pool_fresh))
+        return max(1, round(self.recipe.batch * self.recipe.pool_fresh))
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         """Add one step's gradients to the parameters; return the loss, a scalar."""

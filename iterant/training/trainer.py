@@ -74,10 +74,8 @@ class Trainer:
         recipe: Recipe,
         device: torch.device,
         processes: ProcessGroup | None = None,
-        *,
-        capture: bool = True,
     ) -> None:
-        """``capture``: use CUDA graphs where there is a GPU. ``processes``: None: one process."""
+        """``processes``: those that share the batch; None: this one alone."""
         if not isinstance(net, nn.Module):
             raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
         if depth_of(net) is not None and recipe.objective == "pool":
@@ -85,7 +83,6 @@ class Trainer:
                 "a network of fixed depth cannot be trained from a pool of states; "
                 "use --objective progressive"
             )
-        capture = capture and device.type == "cuda"
         self.recipe, self.device, self.processes = recipe, device, processes
         self.objective = build_objective(recipe, processes)
         self.module: nn.Module = net.to(device)
@@ -95,17 +92,16 @@ class Trainer:
             _make_channels_last(self.module)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
         # Three views of one network: `module` has the float32 parameters that the optimizer moves,
-        # `compute` (`net` for callers) runs: the module itself or its copy in half precision, and
-        # `fast` is the fused form of `compute`, if there is one.
+        # `compute` runs: the module itself or its copy in half precision, and `fast` is the fused
+        # form of `compute`, if there is one.
         half = self.dtype != torch.float32
-        self.compute = copy.deepcopy(self.module).to(self.dtype) if half else self.module
-        self.net: Any = self.compute
+        self.compute: Any = copy.deepcopy(self.module).to(self.dtype) if half else self.module
         self.fast = trainable_form(self.compute)
         self.optimizer = build_optimizer(recipe, self.module)
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
-        self.unroll = self._build_unroll(capture)
+        self.unroll = self._build_unroll()
         self.steps = 0
         """Optimizer steps done"""
         self.average: dict[str, Tensor] | None = None
@@ -117,17 +113,18 @@ class Trainer:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._apply_gradients
-        if capture and processes is None and "capturable" in self.optimizer.defaults:
+        if device.type == "cuda" and processes is None and "capturable" in self.optimizer.defaults:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=device)
             self._apply = CapturedCall(self._apply_gradients)
 
-    def _build_unroll(self, capture: bool) -> Unroll:
+    def _build_unroll(self) -> Unroll:
         """CUDA graphs on a GPU; on a CPU active cells only, where that is exact."""
-        net, criterion = self.fast or self.net, Criterion(self.recipe.smoothing, self.recipe.places)
+        net = self.fast or self.compute
+        criterion = Criterion(self.recipe.smoothing, self.recipe.places)
         scale = None if self.loss_scale is None else self.loss_scale.scale
-        if capture:
+        if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)
         sparse = self.device.type == "cpu" and not criterion.places and can_unroll_cells(net)
         return (SparseUnroll if sparse else Unroll)(net, criterion, scale)
@@ -182,14 +179,14 @@ class Trainer:
     def averaged(self) -> Iterator[Net]:
         """The network to evaluate, with EMA weights inside the block if the recipe has them."""
         if self.average is None:
-            yield self.net
+            yield self.compute
             return
-        weights: list[Tensor] = list(self.compute.parameters())
+        weights = list(self.compute.parameters())
         raw = [weight.detach().clone() for weight in weights]
         with torch.no_grad():
             torch._foreach_copy_(weights, list(self.average.values()))
         try:
-            yield self.net
+            yield self.compute
         finally:
             with torch.no_grad():
                 torch._foreach_copy_(weights, raw)

@@ -84,11 +84,9 @@ class Unroll:
         noise: Tensor | None,
     ) -> tuple[Tensor, list[State]]:
         """The loss of a segment, with its graph, and the states to return."""
-        # Lazy: `segment_loss` runs the iterations as it consumes the thoughts.
         thoughts = run_segment(self.net, inputs, steps=segment.steps, state=start, noise=noise)
-        loss, states = segment_loss(
-            self.net, thoughts, inputs, targets, segment, start, self.criterion
-        )
+        states = [start, *(thought.state for thought in thoughts)]
+        loss = segment_loss(self.net, states, inputs, targets, segment, self.criterion)
         return loss, states if segment.path else states[-1:]
 
 

@@ -85,22 +85,6 @@ def batch_of(problem: str) -> Batch:
     return Batch(batch.inputs[..., :6], batch.targets[..., :6])
 
 
-def loss_and_gradients(
-    objective: Objective, net: Net, batch: Batch, number: int
-) -> tuple[Tensor, list[Tensor]]:
-    """The loss and every parameter's gradient, the way training gets them."""
-    weights = restated.parameters(net)
-    for weight in weights:
-        weight.grad = torch.zeros_like(weight)
-    loss = objective.run(
-        Unroll(Fused(net) if can_fuse(net) else net),
-        batch.inputs,
-        batch.targets,
-        StepRng(1, number),
-    )
-    return loss, [weight.grad for weight in weights if weight.grad is not None]
-
-
 def progressive(m: int, alpha: float = 1.0, *, prefix: bool = True) -> Progressive:
     name = "progressive" if prefix else "progressive-n0"
     return Progressive(Recipe(objective=name, iterations=m, alpha=alpha))
@@ -129,22 +113,15 @@ class Counting:
         return self.net.answer(features)
 
 
-class TestDraws:
-    def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(self) -> None:
-        m, updates = 5, 4000
-        drawn = Counter(progressive(m).draw(StepRng(3, number)) for number in range(updates))
-        pairs = [(n, k) for n in range(m) for k in range(1, m - n + 1)]
-        assert set(drawn) == set(pairs)
-        expected = [updates / m / (m - n) for n, _ in pairs]
-        assert stats.chisquare([drawn[pair] for pair in pairs], expected).pvalue > 1e-3
-
-    def test_without_prefix_k_is_uniform_from_1_to_m(self) -> None:
-        m, updates = 5, 2000
-        objective = progressive(m, prefix=False)
-        drawn = [objective.draw(StepRng(3, number)) for number in range(updates)]
-        assert {n for n, _ in drawn} == {0}
-        lengths = Counter(k for _, k in drawn)
-        assert stats.chisquare([lengths[k] for k in range(1, m + 1)]).pvalue > 1e-3
+@pytest.mark.parametrize("prefix", [True, False])
+def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(prefix: bool) -> None:
+    m, steps, objective = 5, 4000, progressive(5, prefix=prefix)
+    drawn = Counter(objective.draw(StepRng(3, number)) for number in range(steps))
+    starts = range(m) if prefix else range(1)
+    pairs = [(n, k) for n in starts for k in range(1, m - n + 1)]
+    assert set(drawn) == set(pairs)
+    expected = [steps / len(starts) / (m - n) for n, _ in pairs]
+    assert stats.chisquare([drawn[pair] for pair in pairs], expected).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -167,32 +144,37 @@ KINDS = [("prefix-sums", "dt-recall"), ("prefix-sums", "dt"), ("mazes", "dt-reca
          ("prefix-sums", "ff-recall")]  # fmt: skip
 
 
-@pytest.mark.parametrize(("problem", "variant"), KINDS)
-class TestRestated:
-    @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.5, 1.0])
-    @pytest.mark.parametrize("prefix", [True, False])
-    def test_progressive_is_algorithm_1(
-        self, problem: str, variant: str, alpha: float, prefix: bool
-    ) -> None:
-        net, batch = tiny(problem, variant), batch_of(problem)
-        objective = progressive(4, alpha, prefix=prefix)
-        seen = set()
-        for number in range(2 if problem == "mazes" else 5):
-            n, k = objective.draw(StepRng(1, number))
-            seen.add(n > 0)
-            loss, gradients = loss_and_gradients(objective, net, batch, number)
-            wanted = restated.progressive(
-                net, batch.inputs, batch.targets, m=4, alpha=alpha, n=n, k=k
-            )
-            torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
-            theirs = restated.gradients_of(wanted, restated.parameters(net))
-            restated.assert_same(gradients, theirs, 1e-12)
-        assert seen == ({True, False} if prefix and problem != "mazes" else seen)
+def assert_restated(
+    objective: Objective, net: Net, batch: Batch, number: int, wanted: Tensor
+) -> None:
+    """Loss and gradients of a step, computed as in training, are those of ``wanted``."""
+    weights = restated.parameters(net)
+    for weight in weights:
+        weight.grad = torch.zeros_like(weight)
+    unroll = Unroll(Fused(net) if can_fuse(net) else net)
+    loss = objective.run(unroll, batch.inputs, batch.targets, StepRng(1, number))
+    torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    restated.assert_same(gradients, restated.gradients_of(wanted, weights), 1e-12)
 
-    def test_run_time_weighted(self, problem: str, variant: str) -> None:
-        net, batch = tiny(problem, variant), batch_of(problem)
-        loss, gradients = loss_and_gradients(RunTimeWeighted(Recipe(iterations=4)), net, batch, 0)
-        wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
-        torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
-        theirs = restated.gradients_of(wanted, restated.parameters(net))
-        restated.assert_same(gradients, theirs, 1e-12)
+
+@pytest.mark.parametrize(("problem", "variant"), KINDS)
+@pytest.mark.parametrize("alpha", [0.0, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("prefix", [True, False])
+def test_progressive_is_algorithm_1(problem: str, variant: str, alpha: float, prefix: bool) -> None:
+    net, batch = tiny(problem, variant), batch_of(problem)
+    objective = progressive(4, alpha, prefix=prefix)
+    seen = set()
+    for number in range(2 if problem == "mazes" else 5):
+        n, k = objective.draw(StepRng(1, number))
+        seen.add(n > 0)
+        wanted = restated.progressive(net, batch.inputs, batch.targets, m=4, alpha=alpha, n=n, k=k)
+        assert_restated(objective, net, batch, number, wanted)
+    assert seen == ({True, False} if prefix and problem != "mazes" else seen)
+
+
+@pytest.mark.parametrize(("problem", "variant"), KINDS)
+def test_run_time_weighted(problem: str, variant: str) -> None:
+    net, batch = tiny(problem, variant), batch_of(problem)
+    wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
+    assert_restated(RunTimeWeighted(Recipe(iterations=4)), net, batch, 0, wanted)

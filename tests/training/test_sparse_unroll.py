@@ -122,8 +122,8 @@ def test_sparse_and_eager_training_have_the_same_losses(word: str) -> None:
         trainer, order = Trainer(net, recipe, device), Shuffle(len(problems), 3)
         assert type(trainer.unroll) is SparseUnroll
         if everywhere:
-            trainer.unroll = Unroll(trainer.net)
-        takes = trainer.objective.takes(recipe.batch)
+            trainer.unroll = Unroll(trainer.compute)
+        takes = trainer.objective.takes
         losses.append([])
         for number in range(8):
             rng = StepRng(3, number)

@@ -21,9 +21,8 @@ from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
-from iterant.training.objectives import Objective, Progressive, RunTimeWeighted, Segment
+from iterant.training.objectives import Segment, build_objective
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import ReplayPool
 from iterant.training.unroll import StepResult, Unroll, run_segment
 
 
@@ -77,32 +76,24 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
     return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
 
 
-def progressive(alpha: float, name: str = "progressive") -> Progressive:
-    return Progressive(Recipe(objective=name, iterations=6, alpha=alpha))
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "alpha 0": {"alpha": 0.0},
+    "alpha 0.3": {"alpha": 0.3},
+    "alpha 1": {"alpha": 1.0},
+    "n = 0": {"objective": "progressive-n0", "alpha": 0.5},
+    "run-time weighted": {"objective": "run-time-weighted", "iterations": 5},
+    "pool": {"objective": "pool", "pool_slots": 8, "pool_fresh": 0.5, "pool_damage": 0.5,
+             "pool_shortest": 2, "pool_longest": 5},
+}  # fmt: skip
 
 
-OBJECTIVES: dict[str, Callable[[], Objective]] = {
-    "alpha 0": lambda: progressive(0.0),
-    "alpha 0.3": lambda: progressive(0.3),
-    "alpha 1": lambda: progressive(1.0),
-    "n = 0": lambda: progressive(0.5, "progressive-n0"),
-    "run-time weighted": lambda: RunTimeWeighted(Recipe(iterations=5)),
-    "pool": lambda: ReplayPool(
-        Recipe(
-            batch=4, pool_slots=8, pool_fresh=0.5, pool_damage=0.5, pool_shortest=2, pool_longest=5
-        )
-    ),
-}
-
-
-def losses_and_gradients(
-    unroll: Unroll, net: nn.Module, objective: Objective, batch: Batch, count: int
-) -> Tensor:
+def losses_and_gradients(unroll: Unroll, net: nn.Module, name: str, batch: Batch) -> Tensor:
     """(steps, 1 + parameters): the loss and all gradients of several steps."""
-    new, seen = objective.takes(4), []
-    for number in range(count):
+    objective = build_objective(Recipe(**{"batch": 4, "iterations": 6, **OBJECTIVES[name]}))
+    seen = []
+    for number in range(8):
         nn.Module.zero_grad(net, set_to_none=False)
-        rows = torch.arange(new) + number % (len(batch) - new + 1)
+        rows = torch.arange(objective.takes) + number % (len(batch) - objective.takes + 1)
         loss = objective.run(unroll, batch.inputs[rows], batch.targets[rows], StepRng(0, number))
         gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
         seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
@@ -117,7 +108,7 @@ FIXED_DEPTH = [(name, "ff-recall") for name in OBJECTIVES if name != "pool"]
 def test_graph_gradients_equal_eager_ones(name: str, variant: str) -> None:
     batch = small_batch("mazes")
     eager, graphs = (
-        losses_and_gradients(*unroll_of(variant, kind), OBJECTIVES[name](), batch, 12)
+        losses_and_gradients(*unroll_of(variant, kind), name, batch)
         for kind in ("plain", "captured")
     )
     assert eager.abs().max() > 0
@@ -163,7 +154,7 @@ def test_fused_gradients_equal_eager_ones(name: str, variant: str) -> None:
             weight.grad = torch.zeros_like(weight)
         unroll = Unroll(FusedStrings(net) if fuse else net)
         batch = small_batch("prefix-sums")
-        results.append(losses_and_gradients(unroll, net, OBJECTIVES[name](), batch, 6))
+        results.append(losses_and_gradients(unroll, net, name, batch))
     assert results[0].abs().max() > 0
     assert (results[0] - results[1]).abs().max() < 1e-11
 
