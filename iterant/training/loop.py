@@ -113,7 +113,7 @@ class Loop:
                 self._steps(signals)
                 return
             self.folder.set_status("running", step=self.step, steps=self.total)
-            net, size = self.recipe.net, parameter_count(self.trainer.module)
+            net, size = self.recipe.net, parameter_count(self.trainer.compute)
             self.reporter.begin(
                 f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
                 f"seed {self.seed}",

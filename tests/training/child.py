@@ -1,11 +1,11 @@
 """Runs in separate processes, for tests that kill, signal and connect them.
 
-    python child.py train OUT KIND CHANGES       a run, as a user would start it
-    python child.py killed OUT KIND CHANGES [N]  the same, killed N times on the way (ten)
-    torchrun … child.py joined OUT CASES         several runs in several processes
-    torchrun … child.py lost OUT KIND            the second process dies at update 5
+    python child.py train OUT KIND CHANGES     a run, as a user would start it
+    python child.py killed OUT CHANGES TIMES   the same with a pool, killed on the way
+    torchrun … child.py joined OUT CASES       several runs in several processes
+    torchrun … child.py lost OUT               the second process dies at step 5
 
-Each prints a JSON object a line.
+Arguments after OUT are JSON. Each prints a JSON object a line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from small_runs import KINDS
 
-from iterant.errors import IterantError, RunError
+from iterant.errors import IterantError
 from iterant.io import RunFolder
 from iterant.io.files import lock_holder
 from iterant.training import train
@@ -46,19 +46,22 @@ def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
     """Start the run, or resume it if there is one."""
     if (out / "config.json").exists():
         return train(resume=out, device="cpu")
-    given = {**KINDS[kind], **changes}
-    return train(given.pop("task", "prefix-sums"), out=out, device="cpu", **given)
+    return train("prefix-sums", out=out, device="cpu", **{**KINDS[kind], **changes})
 
 
-def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> None:
+def started(out: Path, kind: str, changes: dict[str, Any]) -> None:
+    emit(state=go(out, kind, changes).state)
+
+
+def killed(out: Path, changes: dict[str, Any], times: int) -> None:
     """Kill a run at random times, report the state of its folder each time, then let it finish."""
     rng = np.random.default_rng(7)
-    go(out.with_name("warm"), kind, {"epochs": 1})  # import and allocate everything before timing
+    go(out.with_name("warm"), "pool", {"epochs": 1})  # import and allocate before timing
     for turn in range(times):
         process = os.fork()
         if process == 0:
-            with patch.object(Trainer, "step", slow_update):
-                go(out, kind, changes)
+            with patch.object(Trainer, "step", slow_step):
+                go(out, "pool", changes)
             os._exit(0)
         if times == 10 and turn % 2:
             time.sleep(rng.uniform(0.05, 0.5))
@@ -72,21 +75,21 @@ def killed(out: Path, kind: str, changes: dict[str, Any], times: int = 10) -> No
         looked: dict[str, Any] = {"killed": os.WIFSIGNALED(status), "there": there}
         if there:
             run = RunFolder.open(out)
-            looked["saved"] = [run.load(name)[1]["step"] for name in run.checkpoints()]
-            looked["last"] = run.load("last")[1]["step"] if run.has("last") else 0
+            steps = {name: run.load(name)[1]["step"] for name in run.checkpoints()}
+            looked["last"] = steps.get("last", 0)
             looked["reached"] = max((record["step"] for record in run.metrics()), default=0)
             looked["state"] = run.state
         emit(**looked)
-    emit(state=go(out, kind, changes).state)
+    emit(state=go(out, "pool", changes).state)
 
 
-_UPDATE = Trainer.step
+_STEP = Trainer.step
 
 
-def slow_update(trainer: Trainer, *given: Any) -> torch.Tensor:
+def slow_step(trainer: Trainer, *given: Any) -> torch.Tensor:
     """A slow step: the run must not end before it is killed."""
     time.sleep(0.01)
-    return _UPDATE(trainer, *given)
+    return _STEP(trainer, *given)
 
 
 def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
@@ -130,35 +133,25 @@ def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
         os._exit(77)
 
 
-def lost(out: Path, kind: str) -> None:
+def lost(out: Path) -> None:
     """The second process dies in the middle; the first reports its error."""
-    original = Trainer.step
 
-    def update(trainer: Trainer, *given: Any) -> torch.Tensor:
+    def step(trainer: Trainer, *given: Any) -> torch.Tensor:
         if RANK == 1 and trainer.steps == 5:
-            emit(died=time.time())
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(trainer, *given)
+        return _STEP(trainer, *given)
 
     try:
-        with patch.object(Trainer, "step", update):
-            train("prefix-sums", out=out, device="cpu", **KINDS[kind])
+        with patch.object(Trainer, "step", step):
+            go(out, "pool", {})
     except IterantError as error:
-        emit(noticed=time.time(), error=type(error).__name__, message=str(error))
+        emit(error=type(error).__name__, message=str(error))
         sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":
     what, folder, *rest = sys.argv[1:]
-    if what == "train":
-        try:
-            emit(state=go(Path(folder), rest[0], json.loads(rest[1])).state)
-        except RunError as refused:
-            emit(error=str(refused))
-            sys.exit(refused.exit_code)
-    elif what == "killed":
-        killed(Path(folder), rest[0], json.loads(rest[1]), *map(int, rest[2:]))
-    elif what == "joined":
-        joined(Path(folder), json.loads(rest[0]))
-    elif what == "lost":
-        lost(Path(folder), rest[0])
+    modes: dict[str, Callable[..., None]] = {
+        "train": started, "killed": killed, "joined": joined, "lost": lost,
+    }  # fmt: skip
+    modes[what](Path(folder), *map(json.loads, rest))

@@ -10,7 +10,6 @@ import torch
 from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_at, unbroken
 
 import iterant
-from iterant.errors import RunError
 from iterant.io import RunFolder
 from iterant.training import train
 from iterant.training.loop import PERFECT, Validator
@@ -96,19 +95,6 @@ def test_another_version_of_the_code_is_noted(
     monkeypatch.setattr("iterant.training.run.code_version", lambda: ("0" * 40, False))
     train(resume=run.path, reporter=listener)
     assert "another version of the code" in listener.notes[0]
-
-
-def test_a_locked_run_is_refused_and_not_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopping_at(monkeypatch, 2)
-    run = begin(tmp_path / "run")
-    with run.lock():
-        run.log({"step": 3, "kind": "train"})  # what its process wrote after the checkpoint
-        before = run.metrics()
-        with pytest.raises(RunError, match="is in use by"):
-            train(resume=run.path)
-        assert run.metrics() == before
 
 
 def test_a_resumed_run_finds_the_data_of_its_task(

@@ -27,7 +27,7 @@ LONG: dict[str, Any] = {"epochs": 5000, "watch_every": 0, "validate_every": 500,
 
 def started(out: Path, kind: str, changes: dict[str, Any]) -> subprocess.Popen[str]:
     """A run in a separate process, once it trains."""
-    command = [sys.executable, str(CHILD), "train", str(out), kind, json.dumps(changes)]
+    command = [sys.executable, str(CHILD), "train", str(out), json.dumps(kind), json.dumps(changes)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     metrics = out / "metrics.jsonl"
     while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
@@ -52,7 +52,7 @@ def test_a_signal_saves_and_leaves(
     assert run.status.reason == f"stopped by {number.name}"
     step = run.status.step
     assert 0 < step == run.load("last")[1]["step"]
-    # What it saved is what a run in this process has at that update, and it goes on.
+    # What it saved is what a run in this process has at that step, and it goes on.
     stopping_at(monkeypatch, step)
     assert_equal(run, begin(tmp_path / "same", kind, **LONG))
     stopping_at(monkeypatch, step + 3)
@@ -68,8 +68,8 @@ def test_a_run_killed_many_times_equals_the_unbroken_one(
     changes = {"epochs": epochs, "watch_every": 0, "validate_every": epochs // 4,
                "checkpoint_every": 2}  # fmt: skip
     interval = 8  # steps between checkpoints: four an epoch
-    command = [sys.executable, str(CHILD), "killed", str(tmp_path / "run"), "pool",
-               json.dumps(changes), str(times)]  # fmt: skip
+    command = [sys.executable, str(CHILD), "killed", str(tmp_path / "run"), json.dumps(changes),
+               str(times)]  # fmt: skip
     # The child opens the folder and loads every checkpoint after each kill.
     done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     assert (done.returncode, done.stderr) == (0, "")
@@ -143,9 +143,8 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
-    code, records, _ = joined("lost", str(tmp_path / "run"), "pool")
+    code, (noticed,), _ = joined("lost", str(tmp_path / "run"))
     assert code != 0
-    (noticed,) = [line for line in records if "noticed" in line]
     assert noticed["error"] == "TrainingStopped"
     assert "process 0 of 2 lost contact with another" in noticed["message"]
     assert "--resume" in noticed["message"]
