@@ -156,8 +156,9 @@ def _remove_unlisted(index: Path, stem: str) -> None:
     listed = set()
     try:
         if index.exists():
-            listed = {shard["file"] for shard in _read_index(index)["weights"]["shards"]}
-    except RunError:
+            content = read_json(index, checksummed=True)
+            listed = {shard["file"] for shard in content["weights"]["shards"]}
+    except (RunError, LookupError, TypeError):
         return
     with contextlib.suppress(OSError):
         for path in index.parent.iterdir():
@@ -240,35 +241,21 @@ def checkpoint_names(run: Path) -> list[str]:
     return sorted(path.stem for path in (run / CHECKPOINTS).glob("[!.]*.json"))
 
 
-def _read_index(index: Path) -> dict[str, Any]:
-    """The verified content of an index, whose files lie in the same folder.
-
-    Earlier versions cut large tensors into flat parts ``name#0``, ``name#1``; "split" of "weights"
-    has their shapes.
-    """
-    content: dict[str, Any] = read_json(index, checksummed=True)
-    with contextlib.suppress(KeyError, TypeError, AttributeError):
-        weights = content["weights"]
-        if all(isinstance(shape, list) for shape in weights["split"].values()) and all(
-            re.fullmatch(r"[\w.-]+\.safetensors", shard["file"])
-            and isinstance(shard["sha256"], str)
-            and all(isinstance(name, str) for name in shard["holds"])
-            for shard in weights["shards"]
-        ):
-            return content
-    raise RunError(f"{quoted(index)} lists no tensors that iterant wrote; check the path")
-
-
 def _load(index: Path, prefix: str = "") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The content of an index and its tensors, consistent even while a run is saving."""
     while True:
-        content = _read_index(index)
+        content = read_json(index, checksummed=True)
         try:
             return content, _read_shards(index.parent, content["weights"], prefix)
-        except RunError:
+        except Exception as error:
             # If the set was replaced between the two reads, its files are gone: read the new one.
-            if _read_index(index) == content:
+            if read_json(index, checksummed=True) != content:
+                continue
+            if isinstance(error, RunError):
                 raise
+            raise RunError(
+                f"{quoted(index)} lists no tensors that iterant wrote; check the path"
+            ) from error
 
 
 def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str, Tensor]:
@@ -279,18 +266,16 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
     for shard in weights["shards"]:
         names = [name for name in shard["holds"] if name.startswith(prefix)]
         if names:
-            path = folder / shard["file"]
+            path = folder / Path(shard["file"]).name  # no path out of the folder
             data = read_bytes(path)
-            try:
-                if hashlib.sha256(data).hexdigest() != shard["sha256"]:
-                    raise ValueError("checksum")
-                loaded = load(data)
-                tensors |= {name: loaded[name] for name in names}
-            except Exception as error:  # safetensors raises nearly any exception
+            if hashlib.sha256(data).hexdigest() != shard["sha256"]:
                 raise RunError(
-                    f"{quoted(path)} does not match its checksum or is no safetensors file; "
+                    f"{quoted(path)} does not match its checksum: damaged or cut short; "
                     "use another checkpoint or a copy of this one"
-                ) from error
+                )
+            loaded = load(data)
+            tensors |= {name: loaded[name] for name in names}
+    # Earlier versions cut large tensors into flat parts name#0, name#1.
     for name, shape in weights["split"].items():
         parts = [tensors.pop(key) for key in list(tensors) if key.rpartition("#")[0] == name]
         if parts:

@@ -107,17 +107,15 @@ def test_interrupt_after_the_index_keeps_the_new_set(
 def test_cut_and_flipped_files_are_detected(tmp_path: Path, which: int) -> None:
     path = save_tensors(tmp_path / "last", TENSORS, {"step": 1}, shard_mb=0.01)[which]
     data = path.read_bytes()
-    damaged = [data[:length] for length in range(0, len(data) - 1, 1 + len(data) // 200)]
-    for position in np.random.default_rng(which).integers(len(data) * 8, size=60):
-        flipped = bytearray(data)
-        flipped[position // 8] ^= 1 << (position % 8)
-        damaged.append(bytes(flipped))
-    for content in [*damaged, data + b"x"]:
+    damaged = [data[: len(data) * part // 20] for part in range(20)] + [data + b"x"]
+    damaged += [
+        data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+        for place in np.random.default_rng(which).integers(len(data), size=20)
+    ]
+    for content in damaged:
         path.write_bytes(content)
-        with pytest.raises(RunError) as caught:
+        with pytest.raises(RunError, match=path.name):
             load_tensors(tmp_path / "last")
-        assert "\n" not in str(caught.value)
-        assert path.name in str(caught.value)
     path.unlink()
     with pytest.raises(RunError, match=f"{path.name}.*no such file"):
         load_tensors(tmp_path / "last")
@@ -232,17 +230,26 @@ SHARD = {"file": "a.safetensors", "bytes": 1, "sha256": hashlib.sha256(b"x").hex
         [],
         {},
         {"shards": [{}], "split": {}},
-        {"shards": [{**SHARD, "holds": [], "file": "../a.safetensors"}], "split": {}},
         {"shards": [{**SHARD, "holds": [3]}], "split": {}},
         {"shards": [{**SHARD, "holds": ["a"]}], "split": {}},
-        {"shards": [], "split": {"a": 3}},
+        {"shards": [], "split": ["a"]},
     ],
 )
 def test_invalid_content_with_its_checksum_is_refused(tmp_path: Path, manifest: object) -> None:
     (tmp_path / "a.safetensors").write_bytes(b"x")
     write_json(tmp_path / "a.json", {"format": 1, "weights": manifest}, checksummed=True)
-    with pytest.raises(RunError, match=r"lists no tensors|no safetensors file"):
+    with pytest.raises(RunError, match="lists no tensors"):
         load_tensors(tmp_path / "a")
+
+
+def test_files_outside_the_folder_are_not_read(tmp_path: Path) -> None:
+    shard = module.write_shard(tmp_path / "a.safetensors", {"a": torch.ones(1)})
+    (tmp_path / "below").mkdir()
+    for file in ("../a.safetensors", str(tmp_path / "a.safetensors")):
+        manifest = {"shards": [{**shard, "file": file}], "split": {}}
+        write_json(tmp_path / "below" / "a.json", {"weights": manifest}, checksummed=True)
+        with pytest.raises(RunError, match="no such file"):
+            load_tensors(tmp_path / "below" / "a")
 
 
 # Weights
