@@ -12,7 +12,7 @@ import torch
 
 import iterant
 import iterant.registry
-from iterant.errors import DataError, IterantError, TaskError
+from iterant.errors import DataError, TaskError
 from iterant.tasks.datasets import read_easy_to_hard, save_easy_to_hard
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
@@ -239,20 +239,3 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
             read_easy_to_hard(path)
         with pytest.raises(DataError, match="give the folder with the benchmark's files"):
             Mazes(data=path)
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch = Mazes().sample(3, size=5)
-    save_easy_to_hard(batch, tmp_path)
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(IterantError, match="no space"):
-        save_easy_to_hard(Mazes().sample(3, size=5, seed=1), tmp_path)
-    monkeypatch.undo()
-    assert equal(read_easy_to_hard(tmp_path), batch)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs.npy", "solutions.npy"]

@@ -61,7 +61,7 @@ def coloured() -> NDArray[Any]:
         np.zeros((3, 12, 12)),
         np.zeros((1, 1, 12, 12)),
         np.zeros((1, 3, 13, 12)),
-        np.zeros((1, 3, 6, 6)),
+        np.zeros((1, 3, 6, 12)),
         np.full((1, 3, 12, 12), 255),
         np.full((1, 3, 12, 12), np.nan),
         shifted(),
