@@ -190,7 +190,7 @@ def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
 
 def checksum(value: dict[str, Any]) -> str:
     """The SHA-256 of a JSON object, independent of spacing and key order."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -201,7 +201,7 @@ def write_json(
     content = to_json(value, nan_to_null=nan_to_null)
     if checksummed:
         content = {**content, "sha256": checksum(content)}
-    write_atomic(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
+    write_atomic(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
 def read_json(path: PathLike, *, checksummed: bool = False) -> Any:
@@ -291,7 +291,7 @@ def is_torn(path: PathLike) -> bool:
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(to_json(record, nan_to_null=True), allow_nan=False).encode() + b"\n"
+    return json.dumps(to_json(record, nan_to_null=True)).encode() + b"\n"
 
 
 def _last_line(path: PathLike) -> bytes:
