@@ -11,7 +11,7 @@ all can be distinguished in greyscale.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -268,8 +268,6 @@ _AUTHORS = 6
 """The authors' colour: black"""
 _MARKERS = ("o", "s", "^", "D", "v")
 """Of our seeds, with a stroke each, for grey print"""
-_FIRST = "train-mazes-paper-h200-s0-by-epoch"
-"""Our first run, seed 0 in fp16, made before records were kept"""
 
 Points = Sequence[tuple[float, float]]
 
@@ -287,46 +285,35 @@ class Training:
     larger: Points
     """Per cent of 33×33, by iteration"""
 
-    @classmethod
-    def of(
-        cls, name: str, precision: str, history: Sequence[Mapping[str, Any]], larger: Points
-    ) -> Training:
-        """From its history: a loss for every epoch, a validation accuracy for some."""
-        losses, validations = (
-            [(float(row["epoch"]), row[key]) for row in history if row.get(key) is not None]
-            for key in ("loss", "validation")
-        )
-        percent = [(epoch, 100.0 * share) for epoch, share in validations]
-        return cls(name, precision, losses, percent, larger)
-
 
 def read_reference(results: PathLike, records: Records) -> list[Training]:
     """The authors' maze run, then ours; [] where the authors' is not in the folder of results."""
-    theirs, first = (Path(results) / "paper" / f"{name}.json" for name in (REFERENCE, _FIRST))
-    if not theirs.exists():
+    path = Path(results) / "paper" / f"{REFERENCE}.json"
+    if not path.exists():
         return []
     try:
-        figures = read_result(theirs)["figures"]
-        by_epoch, by_iteration = figures["by epoch"], figures["33x33 by iteration (%)"]
+        figures = read_result(path)["figures"]
         losses, validations = (
-            [(float(epoch), value) for epoch, value in enumerate(by_epoch[key], 1)]
+            [(float(epoch), value) for epoch, value in enumerate(figures["by epoch"][key], 1)]
             for key in ("loss", "validation accuracy (%)")
         )
+        by_iteration = figures["33x33 by iteration (%)"]
         larger = sorted((int(steps), share) for steps, share in by_iteration.items())
-        runs = [Training("theirs", "fp32", losses, validations, larger)]
-        ours = records.of(_MODEL)
-        if first.exists() and not any(one.seed == 0 for one in ours):
-            history = read_result(first)["figures"]["history"]
-            runs.append(Training.of("ours, seed 0, in two legs", "fp16", history, []))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise RunError(
-            f"{quoted(theirs)} or {quoted(first)} is damaged ({type(error).__name__}: {error}); "
-            "restore it from a copy"
+            f"{quoted(path)} is damaged ({type(error).__name__}: {error}); restore it from a copy"
         ) from error
-    for one in ours:
-        curve = [point for curve in Peaks("33").curves([one]) for point in enumerate(curve, 1)]
+    runs = [Training("theirs", "fp32", losses, validations, larger)]
+    for one in records.of(_MODEL):
         history = one.figures["training"].get("history", [])
-        runs.append(Training.of(f"ours, seed {one.seed}", one.precision, history, curve))
+        losses, shares = (
+            [(float(row["epoch"]), row[key]) for row in history if row.get(key) is not None]
+            for key in ("loss", "validation")
+        )
+        validations = [(epoch, 100.0 * share) for epoch, share in shares]
+        curve = [point for curve in Peaks("33").curves([one]) for point in enumerate(curve, 1)]
+        name = f"ours, seed {one.seed}"
+        runs.append(Training(name, one.precision, losses, validations, curve))
     return runs
 
 

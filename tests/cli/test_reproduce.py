@@ -45,18 +45,22 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert easier[3] == "no number yet, and none in the paper"
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
-def test_the_list_fits_any_terminal(
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("words", [["--list"], ["compare-n-zero"]], ids=" ".join)
+def test_tables_fit_any_terminal(
+    words: list[str],
     columns: int,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    flips = {"bit-flip": {"recovered": 1.0, "mean iterations": 3.0}}
-    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98], studies=flips)
+    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     monkeypatch.setattr(command, "console", lambda: Console(width=columns))
-    text = said(capsys, "--list", "--results", tmp_path)
+    text = said(capsys, *words, "--results", tmp_path)
     assert max(map(len, text.splitlines())) <= columns
+    assert "…" not in text
+    for word in ("DT-Recall", "98.00 %", "97.12"):
+        assert word in text
 
 
 def test_results_without_curves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,8 +74,6 @@ def test_results_without_curves(tmp_path: Path, capsys: pytest.CaptureFixture[st
     state = r"2 of 11 runs, the rest about \d+ [a-z \d]+ of an H200\s*"
     assert re.fullmatch(state, listed.splitlines()[1])
     assert re.search(r"DT-Recall α = 0.01 +size 201 +0 +not run +74.00 % at 2000", listed)
-    said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
-    assert "| Text, section 4 | 2 of 11 |" in (tmp_path / "R.md").read_text(encoding="utf-8")
 
 
 def test_one_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,25 +81,6 @@ def test_one_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = said(capsys, "fig-arch-loss-ablation", "--results", tmp_path)
     assert "98.00 % at 2" in text
     assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
-
-
-def test_narrow_terminals_get_fewer_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    monkeypatch.setattr(command, "console", lambda: Console(width=80))
-    text = said(capsys, "compare-n-zero", "--results", tmp_path)
-    assert max(map(len, text.splitlines())) <= 80
-    assert "…" not in text
-    for word in ("DT-Recall", "98.00 %", "97.12"):
-        assert word in text
-
-
-def test_all_tables_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    said(capsys, "--all", "--write", tmp_path / "R.md", "--results", tmp_path)
-    assert "98.00 % at 2" in (tmp_path / "R.md").read_text(encoding="utf-8")
-    assert (tmp_path / "figures" / "fig-width.png").exists()
 
 
 def test_without_a_gpu_runs_are_made_smaller(
@@ -157,27 +140,29 @@ def test_runs_cut_off_by_their_time(
     assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
 
 
-def test_tests_are_checked_before_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("fig-chess", "--data", SAMPLE), "the range 600000:700000"),
+        (("compare-n-zero", "--results", "here"), "runs' is no folder"),
+        (("mazes-201",), "there is none here; test a run of your own"),
+        (("fig-chess", "--seeds", 0), "at least one seed"),
+        (("--list",), "name it"),
+    ],
+)
+def test_problems_are_found_before_training(
+    words: tuple[Any, ...],
+    problem: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
-    words = ("fig-chess", "--budget", "1m", "--device", "cpu", "--data", SAMPLE)
-    text = said(capsys, *words, code=2)
-    assert "the range 600000:700000" in text
-    assert text.count("\n") == 1
-
-
-def test_folders_are_checked_before_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
-    words = ("compare-n-zero", "--budget", "1m", "--device", "cpu", "--results", "here")
     Path("runs").touch()
-    text = said(capsys, *words, code=2)
-    assert "'runs' is no folder" in text.replace(str(tmp_path) + "/", "")
+    text = said(capsys, *words, "--budget", "1m", "--device", "cpu", code=2)
+    assert problem in text
     assert text.count("\n") == 1
 
 

@@ -13,12 +13,9 @@ from iterant.draw.plots import _COLOURS, _STROKES, Line
 from iterant.errors import RunError
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import (
-    Training,
     figure_panels,
     lines_of,
     read_reference,
-    reference_panels,
-    reference_table,
     save_figures,
     style_of,
 )
@@ -44,15 +41,6 @@ def test_a_line_is_the_mean_with_a_band_of_one_standard_error(tmp_path: Path) ->
     theirs = found["the paper's peak, α > 0"], found["the paper's peak, α = 0"]
     assert [list(line.trace.x) for line in theirs] == [[237], [30]], "of those that have a line"
     assert [list(line.spread) for line in theirs] == [[1.88], [0.0]]
-
-
-def test_plain_dt_is_drawn_by_its_most_confident_iteration_and_without(tmp_path: Path) -> None:
-    test = {"problems": 100, "solved": [0, 90, 10], "solved by the most confident": [0, 80, 80]}
-    keep(tmp_path, "sums-dt-a0", 0, [], tests={"512": test})
-    found = lines("fig-arch-loss-ablation", read_records(tmp_path))
-    sure, plain = found["DT, most confident, α = 0"], found["DT, α = 0"]
-    assert (list(sure.trace.y), sure.thin) == ([0, 80, 80], False)
-    assert (list(plain.trace.y), plain.thin) == ([0, 90, 10], True)
 
 
 def test_a_grid_shows_the_curves_of_its_peaks_in_colours_of_their_own(tmp_path: Path) -> None:
@@ -142,40 +130,6 @@ def _grey(colour: str) -> float:
     """How light a printer makes it, from 0 to 1."""
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue
-
-
-RESULTS = Path(__file__).resolve().parents[2] / "results"
-MODEL = "mazes-recall-a0.01"
-
-
-def reference(folder: Path) -> list[Training]:
-    return read_reference(RESULTS, read_records(folder))
-
-
-def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
-    assert read_reference(tmp_path, Records()) == []
-    assert reference_panels([])[0][1] == []
-    keep(tmp_path, MODEL, 1, [1], size="13", training={
-        "history": [{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 1.0, "validation": 0.25}],
-    })  # fmt: skip
-    text = "\n".join(reference_table(reference(tmp_path)))
-    # Every tenth epoch and the first of the best.
-    assert "| 10: 0.20, 20: 0.00, 30: 13.45, 40: 47.70, 43: 99.99, 50: 99.16 | 30: 2.96," in text
-    assert "| ours, seed 1 | fp16 | 2: 25.00 |  |" in text
-    assert "| ours, seed 0, in two legs | fp16 | 20: 21.41, 40: 99.42, 50: 100.00 |  |" in text
-
-
-def test_larger_mazes_after_as_many_iterations_as_theirs_and_at_the_peak(tmp_path: Path) -> None:
-    keep(tmp_path, MODEL, 0, [*[0] * 29, 2, *[5] * 9, 8, 9, 99, 90], size="33")
-    runs = reference(tmp_path)
-    assert reference_table(runs)[-1] == (
-        "| ours, seed 0 | fp16 |  | 30: 2.00, 40: 8.00, 42: 99.00 |"
-    )
-    plot, (theirs, ours) = reference_panels(runs)[-1]
-    assert plot.name.startswith("33×33")
-    assert list(ours.trace.x) == list(theirs.trace.x) == list(range(30, 41))
-    assert (ours.trace.y[0], ours.trace.y[-1]) == (2.0, 8.0)
-    assert (theirs.trace.y[0], theirs.trace.y[-1]) == (2.96, 8.36)
 
 
 def test_a_damaged_run_of_the_authors_is_refused(tmp_path: Path) -> None:
