@@ -9,7 +9,6 @@ iterant train chess --recipe paper --show
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +32,7 @@ from iterant.cli.display import display
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
+from iterant.io.run_folder import free_folder
 from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
 from iterant.training.recipe import recipe as named_recipe
 
@@ -156,7 +156,9 @@ def train(
         if show:
             _show_recipe(opened, chosen, base, as_json=json)
             return
-        out = out or _free_folder(opened, chosen, seed, many=seeds is not None)
+        if out is None:
+            name = f"{opened.spec.name}-{chosen.name}"
+            out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
         how |= {"task": task, "recipe": chosen, "out": out}
         how |= {} if start is None else {"start": start}
     if seeds is None:
@@ -181,18 +183,6 @@ def _recipes(
     # Recipes differ between networks, so the network must be known first.
     base = named_recipe(word, task.spec.name, net)
     return base, (base if file is None else recipe_from_file(file, base)).asked(**changes)
-
-
-def _free_folder(task: Task, recipe: Recipe, seed: int | None, *, many: bool) -> Path:
-    """``runs/TASK-RECIPE-SEED``, with a number behind it if that exists."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("several processes write into one folder; name it: --out DIR")
-    name = f"{task.spec.name}-{recipe.name}" + ("" if many else f"-{seed or 0}")
-    folder, number = Path("runs") / name, 1
-    while folder.exists() or any(folder.parent.glob(f"{folder.name}-s[0-9]*")):
-        number += 1
-        folder = Path("runs") / f"{name}-{number}"
-    return folder
 
 
 def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import RunError
+from iterant.errors import RunError, UsageError
 from iterant.formatting import counted
 from iterant.io.checkpoint import (
     CHECKPOINTS,
@@ -259,6 +259,17 @@ class RunSummary:
     best: Mapping[str, Any] = field(default_factory=dict)
     age_seconds: float | None = None
     """Time since the last status."""
+
+
+def free_folder(name: str) -> Path:
+    """``runs/NAME`` for a new run or several seeds of one, with a number behind it if taken."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError("several processes write into one folder; name it: --out DIR")
+    folder, number = Path("runs") / name, 1
+    while folder.exists() or any(folder.parent.glob(f"{folder.name}-s[0-9]*")):
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
 
 
 def list_runs(root: PathLike) -> list[RunSummary]:
