@@ -62,7 +62,7 @@ SETTLED = "settled"
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Watch):
     """Stop after a number of iterations; None: only the budget ends it."""
 
     reason: ClassVar[str] = "fixed iterations"
@@ -75,18 +75,15 @@ class Fixed:
 
     def watch(self) -> Watch:
         """Start on a batch."""
-        return _FixedWatch(self.steps)
-
-
-class _FixedWatch(Watch):
-    def __init__(self, steps: int | None) -> None:
-        self.steps = steps
+        return self  # it keeps nothing
 
     def see(self, thought: Thought) -> Tensor:
+        """(B,) bool: all samples or none."""
         done = not self.none_done(thought.step)
         return torch.full((len(thought.features),), done, device=thought.features.device)
 
     def none_done(self, step: int) -> bool:
+        """Whether there are iterations left."""
         return self.steps is None or step < self.steps
 
 

@@ -170,9 +170,10 @@ class PaperNet(nn.Module):
         return logits
 
     @property
-    def recurrent(self) -> list[nn.Parameter]:
-        """The parameters that iterations share; some recipes reduce their learning rate."""
-        return [] if self.recall is None else list(self.recall.parameters())
+    def between(self) -> list[nn.Parameter]:
+        """The weights from features to features, which Muon treats as matrices."""
+        outer = ("projection.", "head.")
+        return [weight for name, weight in self.named_parameters() if not name.startswith(outer)]
 
 
 class DeepThinking(PaperNet):
@@ -192,8 +193,8 @@ class DeepThinking(PaperNet):
 
     @property
     def recurrent(self) -> list[nn.Parameter]:
-        """The parameters of an iteration: the recall convolution and the block."""
-        return super().recurrent + list(self.block.parameters())
+        """The parameters that iterations share; some recipes reduce their learning rate."""
+        return self.between
 
 
 @dataclass(frozen=True)
@@ -228,16 +229,6 @@ class FeedForward(PaperNet):
         after: Tensor = self.blocks[index](self.recalling(features, memory))
         return self.bounding(after)
 
-    @property
-    def recurrent(self) -> list[nn.Parameter]:
-        """None: nothing is repeated."""
-        return []
-
-    @property
-    def between(self) -> list[nn.Parameter]:
-        """The weights from features to features, which Muon treats as matrices."""
-        return super().recurrent + list(self.blocks.parameters())
-
 
 _SHARED: dict[str, dict[str, Any]] = {
     "prefix-sums": {"dims": 1, "channels": 1, "width": 400},
@@ -270,16 +261,12 @@ def variant_config(
     problem: str,
     *,
     dims: int,
-    channels: int,
-    classes: int = 2,
-    readout: str = "argmax",
     width: int | None = None,
     head: tuple[int, ...] | None = None,
-    group_norm: bool = False,
-    bounded: bool = False,
     depth: int = 30,
+    **fields: Any,
 ) -> PaperConfig:
-    """One of the paper's architectures for any problem; None: the paper's choice.
+    """One of the paper's architectures for any problem; ``fields`` are those of `PaperConfig`.
 
         >>> config = variant_config("dt-recall", "mine", dims=2, channels=4, classes=3)
         >>> build(config.kind, config).answer(torch.zeros(1, config.width, 5, 5)).shape
@@ -291,21 +278,11 @@ def variant_config(
     if variant not in VARIANTS:
         raise UnknownName(registry.unknown_name("network", variant, VARIANTS))
     config, recall = _VARIANTS[variant]
-    features = width or _SHARED.get(problem, {}).get("width", 64)
-    shared: dict[str, Any] = {
-        "dims": dims,
-        "channels": channels,
-        "classes": classes,
-        "width": features,
-        "head": head or ((features, max(1, features // 2)) if dims == 1 else (32, 8)),
-        "readout": readout,
-        "recall": recall,
-        "group_norm": group_norm,
-        "bounded": bounded,
-    }
+    width = width or _SHARED.get(problem, {}).get("width", 64)
+    head = head or ((width, max(1, width // 2)) if dims == 1 else (32, 8))
     # The authors have a ReLU after the recall convolution of recurrent networks, in 1D only.
     own = {"depth": depth} if config is FeedForwardConfig else {"recall_relu": recall and dims == 1}
-    return config(**shared, **own)
+    return config(dims=dims, width=width, head=head, recall=recall, **own, **fields)
 
 
 def catalogue() -> list[tuple[str, int]]:
