@@ -91,7 +91,7 @@ def assert_same_results(
     "segment",
     [
         Segment(3, path=True),
-        Segment(3, each=(1 / 3,) * 3, settle=0.5),
+        Segment(3, each=(0.5,) * 3, settle=0.5),
         Segment(3, each=(0.1, 0.3, 0.6)),
     ],
 )
