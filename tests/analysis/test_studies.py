@@ -109,14 +109,18 @@ def test_network_of_fixed_depth() -> None:
         iterant.analyze([shallow, EXACT], ["noise"], max_steps=13)
 
 
+def description_of(net: Any) -> dict[str, Any]:
+    """Kind and configuration of a network, as files hold them."""
+    return {"kind": net.config.kind, "config": net.config.described()}
+
+
 def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
     """A run folder of an untrained network."""
     net = small_net(task, variant)
     assert isinstance(net, nn.Module)
-    described: Any = net
     config = {
         "task": task,
-        "net": described.described(),
+        "net": description_of(net),
         "recipe": {"net": variant, "alpha": alpha, "iterations": 30},
     }
     run = RunFolder.create(path, config)
@@ -150,12 +154,14 @@ def test_shared_regime() -> None:
 def test_weights_without_a_task(tmp_path: Path) -> None:
     config = paper_net("prefix-sums", "dt-recall")
     net: Any = build(config.kind, config)
-    save_weights(tmp_path / "w", net.described(), net.state_dict())
+    save_weights(tmp_path / "w", description_of(net), net.state_dict())
     with pytest.raises(UsageError, match="w does not say which task"):
         subject_of(tmp_path / "w")
     subject = subject_of(tmp_path / "w", task="prefix-sums")
     assert (subject.task.spec.name, subject.label, subject.legend) == ("prefix-sums", "w", "w")
-    save_weights(tmp_path / "said", {**net.described(), "task": "prefix-sums"}, net.state_dict())
+    save_weights(
+        tmp_path / "said", {**description_of(net), "task": "prefix-sums"}, net.state_dict()
+    )
     assert subject_of(tmp_path / "said").task.spec.name == "prefix-sums"
 
 

@@ -20,14 +20,6 @@ from iterant.errors import IterantError
 from iterant.training import train
 
 HANG_SECONDS = 60
-COUNTS = {
-    "FEN": 300, "games": 100, "bit strings": 300, "text mazes": 200, "PNG mazes": 60,
-    "CSV puzzles": 150, "recipe files": 300, "sweep files": 100, "result files": 200,
-    "safetensors": 200, "seeds": 300, "times": 300, "sizes": 150, "metrics": 200,
-    "run folders: config.json": 60, "run folders: status.json": 60,
-    "run folders: environment.json": 60, "run folders: checkpoints/last.json": 60,
-}  # fmt: skip
-"""Inputs for each reader in the tests."""
 NASTY = [
     b"", b"\x00", b"\xff", b"\n", b"\r\n", b" ", b"\t", b"0", b"-1", b"9" * 40, b"1e999", b"nan",
     b"inf", b"null", b"[", b"]" * 9, b"{", b"}", b'"', b"'", b"\\", b"/", b"../" * 5, b"%s", b"#",
@@ -39,9 +31,9 @@ WORDS = ["mazes", "chess", "prefix-sums", "13", "0-7", "quick", "cpu", "9m", "a.
 
 
 def made_readers(home: Path) -> dict[str, Reader]:
+    """Every reader, with files in a folder to work in."""
     run = train("prefix-sums", recipe="quick", out=home / "run", **TINY)
-    (home / "files").mkdir()
-    return readers(home / "files", run.path)
+    return readers(home, run.path)
 
 
 def mutated(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:

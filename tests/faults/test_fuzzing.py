@@ -1,16 +1,17 @@
 """Thousands of inputs that nobody would write: no traceback, no hang, nothing half-made.
 
-`make test` tries a few hundred of each kind, ``scripts/fuzz`` ten thousand. What once failed is
+`make test` tries a hundred of each kind, ``scripts/fuzz`` ten thousand. What once failed is
 kept in `corpus/`, a folder a reader, and tried every time.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from fuzzing import COUNTS, crashes_of, fuzzed_commands, made_readers, tried
+from fuzzing import crashes_of, fuzzed_commands, made_readers, tried
 from readers import Reader
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -21,15 +22,14 @@ def _all_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
     return made_readers(tmp_path_factory.mktemp("readers"))
 
 
-@pytest.mark.parametrize("name", COUNTS)
 def test_random_files(
-    all_readers: dict[str, Reader], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    all_readers: dict[str, Reader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    reader = all_readers[name]
-    for seed in reader.seeds[:1]:
-        reader.read(seed, tmp_path)
-    assert crashes_of(reader, COUNTS[name], seed=1, folder=tmp_path) == []
+    for name, reader in all_readers.items():
+        reader.read(reader.seeds[0], tmp_path)
+        assert crashes_of(reader, 100, seed=1, folder=tmp_path) == [], name
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
     assert not Path("EXPLODED").exists()
 
 
