@@ -242,7 +242,8 @@ def _check(name: str, kind: str, value: Any) -> None:
         valid = number and math.isfinite(value) and 0 <= value <= highest
         if name in _ABOVE_ZERO:
             valid = valid and value > 0 and (name != "average" or value < 1)
-        wanted = f"lie between 0 and {highest}" if highest < math.inf else "be above 0"
+        least_text = "be above 0" if name in _ABOVE_ZERO else "be 0 or more"
+        wanted = f"lie between 0 and {highest}" if highest < math.inf else least_text
     elif kind == "bool":
         valid, wanted = isinstance(value, bool), "be true or false"
     elif kind == "str":
