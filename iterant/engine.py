@@ -115,15 +115,15 @@ def think(
     """Iterate ``steps`` times from ``state`` (None: from the start), yielding a thought each.
 
         >>> four = last(think(net, x, steps=4))
-        >>> ten = last(think(net, x, steps=6, state=four.state))    # equals ten at once
+        >>> ten = last(think(net, x, steps=6, state=four.state))    # the same as steps=10 at once
         >>> ten.step
         10
 
-    ``steps=0`` yields nothing, and `last` of it is the start. Interventions are called before every
-    iteration and may change the state or the problem.
+    ``steps=0`` yields nothing, and `last` then returns the initial state as a thought of step 0.
+    Interventions are called before every iteration and may change the state or the problem.
     """
     check_inputs(net, inputs)
-    if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy's whole numbers too
+    if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy integers are allowed
         raise NetError(f"iterations are a whole number of 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
@@ -141,7 +141,7 @@ def think(
 
 
 class _Thinking(Iterator[Thought]):
-    """The loop: an iterator that keeps its first state for `last`."""
+    """The iterator of `think`; keeps the initial state for `last`."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Thinking(Iterator[Thought]):
 
 @torch.no_grad()
 def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) -> None:
-    """Raise NetError where a step failed because the features have the wrong shape."""
+    """Raise NetError if a step failed because the features have the wrong shape."""
     shape, expected = tuple(state.features.shape), tuple(net.start(inputs).shape)
     if shape != expected:
         raise NetError(
@@ -187,7 +187,7 @@ def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) ->
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; of ``think(…, steps=0)``, the start.
+    """The last thought; for ``think(…, steps=0)``, the initial state as a thought of step 0.
 
     >>> last(think(net, x, steps=30)).step
     30

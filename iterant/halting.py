@@ -8,7 +8,7 @@ stopped, for `MostConfident` that of the best one so far.
 
 ``rule.reason`` is why a sample stopped. Only the reason of `Resting` is "settled": the state no
 longer changes, so more iterations give the same answer. An answer that has stayed the same for a
-while (`StableAnswer`) can still change when information from afar arrives.
+while (`StableAnswer`) can still change when information from distant positions arrives.
 
 Shapes: B batch, *S space.
 """
@@ -43,7 +43,7 @@ class Watch:
         return thought.prediction, steps
 
     def keep(self, rows: Tensor) -> None:
-        """Continue with these samples only: the others have left the batch."""
+        """Keep these samples, (b,) int64 indices; the others have left the batch."""
 
 
 class Rule(Protocol):
@@ -75,7 +75,7 @@ class Fixed(Watch):
 
     def watch(self) -> Watch:
         """Start on a batch."""
-        return self  # it keeps nothing
+        return self  # stateless
 
     def see(self, thought: Thought) -> Tensor:
         """(B,) bool: all samples or none."""
@@ -171,7 +171,8 @@ class _RestingWatch(Watch):
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
         self.previous: Tensor | None = None
-        self.path: Tensor | None = None
+        """(B, N): the latest features, flattened"""
+        self.changes: Tensor | None = None
         """(B, 16): the largest change of any feature in each of the last 16 iterations"""
         self.cycle = _Cycle(tolerance)
 
@@ -183,48 +184,48 @@ class _RestingWatch(Watch):
         return rest if cycle is None else rest | cycle.to(rest.device)
 
     def _rest(self, thought: Thought) -> Tensor:
-        """(B,) bool: samples at rest; on the CPU where the network states the change there."""
+        """(B,) bool: samples at rest; on the device on which the network reports its changes."""
         change = moved_of(thought.net)
         if change is None:
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
             change = (now if before is None else now - before).abs().amax(dim=1)
-        if self.path is None:  # the state before the first iteration is not seen
-            self.path = change.new_full((len(change), _WINDOW), torch.inf)
+        if self.changes is None:  # the change of the first iteration is not known
+            self.changes = change.new_full((len(change), _WINDOW), torch.inf)
         else:
-            self.path[:, thought.step % _WINDOW] = change
-        return _near(self.path.sum(dim=1), thought, self.tolerance)
+            self.changes[:, thought.step % _WINDOW] = change
+        return _near(self.changes.sum(dim=1), thought, self.tolerance)
 
     def keep(self, rows: Tensor) -> None:
         self.cycle.keep(rows)
-        if self.path is not None:
-            self.path = self.path[rows.to(self.path.device)]
+        if self.changes is not None:
+            self.changes = self.changes[rows.to(self.changes.device)]
         if self.previous is not None:
             self.previous = self.previous[rows]
 
 
 class _Cycle:
-    """Finds samples in a cycle by comparing two windows of iterations with one earlier state."""
+    """Find samples in a cycle: compare the states of 32 iterations with one earlier state."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
-        self.next = _WINDOW
-        """The iteration whose state is the next to compare with"""
+        self.next_anchor = _WINDOW
+        """The iteration whose state is the next anchor"""
         self.anchor: Tensor | None = None
-        """(B, N): the state that is compared with; None between two comparisons"""
+        """(B, N): the earlier state; None between two comparisons"""
         self.near: list[Tensor] = []
-        """(B,) bool each: whether the states after it are near"""
+        """(B,) bool for each iteration since the anchor: whether its state is near the anchor"""
         self.prediction: Tensor | None = None
-        """(B, *S): the answer 16 iterations after it"""
+        """(B, *S): the answer 16 iterations after the anchor"""
         self.same: Tensor = torch.empty(0)
-        """(B,) bool: whether the answers since then are equal to that"""
+        """(B,) bool: whether all later answers are equal to ``prediction``"""
 
     def see(self, thought: Thought) -> Tensor | None:
         """(B,) bool: samples in a cycle; None: not known yet."""
         now = thought.features.flatten(1)
         if self.anchor is None:
-            if thought.step >= self.next:
-                self.anchor = now.clone()  # the network may overwrite them
+            if thought.step >= self.next_anchor:
+                self.anchor = now.clone()  # the network may overwrite its features
             return None
         distance = (now - self.anchor).abs().amax(dim=1)
         self.near.append(_near(distance, thought, self.tolerance))
@@ -243,7 +244,7 @@ class _Cycle:
 
     def _end(self, step: int) -> None:
         self.anchor, self.prediction, self.near = None, None, []
-        self.next = step + max(1, step // 4)
+        self.next_anchor = step + max(1, step // 4)
 
     def keep(self, rows: Tensor) -> None:
         if self.anchor is not None:
@@ -253,20 +254,21 @@ class _Cycle:
 
 
 def _returns(near: list[Tensor]) -> Tensor:
-    """(B,) bool: whether the state returns within 16 iterations, and every time after as many.
+    """(B,) bool: whether the state returns to the anchor every p iterations, for some p up to 16.
 
-    ``near``: whether each state since is near, (B,) bool.
+    ``near``: (B,) bool for each iteration since the anchor, whether its state is near the anchor.
     """
-    states = torch.stack(near)
-    age = torch.arange(1, len(near) + 1, device=states.device)[:, None]
-    first = states[:_WINDOW].int().argmax(dim=0) + 1  # 1 where it never returns: not near then
-    return (states | (age % first != 0)).all(dim=0)
+    is_near = torch.stack(near)  # (T, B)
+    age = torch.arange(1, len(near) + 1, device=is_near.device)[:, None]
+    # argmax of all False is 0: the period is then 1, and the test below fails at age 1.
+    period = is_near[:_WINDOW].int().argmax(dim=0) + 1
+    return (is_near | (age % period != 0)).all(dim=0)
 
 
 def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
-    """(B,) bool: whether it is within ``tolerance`` times the largest feature, at least 1.
+    """(B,) bool: whether a distance (B,) is at most ``tolerance`` * max(1, largest feature).
 
-    A distance that is NaN or infinite is not.
+    False for distances that are NaN or infinite.
     """
     if moved_of(thought.net) is not None:  # features of such networks lie between -1 and 1
         return distance <= tolerance
@@ -276,7 +278,7 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
 
 @dataclass(frozen=True)
 class MostConfident:
-    """Never stop before the budget; answer as at the most confident iteration, the later on a tie.
+    """Use the whole budget; answer as at the most confident iteration, the latest on a tie.
 
     The confidence of an iteration is the sum of the largest class probability over the positions
     that count: the paper's exit rule for networks that overthink.

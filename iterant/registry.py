@@ -3,8 +3,8 @@
     >>> task("mazes").spec.train_size
     9
 
-A module is imported only when one of its names is looked up. ``module:object`` names a user's
-own class, which needs no entry here.
+A module is imported only when one of its names is looked up. A user-defined class needs no entry
+here: it is named ``module:Class``.
 """
 
 from __future__ import annotations
@@ -60,36 +60,37 @@ def known(kind: str) -> tuple[str, ...]:
 
 def find(kind: str, word: str) -> Any:
     """The class or function of a name, or of ``module:object``."""
-    module, _, attribute = LOCATIONS[kind].get(word, word).partition(":")
+    module_name, _, attribute = LOCATIONS[kind].get(word, word).partition(":")
     if not attribute:
         raise UnknownName(unknown_name(kind, word, known(kind)))
-    name = module.removesuffix(".py").strip("./").replace("/", ".")
-    if name != module:
-        raise UnknownName(f"{kind} {word!r} names a file; wanted {name}:{attribute}")
+    dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
+    if dotted != module_name:
+        raise UnknownName(f"{kind} {word!r} names a file; wanted {dotted}:{attribute}")
     try:
-        imported = importlib.import_module(module)
+        module = importlib.import_module(module_name)
     except (ImportError, ValueError) as error:  # ValueError: an empty module name
         raise UnknownName(
             f"{kind} {word!r} cannot be imported ({error}); wanted one of "
             f"{', '.join(known(kind))}, or module:Class, installed or in this folder"
         ) from error
     try:
-        return getattr(imported, attribute)
+        return getattr(module, attribute)
     except AttributeError as error:
         raise UnknownName(
-            f"the module {module!r} holds no {attribute!r}; check the name of the class"
+            f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         ) from error
 
 
 def name_of(kind: str, cls: type) -> str:
-    """The name with which `find` returns this class, also in another process."""
+    """The name under which `find` returns this class, also in another process."""
     module, name = cls.__module__, cls.__qualname__
     main = sys.modules.get("__main__")
     if module == "__main__" and isinstance(getattr(main, "__file__", None), str):
         # Other processes import a script by the name of its file.
         module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
-    place = f"{module}:{name}"
-    return next((word for word, where in LOCATIONS[kind].items() if where == place), place)
+    location = f"{module}:{name}"
+    names = (word for word, known_location in LOCATIONS[kind].items() if known_location == location)
+    return next(names, location)
 
 
 def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:

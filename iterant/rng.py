@@ -36,7 +36,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is an integer, of Python or numpy, and no bool."""
+    """Whether a value is an integer of Python or numpy; bools are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -81,8 +81,8 @@ class Stream:
     def below(self, bound: ArrayLike, index: ArrayLike, counter: ArrayLike) -> NDArray[np.int64]:
         """Integers from 0 to bound - 1, for bounds up to 2**32.
 
-        Multiplying the upper 32 bits and keeping the upper half biases no value by more than
-        bound / 2**32 of its share.
+        The upper 32 random bits times the bound, divided by 2**32: the relative bias of a value is
+        at most bound / 2**32.
         """
         bounds = np.asarray(bound)
         high = np.atleast_1d(self.bits(index, counter) >> np.uint64(32))
@@ -102,6 +102,8 @@ class StepRng:
 
     >>> rng = StepRng(seed=0, step=41)
     >>> rng.integer(0, 29, "prefix")          # n of step 41, now and after every resume
+
+    ``what`` names the random stream.
     """
 
     seed: int
@@ -109,8 +111,8 @@ class StepRng:
 
     def integer(self, low: int, high: int, what: str) -> int:
         """An integer from ``low`` to ``high``, both included."""
-        drawn = Stream(self.seed, "training", what).below(high - low + 1, self.step, 0)
-        return low + int(drawn)
+        offset = Stream(self.seed, "training", what).below(high - low + 1, self.step, 0)
+        return low + int(offset)
 
     def integers(self, count: int, bound: int, what: str) -> NDArray[np.int64]:
         """``count`` integers below ``bound``."""
@@ -126,14 +128,14 @@ class StepRng:
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 
-def to_device(drawn: Tensor, device: torch.device) -> Tensor:
-    """Copy numbers drawn on the CPU to a device without waiting for its queue.
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy a CPU tensor to a device without waiting for the work queued there.
 
     Only copies from pinned memory are asynchronous.
     """
     if device.type != "cuda":
-        return drawn.to(device)
-    return drawn.pin_memory().to(device, non_blocking=True)
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 class Shuffle:
@@ -146,20 +148,20 @@ class Shuffle:
     def __init__(self, problems: int, seed: int) -> None:
         """An endless sequence of shuffles of ``problems`` numbers."""
         self._problems, self._seed = problems, seed
-        self._epoch, self._shuffle = -1, torch.empty(0, dtype=torch.int64)
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
 
     def take(self, first: int, count: int) -> Tensor:
         """Numbers ``first … first + count - 1`` of the sequence, across epochs if need be."""
         parts = []
         while count > 0:
             epoch, start = divmod(first, self._problems)
-            part = self._of(epoch)[start : start + count]
+            part = self._permutation(epoch)[start : start + count]
             parts.append(part)
             first, count = first + len(part), count - len(part)
         return torch.cat(parts)
 
-    def _of(self, epoch: int) -> Tensor:
+    def _permutation(self, epoch: int) -> Tensor:
         if epoch != self._epoch:
-            shuffled = Stream(self._seed, "training", "order", epoch).order(self._problems)
-            self._epoch, self._shuffle = epoch, torch.from_numpy(shuffled)
-        return self._shuffle
+            order = Stream(self._seed, "training", "order", epoch).order(self._problems)
+            self._epoch, self._order = epoch, torch.from_numpy(order)
+        return self._order

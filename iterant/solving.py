@@ -53,13 +53,13 @@ from iterant.tasks.protocol import (
 
 BUDGET, LAST_LAYER = "budget", "last layer"
 """Reasons to stop other than a rule's: no iterations left, no layers left."""
-LEAST = 1000
+_BASE_STEPS = 1000
 """Default iterations of `solutions`; one more is allowed for each cell of the problem."""
-_TOGETHER, _POSITIONS = 64, 1 << 18
-"""Problems and positions of a batch, at most"""
-_POSITIONS_IN_WORDS = 1 << 17
-"""Positions of all answers of a film: up to this many, each answer is put in words"""
-_FILM_BYTES, _FEWEST_FRAMES, _MOST_FRAMES = 16 << 20, 16, 4096
+_MAX_PROBLEMS, _MAX_POSITIONS = 64, 1 << 18
+"""Largest number of problems, and of positions of all of them, in a batch"""
+_MAX_TEXT_POSITIONS = 1 << 17
+"""Answers of a film are also written as text if they have at most this many positions in all"""
+_FILM_BYTES, _MIN_FRAMES, _MAX_FRAMES = 16 << 20, 16, 4096
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class AnswerBuffer:
         prediction, answered_at = watch.answer(thought)
         if not len(self.prediction):
             self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
-        here = leaving.nonzero().flatten()
-        there = rows[here]
-        self.prediction[there], self.answered_at[there] = prediction[here], answered_at[here]
-        self.steps[there], self.met[there] = thought.step, done[here]
+        source = leaving.nonzero().flatten()
+        target = rows[source]
+        self.prediction[target], self.answered_at[target] = prediction[source], answered_at[source]
+        self.steps[target], self.met[target] = thought.step, done[source]
 
     def answer(self, net: Net, rule: Rule) -> Answer:
         """All answers, with the reason why each sample stopped."""
@@ -234,7 +234,7 @@ def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Itera
 
 
 def check_fits(net: Net, task: Task) -> None:
-    """Raise NetError where the inputs or classes of a network are not those of the task."""
+    """Raise NetError if the inputs or classes of a network are not those of the task."""
     check_net(net)
     if isinstance(task, str | type):
         raise UsageError(f'wanted a task, got {task!r}; give iterant.task("mazes") or Mine()')
@@ -274,21 +274,22 @@ class Film:
     def __init__(self, positions: int) -> None:
         """Keep as many frames of a problem with this many positions as fit in 16 MiB."""
         room = _FILM_BYTES // max(1, positions)
-        self.most = min(max(room, _FEWEST_FRAMES), _MOST_FRAMES)
-        self.every = 1
+        self.max_frames = min(max(room, _MIN_FRAMES), _MAX_FRAMES)
+        self.stride = 1
+        """Iterations from one frame to the next"""
         self.frames: list[Frame] = []
         """In the order of iterations"""
 
     def due(self, step: int) -> bool:
         """Whether this iteration gets a frame; the first always does."""
-        return (step - 1) % self.every == 0
+        return (step - 1) % self.stride == 0
 
     def put(self, frame: Frame, *, last: bool = False) -> None:
         """Add a frame if it is due; ``last``: in any case."""
         if not (last or self.due(frame.step)):
             return
-        if len(self.frames) >= self.most:
-            self.every *= 2
+        if len(self.frames) >= self.max_frames:
+            self.stride *= 2
             self.frames = [old for old in self.frames if self.due(old.step)]
         if last or self.due(frame.step):
             self.frames.append(frame)
@@ -340,20 +341,20 @@ class Solution:
     seconds: float = 0.0
     """Time of the iterations; that of a batch is divided equally among its problems"""
     right: bool | None = None
-    """Whether it equals the true answer, or is one of several; None where that is not known"""
+    """Whether the answer is right; None if the true answer is not known"""
     sure: float = 0.0
-    """The probability of its least confident position"""
+    """The probability of the predicted class at the least confident position"""
     answer: str = ""
-    """In words, where the task has some"""
+    """The prediction as text, if the task can write it: bits, a move"""
     wanted: str = ""
-    """The expected answer in words, where the problem came with one"""
+    """The expected answer as text, if the problem came with one"""
     verdict: Verdict = NO_VERDICT
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
     """(1, *S): the best answer that the rules allow, with ``restrict``"""
     allowed_answer: str = ""
     allowed_right: bool | None = None
-    """Whether that one equals the true answer; does not count as the network's answer"""
+    """Whether ``allowed`` is right; it is not the network's own answer"""
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer in the film, with its text (empty for large problems)"""
 
@@ -373,7 +374,7 @@ class Solution:
         return f"Solution({name}: {self.answer or 'no answer'}; {ended} after {after}; {right})"
 
     def described(self) -> dict[str, Any]:
-        """As JSON can hold it; a grid is rows of digits, with spaces where classes exceed 9."""
+        """A dict for JSON; grids are rows of digits, with spaces between if a class is above 9."""
         batch = self.problem.batch
         extras = {
             name: values[0].item() for name, values in batch.extras.items() if values.ndim == 1
@@ -441,7 +442,7 @@ def solutions(
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
-    for group in _groups(problems, 0 if viewer is not None else _POSITIONS):
+    for group in _groups(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
             yield from (Solution(problem, Film(1)) for problem in group)
             continue
@@ -458,14 +459,19 @@ def solutions(
 def budget_for(task: Task, problem: Problem) -> int:
     """Default iterations: information moves at least one cell per iteration."""
     cells: int = problem.batch.targets[0].numel() // task.spec.square**task.spec.dims
-    return LEAST + cells
+    return _BASE_STEPS + cells
 
 
-def _groups(problems: Sequence[Problem], most: int) -> Iterator[list[Problem]]:
-    """Consecutive problems of one shape, up to ``most`` positions; unsolvable ones apart."""
-    for _, same in groupby(problems, lambda one: (one.unsolvable, one.batch.inputs.shape)):
-        group = list(same)
-        size = min(_TOGETHER, max(1, most // group[0].batch.targets[0].numel()))
+def _groups(problems: Sequence[Problem], max_positions: int) -> Iterator[list[Problem]]:
+    """Consecutive problems of one shape, in batches; unsolvable problems separately."""
+
+    def key(problem: Problem) -> tuple[str, torch.Size]:
+        return problem.unsolvable, problem.batch.inputs.shape
+
+    for _, same_key in groupby(problems, key):
+        group = list(same_key)
+        size = max(1, max_positions // group[0].batch.targets[0].numel())
+        size = min(_MAX_PROBLEMS, size)
         for first in range(0, len(group), size):
             yield group[first : first + size]
 
@@ -502,7 +508,7 @@ def _solution(
     batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
     answered_at, changes = int(answer.answered_at[row]), film.changes()
     texts = [""] * len(changes)
-    if len(changes) * batch.targets[0].numel() <= _POSITIONS_IN_WORDS:
+    if len(changes) * batch.targets[0].numel() <= _MAX_TEXT_POSITIONS:
         grids = [torch.from_numpy(frame.prediction)[None].long() for frame in changes]
         texts = [answer_text(task, batch, grid) for grid in grids]
     return Solution(

@@ -3,8 +3,8 @@
     >>> net = DeepThinking(PaperConfig(dims=2, channels=3, width=128))
 
 A projection of the problem into features, a block of residual convolutions that is repeated (with
-recall, after a convolution of features and problem together), and a head. Every convolution has a
-kernel of 3 a side, keeps the size of its input and has no bias.
+recall, after a convolution of features and problem together), and a head. Every convolution has
+kernel size 3, padding 1 and no bias.
 
 Shapes: B batch, C channels, W width, *S space.
 """
@@ -26,7 +26,7 @@ from iterant.nets.protocol import build, parameter_count, readout
 
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
-_LEAST = 1e-6
+_EPS = 1e-6
 """Added to a mean square before dividing: features that are all zero stay zero."""
 
 
@@ -44,7 +44,7 @@ class PaperConfig:
     recall_relu: bool = False
     """A ReLU after the recall convolution: the authors have it in 1D, not in 2D."""
     head: tuple[int, ...] = (32, 8)
-    """Widths between the features and the classes."""
+    """Channels of the hidden layers of the head."""
     classes: int = 2
     blocks: int = 2
     """Residual blocks per iteration, two convolutions each."""
@@ -78,24 +78,25 @@ def _conv(dims: int, inputs: int, outputs: int) -> nn.Conv1d | nn.Conv2d:
 class RecallConv(nn.Module):
     """The convolution of the concatenation [features, problem].
 
-    It equals the sum of two convolutions with parts of the kernel. That of the problem is the same
-    at every iteration, so it is computed once (`recalled`). The kernel is stored whole.
+    It equals the sum of a convolution of the features and one of the problem. The second is the
+    same at every iteration, so it is computed once (`problem_term`). Both are slices of one weight.
     """
 
     def __init__(self, dims: int, width: int, channels: int) -> None:
-        """A kernel for ``width`` features and ``channels`` of the problem."""
+        """Draw the weight (W, W + C, 3, …)."""
         super().__init__()
         self.dims, self.width = dims, width
         self.weight = nn.Parameter(torch.empty(width, width + channels, *[3] * dims))
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.ConvNd does
 
-    def recalled(self, inputs: Tensor) -> Tensor:
-        """The part of the problem, (B, C, *S) to (B, W, *S)."""
+    def problem_term(self, inputs: Tensor) -> Tensor:
+        """The convolution of the problem, (B, C, *S) to (B, W, *S)."""
         return _CONVOLVE[self.dims](inputs, self.weight[:, self.width :], padding=1)
 
-    def forward(self, features: Tensor, recalled: Tensor) -> Tensor:
-        """The convolution of features (B, W, *S), plus the part of the problem."""
-        return _CONVOLVE[self.dims](features, self.weight[:, : self.width], padding=1) + recalled
+    def forward(self, features: Tensor, problem_term: Tensor) -> Tensor:
+        """The convolution of the features plus that of the problem; all (B, W, *S)."""
+        weight = self.weight[:, : self.width]
+        return _CONVOLVE[self.dims](features, weight, padding=1) + problem_term
 
 
 class ResidualBlock(nn.Module):
@@ -140,29 +141,29 @@ class PaperNet(nn.Module):
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term (B, W, *S), the same at every iteration; None without recall."""
-        return None if self.recall is None else self.recall.recalled(inputs)
+        return None if self.recall is None else self.recall.problem_term(inputs)
 
     def start(self, inputs: Tensor) -> Tensor:
         """The projection of the problem, (B, C, *S) to (B, W, *S)."""
         return torch.relu(self.projection(inputs))
 
-    def recalling(self, features: Tensor, memory: Tensor | None) -> Tensor:
-        """The recall convolution of features and problem, before the blocks."""
+    def apply_recall(self, features: Tensor, memory: Tensor | None) -> Tensor:
+        """The recall convolution, (B, W, *S) to the same shape; without recall, the features."""
         if self.recall is None or memory is None:
             return features
         mixed: Tensor = self.recall(features, memory)
         return torch.relu(mixed) if self.config.recall_relu else mixed
 
-    def bounding(self, features: Tensor) -> Tensor:
-        """The features, with ``bounded`` divided by their root mean square at each position.
+    def bound(self, features: Tensor) -> Tensor:
+        """With ``bounded``, divide the features by their root mean square at each position.
 
-        So they cannot explode, however many iterations follow.
+        They then cannot explode, however many iterations follow.
         """
         if not self.config.bounded:
             return features
-        exact = torch.promote_types(features.dtype, torch.float32)
-        square = features.to(exact).square().mean(dim=1, keepdim=True)
-        return features * (square + _LEAST).rsqrt().to(features.dtype)
+        wide = torch.promote_types(features.dtype, torch.float32)
+        square = features.to(wide).square().mean(dim=1, keepdim=True)
+        return features * (square + _EPS).rsqrt().to(features.dtype)
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, classes, *S)."""
@@ -170,8 +171,8 @@ class PaperNet(nn.Module):
         return logits
 
     @property
-    def between(self) -> list[nn.Parameter]:
-        """The weights from features to features, which Muon treats as matrices."""
+    def hidden_weights(self) -> list[nn.Parameter]:
+        """The weights from features to features, which Muon orthogonalises."""
         outer = ("projection.", "head.")
         return [weight for name, weight in self.named_parameters() if not name.startswith(outer)]
 
@@ -188,13 +189,13 @@ class DeepThinking(PaperNet):
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration; the same at every index."""
-        after: Tensor = self.block(self.recalling(features, memory))
-        return self.bounding(after)
+        after: Tensor = self.block(self.apply_recall(features, memory))
+        return self.bound(after)
 
     @property
     def recurrent(self) -> list[nn.Parameter]:
         """The parameters that iterations share; some recipes reduce their learning rate."""
-        return self.between
+        return self.hidden_weights
 
 
 @dataclass(frozen=True)
@@ -226,8 +227,8 @@ class FeedForward(PaperNet):
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """Iteration ``index``, with the weights of that iteration."""
-        after: Tensor = self.blocks[index](self.recalling(features, memory))
-        return self.bounding(after)
+        after: Tensor = self.blocks[index](self.apply_recall(features, memory))
+        return self.bound(after)
 
 
 _SHARED: dict[str, dict[str, Any]] = {
@@ -281,8 +282,9 @@ def variant_config(
     width = width or _SHARED.get(problem, {}).get("width", 64)
     head = head or ((width, max(1, width // 2)) if dims == 1 else (32, 8))
     # The authors have a ReLU after the recall convolution of recurrent networks, in 1D only.
-    own = {"depth": depth} if config is FeedForwardConfig else {"recall_relu": recall and dims == 1}
-    return config(dims=dims, width=width, head=head, recall=recall, **own, **fields)
+    is_recurrent = config is not FeedForwardConfig
+    extra = {"recall_relu": recall and dims == 1} if is_recurrent else {"depth": depth}
+    return config(dims=dims, width=width, head=head, recall=recall, **extra, **fields)
 
 
 def catalogue() -> list[tuple[str, int]]:

@@ -78,8 +78,8 @@ class LocalRuleConfig:
             shares = 2 * self.dims + own
             if self.messages and getattr(self, name) % shares:
                 raise NetError(
-                    f"with messages {name} is shared out in {shares} parts alike, "
-                    f"so it is a multiple of {shares}, got {getattr(self, name)}"
+                    f"with messages {name} must be a multiple of {shares} ({2 * self.dims} sides and "
+                    f"{own} for the cell itself), got {getattr(self, name)}"
                 )
 
     @property
@@ -131,7 +131,7 @@ class LocalRule(nn.Module):
         return torch.cat([self.recall(seen), is_open], dim=1)
 
     def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What a cell sees of the problem (B, seen * C, *Q), and 1 where it is open (B, 1, *Q)."""
+        """The problem at a cell and its neighbours (B, seen * C, *Q); 1 where open (B, 1, *Q)."""
         cells = self._cells(inputs)
         seen = self.with_neighbours(cells)
         is_open = (cells > 0).any(dim=1, keepdim=True).to(seen.dtype)
@@ -198,15 +198,15 @@ class MessageLayout:
         """The channels of a side."""
         return slice(self.own + side * self.each, self.own + (side + 1) * self.each)
 
-    def places(self, total: int) -> tuple[Tensor, Tensor]:
-        """(X,), (X,): the side of every channel, -1 for the cell's own, and its number there."""
+    def sides(self, total: int) -> tuple[Tensor, Tensor]:
+        """(X,), (X,): the side of every channel, -1 for the cell's own; its index within it."""
         channel = torch.arange(total)
         side = (channel - self.own).div(self.each, rounding_mode="floor").clamp_min(-1)
         return side, torch.where(side < 0, channel, (channel - self.own) % self.each)
 
 
 def message_layouts(config: LocalRuleConfig) -> tuple[MessageLayout, MessageLayout]:
-    """Of the state and of the hidden layer."""
+    """The layouts of the state and of the hidden layer."""
     state = config.width // (2 * config.dims + OWN_WIDTH)
     hidden = config.hidden // (2 * config.dims + OWN_HIDDEN)
     return MessageLayout(OWN_WIDTH * state, state), MessageLayout(OWN_HIDDEN * hidden, hidden)
@@ -216,32 +216,38 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     """For every weight of every layer, the index of its free parameter; -1: the weight is zero."""
     state, hidden = message_layouts(config)
     sides = torch.arange(2 * config.dims)
-    to, index = hidden.places(config.hidden)  # (H,): the side that a hidden channel sends to
-    of, number = state.places(config.width)  # (W,)
-    here = torch.full((config.hidden, 1), -1)
+    hidden_side, hidden_index = hidden.sides(config.hidden)  # (H,), (H,)
+    state_side, state_index = state.sides(config.width)  # (W,), (W,)
+    cell = torch.full((config.hidden, 1), -1)
     if config.isotropic:  # all sides share their weights: only own or message matters
-        group, own = to.clamp_max(0), of.clamp_max(0)
-        where = (to[:, None] == sides).long()  # (H, D)
+        hidden_group, state_group = hidden_side.clamp_max(0), state_side.clamp_max(0)
+        # (H, D): whether a neighbour is the one that the message goes to
+        neighbour = (hidden_side[:, None] == sides).long()
     else:
-        group, own, where = to, of, sides.expand(config.hidden, -1)
+        hidden_group, state_group = hidden_side, state_side
+        neighbour = sides.expand(config.hidden, -1)
     # The neighbour on a side sends its message through its opposite side, and the message to a
-    # neighbour does not depend on its own message.
-    sees = (of == sides[:, None] ^ 1) & (to[:, None, None] != sides[:, None])  # (H, D, W)
-    around = torch.cat([here, where], dim=1)[..., None]  # (H, 1 + D, 1)
-    rows = (group[:, None, None], index[:, None, None])
-    sight = _number(*rows, where[..., None], number, exists=sees).flatten(1)
+    # neighbour does not depend on the message from it. (H, D, W)
+    is_read = (state_side == sides[:, None] ^ 1) & (hidden_side[:, None, None] != sides[:, None])
+    view = torch.cat([cell, neighbour], dim=1)[..., None]  # (H, 1 + D, 1)
+    rows = (hidden_group[:, None, None], hidden_index[:, None, None])
+    sight = _number(*rows, neighbour[..., None], state_index, exists=is_read).flatten(1)
+    classes, channels = torch.arange(config.classes), torch.arange(config.channels)
+    same_side = state_side[:, None] == hidden_side  # (W, H)
     return {
-        "sight.weight": torch.cat([here.expand(-1, config.width), sight], dim=1),
-        "recall.weight": _number(*rows, around, torch.arange(config.channels)).flatten(1),
-        "recall.bias": _number(group, index),
-        "mix.weight": _number(own[:, None], number[:, None], index, exists=of[:, None] == to),
-        "mix.bias": _number(own, number),
-        "head.weight": _number(torch.arange(config.classes)[:, None], number, exists=of < 0),
+        "sight.weight": torch.cat([cell.expand(-1, config.width), sight], dim=1),
+        "recall.weight": _number(*rows, view, channels).flatten(1),
+        "recall.bias": _number(hidden_group, hidden_index),
+        "mix.weight": _number(
+            state_group[:, None], state_index[:, None], hidden_index, exists=same_side
+        ),
+        "mix.bias": _number(state_group, state_index),
+        "head.weight": _number(classes[:, None], state_index, exists=state_side < 0),
     }
 
 
 def _number(*keys: Tensor, exists: Tensor | None = None) -> Tensor:
-    """Number the distinct keys in the order in which they first come; -1 where none exists."""
+    """Number the distinct keys in order of first occurrence; -1 where ``exists`` is False."""
     broadcast: Any = torch.broadcast_tensors  # torch leaves it untyped
     *columns, mask = broadcast(*keys, torch.tensor(True) if exists is None else exists)
     numbers: dict[tuple[int, ...], int] = {}
@@ -277,18 +283,18 @@ class SharedWeights(nn.Module):
     """The parametrization of a layer's weights by free parameters (F,)."""
 
     source: Tensor
-    """The shape of the weights: the parameter of each; F where the weight is zero"""
+    """In the shape of the weights: the index of the parameter of each; F where a weight is zero"""
     targets: Tensor
-    """(F, most): the flat indices of each parameter's weights, padded with one behind the last"""
+    """(F, most): the flat indices of each parameter's weights, padded with the number of weights"""
 
     def __init__(self, pattern: Tensor, shape: torch.Size) -> None:
         """Share weights of that shape by a pattern of `patterns`."""
         super().__init__()
         count, flat = int(pattern.max()) + 1, pattern.flatten()
         weights: list[list[int]] = [[] for _ in range(count)]
-        for at, number in enumerate(flat.tolist()):
-            if number >= 0:
-                weights[number].append(at)
+        for index, parameter in enumerate(flat.tolist()):
+            if parameter >= 0:
+                weights[parameter].append(index)
         most = max(map(len, weights))
         targets = torch.tensor([row + [len(flat)] * (most - len(row)) for row in weights])
         self.register_buffer("source", pattern.where(pattern >= 0, count).view(shape), False)
@@ -330,22 +336,25 @@ class MessageWeights:
     state: MessageLayout
     hidden: MessageLayout
     message_in: Tensor
-    """(H, E): of the sum of the other sides' messages"""
+    """(H, E): applied to the sum of the other sides' messages"""
     message_out: Tensor
     """(E, H)"""
     message_bias: Tensor
+    """(E,)"""
     own_in: Tensor
-    """(H, E): of the sum of all messages"""
+    """(H, E): applied to the sum of all messages"""
     own_out: Tensor
     """(O, H)"""
     own_bias: Tensor
+    """(O,)"""
 
     @classmethod
     def of(cls, net: LocalRule) -> MessageWeights:
-        """Those of this rule."""
+        """The weights of this rule."""
         state, hidden = message_layouts(net.config)
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
-        # The neighbour on side 1 comes third after the cell and side 0, and sends by its side 0.
+        # In the columns of ``sight``, the neighbour on side 1 comes third, after the cell and the
+        # neighbour on side 0; it sends to this cell through its side 0.
         received = sight[:, 2 * net.config.width :][:, state.side(0)]
         message, inner = state.side(0), hidden.side(0)
         return cls(
@@ -361,9 +370,9 @@ class MessageWeights:
 
 
 def bias_of(layer: nn.Module) -> Tensor:
-    """The bias of a layer that has one: all of a local rule's but the first."""
+    """The bias of a layer; of a local rule, all but ``sight`` have one."""
     if not isinstance(layer.bias, Tensor):
-        raise TypeError("this layer of a local rule has a bias")
+        raise TypeError("this layer has no bias")
     return layer.bias
 
 
@@ -371,7 +380,7 @@ def sum_over_other_sides(messages: Sequence[Tensor]) -> list[Tensor]:
     """For every side, the sum of the messages of all other sides."""
     sums = []
     for side in range(len(messages)):
-        others = [message for at, message in enumerate(messages) if at != side]
+        others = [*messages[:side], *messages[side + 1 :]]
         sums.append(sum(others[1:], others[0]))
     return sums
 
@@ -412,7 +421,7 @@ class GroupedRule(nn.Module):
         self.own_in, self.own_out = layer(weights.own_in), layer(weights.own_out, weights.own_bias)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration."""
+        """One iteration, (B, W, *Q) to the same shape."""
         if memory is None:
             raise NetError("a local rule recalls the problem at every iteration")
         is_open, term = memory[:, -1:], memory[:, :-1]
@@ -423,10 +432,10 @@ class GroupedRule(nn.Module):
             seen[:, (1 + side) * width :][:, state.side(side ^ 1)] for side in range(self.sides)
         ]
         others, own = sum_over_other_sides(messages), self.hidden.own
-        sent = self.message_in(torch.cat(others, dim=1)) + term[:, own:]
-        mine = self.own_in(others[0] + messages[0]) + term[:, :own]
-        parts = [self.own_out(torch.relu(mine)), self.message_out(torch.relu(sent))]
-        return torch.tanh(torch.cat(parts, dim=1)) * is_open
+        message_hidden = self.message_in(torch.cat(others, dim=1)) + term[:, own:]
+        own_hidden = self.own_in(others[0] + messages[0]) + term[:, :own]
+        outputs = [self.own_out(own_hidden.relu()), self.message_out(message_hidden.relu())]
+        return torch.tanh(torch.cat(outputs, dim=1)) * is_open
 
 
 def for_graphs(net: Net) -> Net:

@@ -6,8 +6,8 @@
     >>> Argmax().predict(logits, inputs)        # (B, K, *S) -> (B, *S) int64
 
 Any ``nn.Module`` with the methods of `Net` is a network. Networks do not depend on tasks, but carry
-the readout that they were trained for. The networks of iterant state in their configuration what
-inputs they read; a user's network may do the same.
+the readout that they were trained for. The networks of iterant state in their configuration which
+inputs they read; a user-defined network may do the same.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -30,7 +30,7 @@ from iterant.formatting import counted
 METHODS = {"read": 1, "start": 1, "step": 3, "answer": 1}
 """The methods of a network and their numbers of arguments."""
 _SIDE = 8
-"""Positions per side of the inputs that a user's network is checked on: as on a chess board."""
+"""Positions per side of the inputs on which a user-defined network is checked."""
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Net(Protocol):
     """The methods that the engine calls."""
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """What every iteration recalls of the inputs (B, C, *S), batch first; None: nothing."""
+        """The ``memory`` of every `step`, from inputs (B, C, *S); batch first, or None."""
 
     def start(self, inputs: Tensor) -> Tensor:
         """The features before the first iteration, (B, W, *S)."""
@@ -133,7 +133,7 @@ def readout(word: str) -> Readout:
 
 
 def readout_of(net: Net) -> Readout:
-    """How the network's logits become an answer; argmax where it does not say.
+    """How the network's logits become an answer; argmax if it has no ``readout``.
 
     >>> type(readout_of(iterant.load("mazes"))).__name__
     'ArgmaxOpen'
@@ -155,18 +155,18 @@ def depth_of(net: Net) -> int | None:
 def moved_of(net: Net) -> Tensor | None:
     """(B,): the largest change of a feature in the latest iteration, where the network reports it.
 
-    Only networks whose features lie between -1 and 1 report it. NaN or infinite where a feature
-    is. It may lie on the CPU where the features lie on a GPU.
+    Only networks whose features lie between -1 and 1 report it. NaN or infinite if a feature is. It
+    may be on the CPU when the features are on a GPU.
     """
     moved: Any = getattr(net, "moved", None)
     return moved if isinstance(moved, Tensor) else None
 
 
 def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Tell a network that keeps tables of every sample which ones stay (indices in order).
+    """Call ``net.keep``, for networks that keep tables of every sample: which samples stay.
 
-    ``inputs`` and ``features``: these rows of the inputs it read last and of the features it
-    returned last, the tensors that the next iteration is called with.
+    ``which`` (b,) int64 are their indices, in order. ``inputs`` and ``features`` are these rows of
+    the inputs it read last and of the features it returned last; the next iteration gets them.
     """
     keep: Any = getattr(net, "keep", None)
     if callable(keep):
@@ -198,7 +198,7 @@ class Needs:
 
 
 def needs_of(net: Net) -> Needs | None:
-    """What a network's configuration says; None where it does not."""
+    """The inputs and classes in a network's configuration; None if it does not state them."""
     config: Any = getattr(net, "config", None)
     fields = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
     names = ("dims", "channels", "classes")
@@ -207,11 +207,11 @@ def needs_of(net: Net) -> Needs | None:
 
 
 def check_net(net: object) -> None:
-    """Raise NetError where this is not a network but, for example, the name of one."""
+    """Raise NetError if this is not a network but, for example, the name of one."""
     if isinstance(net, type) or not all(callable(getattr(net, name, None)) for name in METHODS):
-        given = repr(net) if isinstance(net, str | type) else type(net).__name__
+        value = repr(net) if isinstance(net, str | type) else type(net).__name__
         raise NetError(
-            f"wanted a network, got {given}; load one with iterant.load(…), or give an object with "
+            f"wanted a network, got {value}; load one with iterant.load(…), or give an object with "
             f"the methods {', '.join(METHODS)}"
         )
 
@@ -220,9 +220,9 @@ def check_inputs(net: Net, inputs: Tensor) -> None:
     """Raise NetError unless this is a network and it can read the inputs."""
     check_net(net)
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
-        given = inputs.dtype if isinstance(inputs, Tensor) else type(inputs).__name__
+        dtype = inputs.dtype if isinstance(inputs, Tensor) else type(inputs).__name__
         raise NetError(
-            f"inputs must be a floating-point torch tensor (N, C, *space), got {given}; "
+            f"inputs must be a floating-point torch tensor (N, C, *space), got {dtype}; "
             "use batch.inputs, inputs.float() or torch.from_numpy(array).float()"
         )
     needs = needs_of(net)
@@ -255,7 +255,7 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
     Errors inside its methods are ignored here and shown later with their whole traceback: it may
     be made for one size only.
     """
-    if isinstance(net, nn.Module) and not any(one.requires_grad for one in net.parameters()):
+    if isinstance(net, nn.Module) and not any(p.requires_grad for p in net.parameters()):
         raise NetError(f"{word!r} has nothing to learn: wanted a parameter that takes gradients")
     for name, count in METHODS.items():
         try:
@@ -316,13 +316,13 @@ def build(kind: str, config: Any, seed: int | None = None) -> Net:
         if config_class is None:
             return _build_user_net(net_class, kind, config)
         try:
-            described = config_class(**config) if isinstance(config, dict) else config
+            config = config_class(**config) if isinstance(config, dict) else config
         except TypeError as error:
             raise DataError(
                 f"the configuration of a {kind!r} network does not fit ({error}); "
                 "it was written by another version or edited by hand"
             ) from error
-        net: Net = net_class(described)
+        net: Net = net_class(config)
     return net
 
 

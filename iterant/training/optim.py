@@ -36,7 +36,7 @@ _MIN_SCALE = 1.0
 def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of a recipe; a throttled recipe divides the recurrent parameters' rate by m."""
     recurrent: Any = getattr(net, "recurrent", [])
-    matrices = frozenset(id(weight) for weight in getattr(net, "between", recurrent))
+    matrices = frozenset(id(weight) for weight in getattr(net, "hidden_weights", recurrent))
     slow = {id(weight) for weight in recurrent} if recipe.throttle else set()
     others = [weight for weight in net.parameters() if id(weight) not in slow]
     throttled = [weight for weight in net.parameters() if id(weight) in slow]

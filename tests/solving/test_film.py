@@ -16,20 +16,20 @@ def frame(step: int, value: int = 0) -> Frame:
 @given(st.integers(1, 500), st.integers(2, 20))
 def test_frames_are_spread_evenly_and_bounded(count: int, most: int) -> None:
     film = Film(3)
-    film.most = most
+    film.max_frames = most
     for step in range(1, count + 1):
         film.put(frame(step))
     steps = [each.step for each in film.frames]
     assert len(steps) <= most
-    assert steps == list(range(1, count + 1, film.every))
-    assert film.every == 1 or 2 * len(steps) >= most - 1, "no more is dropped than must be"
+    assert steps == list(range(1, count + 1, film.stride))
+    assert film.stride == 1 or 2 * len(steps) >= most - 1, "no more is dropped than must be"
     film.put(frame(count + 1, 1), last=True)
     assert film.frames[-1].step == count + 1
 
 
 def test_small_problems_are_filmed_whole_and_large_ones_a_little() -> None:
-    assert Film(64).most >= 1000
-    assert 16 <= Film(1 << 22).most < 20
+    assert Film(64).max_frames >= 1000
+    assert 16 <= Film(1 << 22).max_frames < 20
 
 
 def test_frames_by_iteration_and_changes() -> None:

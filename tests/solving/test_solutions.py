@@ -166,7 +166,7 @@ def test_classes_of_two_digits_stay_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "most", "sizes"), [("_POSITIONS", 24, [3, 2]), ("_TOGETHER", 2, [2, 2, 1])]
+    ("word", "most", "sizes"), [("_MAX_POSITIONS", 24, [3, 2]), ("_MAX_PROBLEMS", 2, [2, 2, 1])]
 )
 def test_the_batch_size_is_limited(
     word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch

@@ -1,12 +1,12 @@
-"""Networks that compute the same as another one with less work, behind one call.
+"""Faster implementations of networks, behind one call.
 
-    >>> fast = accelerate(net, inputs)           # the network itself where nothing faster is known
+    >>> fast = accelerate(net, inputs)           # the network itself if there is none
     >>> with threads(fast):
     ...     last(think(fast, inputs, steps=1000)).prediction
 
-On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`);
-on a GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`).
-The paper's networks run in fewer, larger kernels.
+On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`); on a
+GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`). The paper's networks run in fewer
+and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.hopper`).
 `iterant.solve` and `iterant.evaluate` call this themselves.
 """
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
-    """The network itself, or one that computes the same answers to these inputs with less work.
+    """A faster network that computes the same on these inputs, or the network itself.
 
     Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
     iteration may overwrite the previous features: for callers that copy what they keep.
@@ -59,7 +59,7 @@ def _is_local_rule(net: object) -> TypeGuard[LocalRule]:
 
 
 def fastest_device(net: Net, device: torch.device) -> torch.device:
-    """``device``, but the CPU for a local rule: only there its sparse form computes."""
+    """``device``, but the CPU for a local rule: its sparse form runs only there."""
     return torch.device("cpu") if _is_local_rule(net) else device
 
 
@@ -74,7 +74,7 @@ def can_unroll_cells(net: Net) -> bool:
 
 
 def fused(net: Net) -> Net:
-    """A network of the paper by fewer and larger kernels; any other network itself.
+    """A network of the paper in fewer and larger kernels; any other network unchanged.
 
     Unlike with `accelerate`, features have the original shape, so that interventions apply.
     """

@@ -158,7 +158,7 @@ class Fused:
         for first, second in self._blocks_of(index):
             inner = self._conv(images, first, relu=True)
             images = self._conv(inner, second, relu=True, added=images)
-        return self.net.bounding(self._strings(images))
+        return self.net.bound(self._strings(images))
 
     def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
         """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
