@@ -78,8 +78,8 @@ class LocalRuleConfig:
             shares = 2 * self.dims + own
             if self.messages and getattr(self, name) % shares:
                 raise NetError(
-                    f"with messages {name} must be a multiple of {shares} ({2 * self.dims} sides and "
-                    f"{own} for the cell itself), got {getattr(self, name)}"
+                    f"with messages {name} must be a multiple of {shares} ({2 * self.dims} sides "
+                    f"and {own} for the cell itself), got {getattr(self, name)}"
                 )
 
     @property
