@@ -1,11 +1,11 @@
-"""Accuracy by iteration and its cost, streamed: memory does not grow with iterations.
+"""Accuracy by iteration and its cost; memory does not grow with the number of iterations.
 
 >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
->>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
+>>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
 evaluator.py  the loop over batches and iterations; accuracy and operations by iteration
 long_run.py   very many iterations, and right answers that are lost again
-tradeoff.py   many halting rules in one run; what leaving the batch changes
+tradeoff.py   many halting rules in one run; effects of removing finished problems from a batch
 """
 
 from iterant.evaluation.evaluator import (

@@ -1,10 +1,10 @@
-"""Accuracy by iteration, streamed: memory does not grow with the number of iterations.
+"""Accuracy by iteration, computed as iterations go: memory does not grow with their number.
 
     >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
-    >>> curve.accuracy[29], curve.peak, curve.lost      # after 30 iterations; where; overthinking
+    >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
-Every evaluation is one loop, `run_batches`, and a function that looks at the iterations of a batch.
-Problems are taken in batches that fit in memory, and in smaller ones where they do not.
+Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch.
+Batches are halved when memory runs out.
 
 Shapes: B problems of a batch, b problems still in it, *S space.
 """
@@ -31,13 +31,13 @@ from iterant.solving import Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task
 
 POSITIONS_AT_ONCE = 1 << 20
-"""Positions of one batch; bounds the memory, does not change the answers."""
+"""Most positions of one batch, to bound memory."""
 MAX_STEPS = 1000
 """Default iterations of networks that are not feed-forward."""
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-"""Called with the work done and the work in all."""
+"""Called with the work done and the total."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Operations:
 
 @torch.no_grad()
 def operations(net: Net, inputs: Tensor, rule: Rule | None = None) -> Operations:
-    """Count the parts of a network on one problem (1, C, *S), and see what the rule decodes.
+    """Count the operations of a network on one problem (1, C, *S) under a halting rule.
 
     Only the first iteration is counted: those of feed-forward networks cost the same.
     """
@@ -107,15 +107,15 @@ class Curve:
         (1.0, 1.0, 0.0)
 
     Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
-    before keep their answer, the others answer as they stand.
+    earlier keep their answer, the others give that of iteration k.
     """
 
     steps: tuple[int, ...]
     """The evaluated iterations, counted from 1"""
     solved: Tensor
-    """(steps,) int64: problems solved after each"""
+    """(steps,) int64: problems solved after each of them"""
     count: int
-    """Problems in all"""
+    """Number of problems"""
     change: float
     """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration"""
     broken: int = 0
@@ -200,13 +200,13 @@ class Curve:
         return image
 
     def described(self) -> dict[str, Any]:
-        """Everything, for `iterant.io.write_result`; steps only where they are not 1, 2, 3 …"""
+        """A dict for `iterant.io.write_result`; ``steps`` only if they are not 1, 2, 3 …"""
 
-        def at(place: int) -> dict[str, Any]:
+        def at(index: int) -> dict[str, Any]:
             return {
-                "step": self.steps[place],
-                "accuracy": float(self.accuracy[place]),
-                "interval": self.interval[place].tolist(),
+                "step": self.steps[index],
+                "accuracy": float(self.accuracy[index]),
+                "interval": self.interval[index].tolist(),
             }
 
         figures: dict[str, Any] = {
@@ -255,7 +255,7 @@ def evaluate(
         (1.0, 0.0)
 
     ``max_steps=None``: 1,000 iterations, or the depth of a feed-forward network. With a rule,
-    problems that are done leave the batch. ``portion``: problems in a batch, where memory is short.
+    problems that are done leave the batch. ``portion``: problems in a batch, if memory is short.
     """
     check_fits(net, task)
     steps = budget_of(net, max_steps)
@@ -321,11 +321,11 @@ def run_batches(
     reuse: bool = False,
     progress: Progress | None = None,
 ) -> tuple[list[T], int | None]:
-    """Iterate on all problems, batch by batch; what ``record`` makes of each batch.
+    """Iterate on all problems, batch by batch; return the results of ``record`` on each batch.
 
-    ``record`` gets a batch on the network's device and its iterations, and need not take them all.
-    ``reuse``: iterations may overwrite the features of the one before. Batches are halved where
-    memory is short; also returns the reduced size, or None where the first one fitted.
+    ``record`` gets a batch on the network's device and an iterator over its iterations, which it
+    may leave early. ``reuse``: an iteration may overwrite the previous features. Batches are halved
+    when memory runs out; the second value is the reduced size, or None if that was not needed.
     """
     size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel()) if portion is None else portion
     if size < 1:
@@ -367,21 +367,21 @@ def run_batches(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; on a CPU only its message does."""
-    words = ("can't allocate memory", "not enough memory", "out of memory", "bad allocation")
-    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return known or any(word in str(error).lower() for word in words)
+    """Whether an error means that memory ran out; on a CPU only its message tells."""
+    phrases = ("can't allocate memory", "not enough memory", "out of memory", "bad allocation")
+    by_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return by_type or any(phrase in str(error).lower() for phrase in phrases)
 
 
 def _batch_outcome(
     task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
 ) -> tuple[Tensor, ...]:
-    """Solved problems and seconds at the marks; right, stopped, broken, taken, change of each.
+    """(marks,): solved, seconds; (B,): right, stopped, broken, taken, change; as in `Curve`.
 
-    The figures of an iteration stay on the device: a GPU is waited for only when problems leave.
+    Counts stay on the device, so that the CPU waits for a GPU only when problems leave the batch.
     """
     device, timer = part.inputs.device, Timer(part.inputs.device)
-    places = {step: place for place, step in enumerate(marks)}
+    mark_index = {step: index for index, step in enumerate(marks)}
     counts = torch.zeros(len(marks), dtype=torch.int64, device=device)  # of those in the batch
     broken = torch.zeros(len(part), dtype=torch.bool, device=device)
     right, stopped = torch.zeros(2, len(part), dtype=torch.bool)
@@ -389,7 +389,7 @@ def _batch_outcome(
     rows, active = torch.arange(len(part)), part  # still in the batch
     for iteration in iterations:
         thought = iteration.thought
-        if thought.step not in places and not iteration.any_leaving:
+        if thought.step not in mark_index and not iteration.any_leaving:
             continue
         if len(iteration.rows) != len(rows):
             rows = iteration.rows.cpu()
@@ -397,18 +397,18 @@ def _batch_outcome(
         finite = is_finite(thought.features)
         solved = task.solved(iteration.answer()[0], active).to(finite.device) & finite
         broken[iteration.rows] |= ~finite
-        if thought.step in places:
-            counts[places[thought.step]] = solved.sum()
+        if thought.step in mark_index:
+            counts[mark_index[thought.step]] = solved.sum()
             timer.mark()
         if iteration.any_leaving:
-            moved = relative_change(iteration.before, thought.features).cpu()
+            relative = relative_change(iteration.before, thought.features).cpu()
             leaving, done, solved = torch.stack([iteration.leaving, iteration.done, solved]).cpu()
-            gone = rows[leaving]
-            right[gone], stopped[gone] = solved[leaving], done[leaving]
-            taken[gone], change[gone] = thought.step, moved[leaving]
+            index = rows[leaving]
+            right[index], stopped[index] = solved[leaving], done[leaving]
+            taken[index], change[index] = thought.step, relative[leaving]
     # Problems that left before a mark keep the answer they left with.
-    left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
-    solved_at = counts.cpu() + left[torch.tensor(marks) - 1]
+    solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
+    solved_at = counts.cpu() + solved_and_left[torch.tensor(marks) - 1]
     timer.mark()
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
@@ -417,9 +417,9 @@ def _batch_outcome(
 
 
 class Timer:
-    """When work was done, in seconds since the timer was made.
+    """Seconds from the creation of the timer to each mark.
 
-    The program runs ahead of a GPU: there CUDA events are recorded, and read at the end.
+    CUDA kernels run asynchronously: on a GPU, events are recorded and read at the end.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -429,7 +429,7 @@ class Timer:
         self.mark()
 
     def mark(self) -> None:
-        """Note when everything submitted so far is done."""
+        """Record when everything submitted so far is done."""
         if self.stream is None:
             self.marks.append(time.perf_counter())
             return
@@ -487,9 +487,9 @@ def is_finite(features: Tensor) -> Tensor:
         largest: Tensor = torch.linalg.vector_norm(flat, ord=torch.inf, dim=1)
         return largest.isfinite()
     wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
-    # A finite sum proves it in one pass; a large one may overflow, and only then we look closer.
-    fine: Tensor = flat.sum(dim=1, dtype=wide).isfinite()
-    return fine if bool(fine.all()) else flat.isfinite().all(dim=1)
+    # A finite sum proves it in one pass. A sum may overflow, so only then check each element.
+    finite: Tensor = flat.sum(dim=1, dtype=wide).isfinite()
+    return finite if bool(finite.all()) else flat.isfinite().all(dim=1)
 
 
 def relative_change(before: Tensor, after: Tensor) -> Tensor:

@@ -4,9 +4,9 @@
     >>> long.figures["solved"], long.figures["solved at twice"], long.figures["lost"]
     (100, 100, 0)
 
-Answers are compared after ``steps`` iterations and after twice as many. Local rules stop once
-nothing changes any more. `track_answers` compares the answer after every iteration instead: an
-answer that is lost and found again between the two is seen only there.
+Answers are checked after ``steps`` iterations and after twice as many. Local rules stop once
+nothing changes any more. `track_answers` checks the answer after every iteration: only this finds
+an answer that becomes wrong and right again between the two.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from iterant.nets.protocol import Net, like
 from iterant.solving import Iteration, check_fits
 from iterant.tasks.protocol import Batch, Task
 
-SQUARES_AT_ONCE = 1 << 22
-"""Cells of one batch of a long run: the recall of all cells decides the memory."""
-_NAMED = 20
+_CELLS_AT_ONCE = 1 << 22
+"""Most cells of one batch of a long run; the recall terms of all cells take most of the memory."""
+_MAX_LISTED = 20
 """How many unsolved problems are listed."""
 
 
@@ -75,15 +75,15 @@ def track_answers(
     *,
     portion: int | None = None,
 ) -> AnswerHistory:
-    """Compare the answer after every iteration, and find the right ones that were lost again."""
+    """Check the answer after every iteration, and find right answers that became wrong again."""
     check_fits(net, task)
     budget = budget_of(net, steps)
 
     def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor]:
-        """(iterations, B) int64: wrong positions, 0 where solved; (B, *S): see `worst`."""
+        """(iterations, B) int64: wrong positions, 0: solved; (B, *S): `AnswerHistory.worst`."""
         counts = part.targets.new_zeros(budget, len(part))
-        most = part.targets.new_zeros(len(part))  # wrong positions of the answer shown
-        was_right, shown = most != 0, torch.zeros_like(part.targets)
+        most = part.targets.new_zeros(len(part))  # wrong positions of the answer in `worst`
+        was_right, worst = most != 0, torch.zeros_like(part.targets)
         for iteration in iterations:
             prediction = iteration.answer()[0]
             finite = is_finite(iteration.thought.features).to(prediction.device)
@@ -94,15 +94,15 @@ def track_answers(
             worse = was_right & ~right & (count > most)
             most = torch.where(worse, count, most)
             was_right |= right
-            show = worse | (most == 0)
-            shown[show] = prediction[show]
-        return counts.cpu(), shown.cpu()
+            replace = worse | (most == 0)
+            worst[replace] = prediction[replace]
+        return counts.cpu(), worst.cpu()
 
     parts, _ = run_batches(net, batch, record, steps=budget, portion=portion)
     wrong = torch.cat([counts for counts, _ in parts], dim=1)
-    worst = torch.cat([shown for _, shown in parts])
+    worst = torch.cat([answers for _, answers in parts])
     regressions = (_regression(row, counts) for row, counts in enumerate(wrong.unbind(dim=1)))
-    return AnswerHistory(wrong == 0, worst, [one for one in regressions if one is not None])
+    return AnswerHistory(wrong == 0, worst, [each for each in regressions if each is not None])
 
 
 def _regression(problem: int, wrong: Tensor) -> Regression | None:
@@ -123,9 +123,9 @@ class LongRun:
     """Problems solved after some iterations and after twice as many."""
 
     figures: dict[str, Any]
-    """Everything, for a result file; "lost" only where it is known which were solved"""
+    """The figures of a result file; "lost" only if it is known which problems were solved"""
     prediction: Tensor | None = None
-    """The last answers, where they were kept; of `track_answers`, `AnswerHistory.worst`"""
+    """(problems, *S): the last answers, or with ``every`` `AnswerHistory.worst`; None: not kept"""
 
 
 def evaluate_long(
@@ -137,9 +137,9 @@ def evaluate_long(
     every: bool = False,
     portion: int | None = None,
 ) -> LongRun:
-    """Compare answers after ``steps`` iterations and after twice as many.
+    """Check answers after ``steps`` iterations and after twice as many.
 
-    ``every``: after every iteration, with `track_answers`, ``portion`` problems at a time.
+    ``every``: check after every iteration, with `track_answers`, ``portion`` problems at a time.
     """
     check_fits(net, task)
     if every:
@@ -172,7 +172,7 @@ def evaluate_long(
 
 
 def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
-    """Both answers of a network that reports its changes: once none is left, the state is final."""
+    """The same for networks that report their changes: once nothing changes, the state is final."""
     latest = computed = cells = resting = 0
 
     def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor, Tensor]:
@@ -180,21 +180,21 @@ def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
         right: Tensor | None = None
         for iteration in iterations:
             thought = iteration.thought
-            state: Any = thought.net
-            changing = bool((state.moved != 0).any())  # NaN counts as changed
+            fast: Any = thought.net
+            changing = bool((fast.moved != 0).any())  # NaN counts as changed
             if thought.step == steps or (not changing and thought.step < steps):
                 right = task.solved(thought.prediction, part).cpu()
             if not changing:
                 break
             latest = max(latest, thought.step)
-        computed += getattr(state, "computed", 0)
-        cells += getattr(state, "cells", 0)
+        computed += getattr(fast, "computed", 0)
+        cells += getattr(fast, "cells", 0)
         resting += 0 if changing else len(part)
         twice = task.solved(thought.prediction, part).cpu()
         return twice if right is None else right, twice, thought.prediction.cpu()
 
     each = batch.targets[0].numel() // task.spec.square**task.spec.dims
-    portion = max(1, SQUARES_AT_ONCE // each)
+    portion = max(1, _CELLS_AT_ONCE // each)
     parts, _ = run_batches(net, batch, record, steps=2 * steps, portion=portion, reuse=True)
     right, twice, predictions = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     more: dict[str, Any] = {"thinking": "everywhere, until rest"}
@@ -211,7 +211,7 @@ def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
 def _figures(
     steps: int, right: Tensor | int, twice: Tensor, more: dict[str, Any]
 ) -> dict[str, Any]:
-    """``right``: which, or how many, were solved after ``steps``; ``twice``: which at the end."""
+    """``right``: which problems, or how many, were right after ``steps``; ``twice``: at the end."""
     solved = right if isinstance(right, int) else int(right.sum())
     lost = {} if isinstance(right, int) else {"lost": int((right & ~twice).sum())}
     return {
@@ -219,7 +219,7 @@ def _figures(
         "solved at twice": int(twice.sum()),
         **lost,
         **more,
-        "wrong": (~twice).nonzero().flatten().tolist()[:_NAMED],
+        "wrong": (~twice).nonzero().flatten().tolist()[:_MAX_LISTED],
         "problems": len(twice),
         "iterations": steps,
         "interval": wilson(torch.tensor(solved), len(twice)).tolist(),

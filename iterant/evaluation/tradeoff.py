@@ -1,10 +1,10 @@
 """Accuracy against iterations for many halting rules, from one run.
 
->>> for one in tradeoff(net, task, batch, steps=1000):
-...     one.rule, one.accuracy, one.iterations
+>>> for result in tradeoff(net, task, batch, steps=1000):
+...     result.rule, result.accuracy, result.iterations
 
 All rules see the same iterations, and no problem leaves the batch. `compaction` compares that with
-the run in which problems do leave.
+a run in which finished problems leave the batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
     *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
 )
-"""From impatient to patient, and the two that spend the whole budget."""
+"""Two rules that spend the full budget, then rules of rising patience or falling tolerance."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TradeOff:
     stopped: int
     """Problems for which the rule was met within the budget"""
     broken: int
-    """Problems whose features were not finite when they stopped; never solved"""
+    """Problems whose features were not finite when they stopped; these count as not solved"""
     work: float
     """Mean floating-point operations of a problem"""
 
@@ -95,13 +95,13 @@ def _rule_answers(
     rules: Sequence[Rule], steps: int, part: Batch, iterations: Iterator[Iteration]
 ) -> list[_RuleAnswers]:
     """The answers of all rules to one batch."""
-    each = [_RuleAnswers(rule, len(part), part.inputs.device) for rule in rules]
+    all_answers = [_RuleAnswers(rule, len(part), part.inputs.device) for rule in rules]
     for iteration in iterations:
-        for one in each:
-            one.record(iteration.thought, last=iteration.thought.step == steps)
-        if not any(bool(one.waiting.any()) for one in each):
+        for answers in all_answers:
+            answers.record(iteration.thought, last=iteration.thought.step == steps)
+        if not any(bool(answers.waiting.any()) for answers in all_answers):
             break
-    return each
+    return all_answers
 
 
 def tradeoff(
@@ -123,19 +123,19 @@ def tradeoff(
     def sums(part: Batch, iterations: Iterator[Iteration]) -> Tensor:
         """(rules, 4): solved, iterations, stopped by the rule, not finite."""
         rows = []
-        for one in _rule_answers(rules, steps, part, iterations):
-            answer, finite = one.answers, one.finite
-            right = task.solved(answer.prediction, part).to(finite.device) & finite
-            row = [right.sum(), answer.steps.sum(), answer.met.sum(), (~finite).sum()]
+        for rule_answers in _rule_answers(rules, steps, part, iterations):
+            answers, finite = rule_answers.answers, rule_answers.finite
+            right = task.solved(answers.prediction, part).to(finite.device) & finite
+            row = [right.sum(), answers.steps.sum(), answers.met.sum(), (~finite).sum()]
             rows.append(torch.stack(row))
         return torch.stack(rows).cpu()
 
     parts, _ = run_batches(net, batch, sums, steps=steps, portion=portion, progress=progress)
-    count, one, results = len(batch), like(net, batch[:1].inputs), []
+    count, example, results = len(batch), like(net, batch[:1].inputs), []
     totals = torch.stack(parts).sum(dim=0).tolist()
     for rule, (solved, taken, stopped, broken) in zip(rules, totals, strict=True):
         mean = torch.tensor(taken / count, dtype=torch.float64)
-        work = float(operations(net, one, rule).of(mean))
+        work = float(operations(net, example, rule).of(mean))
         results.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
     return results
 
@@ -153,10 +153,10 @@ def compaction(
     """
 
     def differences(part: Batch, iterations: Iterator[Iteration]) -> tuple[int, int]:
-        (one,) = _rule_answers([rule], steps, part, iterations)
-        shrunk = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
-        answers = (one.answers.prediction != shrunk.prediction).flatten(1).any(dim=1)
-        return int(answers.sum()), int((one.answers.steps != shrunk.steps).sum())
+        full = _rule_answers([rule], steps, part, iterations)[0].answers
+        reduced = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
+        answers = (full.prediction != reduced.prediction).flatten(1).any(dim=1)
+        return int(answers.sum()), int((full.steps != reduced.steps).sum())
 
     parts, _ = run_batches(net, batch, differences, steps=steps, portion=portion)
     return sum(answers for answers, _ in parts), sum(stops for _, stops in parts)

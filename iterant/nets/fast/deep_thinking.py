@@ -114,7 +114,7 @@ class Tape:
 
 
 class Fused:
-    """The four methods of a network, on its own weights."""
+    """A network of the paper with the same weights, in fused kernels."""
 
     def __init__(self, net: PaperNet) -> None:
         """Wrap a network, which keeps the weights."""
@@ -206,7 +206,7 @@ def _images(tensor: Tensor) -> Tensor:
 
 
 def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
-    """The gradient before a ReLU that made ``y``."""
+    """The gradient of a ReLU's input, given that of its output ``y``."""
     before: Tensor = torch.ops.aten.threshold_backward(gradient, y, 0)
     return before
 

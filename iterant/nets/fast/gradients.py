@@ -6,12 +6,12 @@
 
 Open cells of all samples are the rows of one matrix. `CellPath` works for every local rule. In a
 rule with messages and equal sides, every message comes from the same small layer, and only the
-answer reads a cell's own numbers: `MessagePath` computes just the messages between open cells, and
+head reads a cell's own channels: `MessagePath` computes just the messages between open cells, and
 the rest on demand. Both equal the dense iterations up to rounding.
 
 Shapes: B batch, C channels, W width, K classes, *Q space in cells, N open cells, D sides of a cell,
-M messages between open cells, E numbers of a message, O own numbers of a cell, H hidden numbers of
-a side, T iterations.
+M messages between open cells, E channels of a message, O own channels of a cell, H hidden channels
+of a side, T iterations.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CellPath:
         return _unpack(self.states[iteration].detach(), self.cells, self.is_open)
 
     def total_change(self) -> Tensor:
-        """The sum of absolute changes over all numbers and iterations."""
+        """The sum of absolute changes over all features and iterations."""
         states = torch.stack(self.states)
         return (states[1:] - states[:-1]).abs().sum()
 
@@ -133,9 +133,9 @@ class MessageGraph:
     incoming: Tensor
     """(D, N): the message that comes in from each side; M where there is none"""
     first: Tensor
-    """(M,): one message that the sender received from its other neighbours; M where none is"""
+    """(M,): one message that the sender received from its other neighbours; M: there is none"""
     more: tuple[tuple[Tensor, Tensor], ...]
-    """(m,), (m,): messages whose sender received a second, a third …, and which that is"""
+    """(m,), (m,) for the second, third … such message: which messages have one, and its number"""
     reverse: Tensor
     """(M,): the message that goes the other way"""
 
@@ -244,8 +244,8 @@ class MessagePath:
         self, net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None
     ) -> None:
         """Run all iterations."""
-        seen, room = net.view(inputs)
-        self.is_open = room[:, 0].bool()
+        seen, is_open = net.view(inputs)
+        self.is_open = is_open[:, 0].bool()
         self.cells = self.is_open.flatten().nonzero().flatten()
         self._net, self._start = net, features
         self._layers = layers = MessageWeights.of(net)
@@ -264,7 +264,7 @@ class MessagePath:
         """(len(iterations), N, K): logits of open cells after these, counted from 1."""
         own = self._own(self._inputs[[iteration - 1 for iteration in iterations]])
         head, bias = self._net.head.weight.flatten(1), bias_of(self._net.head)
-        # The head of such a rule reads a cell's own numbers alone.
+        # The head of such a rule reads only a cell's own channels.
         return (head[:, : self._layers.state.own] @ own + bias[:, None]).movedim(1, -1)
 
     @torch.no_grad()
@@ -272,7 +272,7 @@ class MessagePath:
         """(B, W, *Q): detached features after that iteration, 0 for the start; walls are zero."""
         if iteration == 0:
             return (self._start * self.is_open[:, None]).detach()
-        # Everything that cells hold, messages to walls included.
+        # The whole state of every cell, messages to walls included.
         layers, messages = self._layers, self._inputs[iteration - 1]
         received = self._graph.received(messages)
         sums = torch.stack(sum_over_other_sides(received.unbind(1)), dim=-1)
@@ -289,7 +289,7 @@ class MessagePath:
         return by_side.index_select(0, self._graph.slot).T.contiguous()
 
     def _read(self, net: LocalRule, seen: Tensor) -> None:
-        """What each cell and side sees of the problem; ``seen`` (N, 1 + D, C), the cell first."""
+        """Prepare the recall terms from the problem ``seen`` (N, 1 + D, C), the cell first."""
         hidden, channels = self._layers.hidden, net.config.channels
         recall, bias = net.recall.weight.flatten(1), bias_of(net.recall)
         # Sides are equal: side 0 stands for all, and what it sees of side 1 for all other sides.
@@ -308,7 +308,7 @@ class MessagePath:
         return self._base + self._recall @ views.T
 
     def _own(self, messages: Tensor) -> Tensor:
-        """(…, E, M) to (…, O, N): the own numbers of cells that receive these messages."""
+        """(…, E, M) to (…, O, N): the own channels of cells that receive these messages."""
         receive: Any = _Receive
         layers = self._layers
         hidden = torch.relu(layers.own_in @ receive.apply(messages, self._graph) + self._own_term)

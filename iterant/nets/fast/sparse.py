@@ -45,17 +45,17 @@ class Cells:
         """The cells that are open, (B, *Q) bool."""
         count, space, device = len(is_open), tuple(is_open.shape[1:]), is_open.device
         flat = is_open.flatten(1)
-        of_each = flat.sum(dim=1)
-        wall = int(of_each.max()) if count else 0  # the row behind the last cell
+        counts = flat.sum(dim=1)  # (B,): open cells of each sample
+        wall = int(counts.max()) if count else 0  # the row behind the last cell
         sample, cell = flat.nonzero(as_tuple=True)
-        before = (of_each.cumsum(dim=0) - of_each)[sample]  # cells of earlier samples
+        before = (counts.cumsum(dim=0) - counts)[sample]  # open cells of earlier samples
         row = torch.arange(len(sample), device=device) - before
         position = torch.full((count, wall + 1), flat.shape[1], device=device)
         position[sample, row] = cell
-        beside = neighbours_of(is_open)
-        there = beside < len(sample)
-        neighbours = torch.full((count, wall + 1, beside.shape[1]), wall, device=device)
-        neighbours[sample, row] = torch.where(there, beside - before[:, None], wall)
+        numbers = neighbours_of(is_open)  # over the cells of all samples
+        exists = numbers < len(sample)
+        neighbours = torch.full((count, wall + 1, numbers.shape[1]), wall, device=device)
+        neighbours[sample, row] = torch.where(exists, numbers - before[:, None], wall)
         return cls(space, position, neighbours)
 
     def pack(self, values: Tensor) -> Tensor:
@@ -66,11 +66,11 @@ class Cells:
 
     def unpack(self, packed: Tensor, elsewhere: Tensor) -> Tensor:
         """(B, N, X) to (B, X, *Q); ``elsewhere`` (X,) where there is no cell."""
-        count, _, numbers = packed.shape
+        count, _, channels = packed.shape
         size = math.prod(self.space)
         flat = elsewhere.expand(count, size + 1, -1).clone()
-        flat.scatter_(1, self.position[..., None].expand(-1, -1, numbers), packed)
-        return flat[:, :size].movedim(1, 2).reshape(count, numbers, *self.space)
+        flat.scatter_(1, self.position[..., None].expand(-1, -1, channels), packed)
+        return flat[:, :size].movedim(1, 2).reshape(count, channels, *self.space)
 
 
 def neighbours_of(is_open: Tensor) -> Tensor:
@@ -101,10 +101,10 @@ class PackedRule:
     depth: int | None = None
 
     def __init__(self, net: LocalRule) -> None:
-        """Take the weights of that rule, as they are now."""
+        """Copy the current weights of a rule."""
         self.net, self.config, self.readout = net, net.config, net.readout
         self.moved: Tensor | None = None
-        """(B,): the largest change of a number in the latest iteration"""
+        """(B,): the largest change of a feature in the latest iteration"""
         self._inputs: Tensor | None = None
         self._features: Tensor | None = None
         self._load_weights(net)
@@ -146,15 +146,16 @@ class PackedRule:
             raise NetError("this network works on the inputs that it read last; read them again")
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        """Take these samples."""
+        """Set the tables for these samples."""
         self._inputs, self._cells, self._memory = inputs, cells, memory
         is_cell = cells.position < math.prod(cells.space)
         self._is_cell = is_cell[..., None].to(memory.dtype)
 
     def _reads(self) -> Tensor:
-        """(B, N, R): which parts of which rows of its sample a cell reads.
+        """(B, N, R): the parts that a cell reads, numbered over the rows of its sample.
 
-        Parts are messages, or all that a row holds: of the cell itself and of its neighbours.
+        With messages, a row has several parts: each of its messages is one. Without, the whole row
+        is one part, and a cell reads its own and those of its neighbours.
         """
         neighbours = self._cells.neighbours
         if self.net.config.messages:
@@ -263,16 +264,19 @@ class SparseRule(PackedRule):
         self._mark = torch.zeros(count * rows, dtype=torch.bool)
         self._active = self._every = self._is_cell.flatten().nonzero().flatten()
 
-    def _compute(self, held: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the next state of the active cells; their changes (n,) and the next active ones."""
+    def _compute(self, states: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the next states of the active cells into ``states`` (B * N, W).
+
+        Returns their largest changes (n,), and the cells that are active next.
+        """
         count, messages = len(active), self.net.config.messages
         reads = self._read.index_select(0, active)
-        parts = held.view(-1, self._each)
+        parts = states.view(-1, self._each)
         seen = parts.index_select(0, reads.view(-1)).view(count, -1)
         hidden = torch.addmm(self._term.index_select(0, active), seen, self._sight).relu_()
         new = torch.addmm(self._bias, hidden, self._mix).tanh_()
-        before = held.index_select(0, active)
-        held.index_copy_(0, active, new)
+        before = states.index_select(0, active)
+        states.index_copy_(0, active, new)
         change = new.sub_(before).abs_()
         largest = change.amax(dim=1)
         # Exactly zero is unchanged; NaN counts as changed.
@@ -282,7 +286,7 @@ class SparseRule(PackedRule):
             readers = self._neighbours.index_select(0, active)[changed]
         else:
             readers = reads[largest != 0].flatten()
-        # The cells among the readers, each once and in order.
+        # The distinct readers in order, without walls.
         self._mark[readers] = True
         self._mark[self._walls] = False
         marked = self._mark.nonzero().flatten()
