@@ -10,9 +10,9 @@ The benchmark's files:
     chess_data/              data.pth (N, 12, 8, 8)        segment_targets.pth or targets.pth
                              who_moves.pth (N, 1), 1 for black
 
-What a folder holds is decided by its files and shapes, so folders may be renamed. Nothing is
-unpickled: arrays are read without pickle, tensors through PyTorch's `weights_only` loading. Mazes
-stay on disk, and only the requested rows are read.
+The task of a folder is recognised by the names and shapes of its files, so folders may be renamed.
+No arbitrary pickles are loaded: arrays are read without pickle, tensors with `weights_only`. Files
+are memory-mapped where their format allows it, and only the requested rows are read.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from iterant.io.files import make_folder, write_atomic
 from iterant.rng import Stream
 from iterant.tasks.protocol import Batch, Size, Task
 
-_VOTERS = 2_000
-"""Chess puzzles of each colour that decide the orientation of a file."""
+_ORIENTATION_SAMPLE = 2_000
+"""About how many chess puzzles of each colour decide the orientation of a file."""
 
 
 def dataset(
@@ -56,7 +56,7 @@ def dataset(
 
 
 class _ProblemSet:
-    """One set on disk, of which only the requested rows are read."""
+    """One folder of the benchmark, of which only the requested rows are read."""
 
     def __init__(self, folder: Path) -> None:
         """Open the files, and check their shapes."""
@@ -84,11 +84,11 @@ class _ProblemSet:
             self._orient(folder / "who_moves.pth")
 
     def read(self, rows: NDArray[np.int64]) -> Batch:
-        """The problems of these rows, in our conventions."""
+        """The problems of these rows, in the conventions of `Batch`."""
         index = torch.from_numpy(rows)
         inputs, targets = self.inputs[index].float(), self.targets[index].long()
         if self.channels == 1 and bool((inputs.abs() == 0.5).all()):
-            inputs = inputs + 0.5  # saved after the subtraction of one half
+            inputs = inputs + 0.5  # the file holds bits minus one half
         for path, values in zip(self.paths, (inputs, targets), strict=True):
             _check(path, ((values == 0) | (values == 1)).all(), "0 and 1")
         if self.channels == 12:
@@ -98,33 +98,35 @@ class _ProblemSet:
         return Batch(inputs - 0.5 if self.channels == 1 else inputs, targets)
 
     def _orient(self, colours: Path) -> None:
-        """Find which boards, and which moves, to flip to have the mover's side in row 7.
+        """Decide, for each colour to move, whether to flip the rows of boards and of moves.
 
-        The mover's pawns are then below the opponent's, and a move starts on a piece of the mover
-        and ends on a square without one. One puzzle can mislead, a majority of thousands does not.
+        Afterwards the mover's back rank is row 7. The mover's pawns are then below the opponent's,
+        and a move starts on a piece of the mover and ends on a square without one. A single puzzle
+        can mislead, so a majority of thousands decides.
         """
         self._black = torch.zeros(self.count, dtype=torch.bool)
-        if known := colours.is_file():
+        if has_colours := colours.is_file():
             self._black = _load(colours).flatten() > 0
             _check(colours, len(self._black) == self.count, f"{self.count} values")
         self._flips = torch.zeros(2, 2, dtype=torch.bool)  # by colour: boards, moves
         for colour in range(2):
-            voters = torch.nonzero(self._black == bool(colour)).flatten()
-            voters = voters[:: max(1, len(voters) // _VOTERS)]
-            if not len(voters):
+            rows = torch.nonzero(self._black == bool(colour)).flatten()
+            rows = rows[:: max(1, len(rows) // _ORIENTATION_SAMPLE)]
+            if not len(rows):
                 continue
-            boards, moves = self.inputs[voters].float(), self.targets[voters]
-            heights = torch.arange(8.0) @ boards.sum(3).transpose(1, 2)  # (N, 12)
-            counts = boards.sum((2, 3))
-            own, other = (heights[:, plane] / counts[:, plane].clamp(min=1) for plane in (5, 11))
+            boards, moves = self.inputs[rows].float(), self.targets[rows]
+            row_sums = torch.arange(8.0) @ boards.sum(3).transpose(1, 2)  # (N, 12)
+            counts = boards.sum((2, 3))  # (N, 12)
+            # The mean rows of the mover's and of the opponent's pawns, planes 5 and 11.
+            own, other = (row_sums[:, plane] / counts[:, plane].clamp(min=1) for plane in (5, 11))
             below = (own > other)[(counts[:, 5] > 0) & (counts[:, 11] > 0)].float()
             share = float(below.mean()) if len(below) else 1.0
             mine = (boards.flip(2) if share < 0.5 else boards)[:, :6].sum(1) > 0
             agree = [
-                float(((mine & (turned > 0)).sum((1, 2)) == 1).float().mean())
-                for turned in (moves, moves.flip(1))
+                float(((mine & (marks > 0)).sum((1, 2)) == 1).float().mean())
+                for marks in (moves, moves.flip(1))
             ]
-            if max(agree) < 0.99 or (not known and 0.2 < share < 0.8):
+            if max(agree) < 0.99 or (not has_colours and 0.2 < share < 0.8):
                 raise DataError(
                     f"{self.folder}: boards and moves belong to different files, or boards of both "
                     "colours are mixed; check them and put who_moves.pth beside them"
@@ -132,8 +134,8 @@ class _ProblemSet:
             self._flips[colour] = torch.tensor([share < 0.5, agree[1] > agree[0]])
 
 
-class Stored:
-    """The problems under a folder, drawn without replacement in an order that a seed names."""
+class StoredProblems:
+    """The problems under a folder, sampled without replacement in an order given by a seed."""
 
     def __init__(self, data: str | Path, channels: int) -> None:
         """Find the sets with that many channels in `data` and the folders below it."""
@@ -153,31 +155,31 @@ class Stored:
         return sizes.pop() if len(sizes) == 1 else None
 
     def count(self) -> int:
-        """Number of problems in the one set, for tasks whose sizes are ranges of it."""
+        """Number of problems, if there is one set; for tasks whose sizes are index ranges."""
         return self._choose(None).count
 
     def sample(self, numbers: NDArray[np.int64], *, size: Size, seed: int = 0) -> Batch:
-        """The problems of these numbers of the shuffled set; a range selects its rows."""
+        """Problems by their numbers in the shuffled set; a range as size selects rows first."""
         begin, stop = size if isinstance(size, tuple) else (0, None)
-        chosen = self._choose(None if isinstance(size, tuple) else size)
-        rows = np.arange(chosen.count)[begin:stop]
+        problem_set = self._choose(None if isinstance(size, tuple) else size)
+        rows = np.arange(problem_set.count)[begin:stop]
         if numbers[-1] >= len(rows):
             raise TaskError(
-                f"{chosen.folder} holds {len(rows):,} problems there, problems {numbers[0]:,} to "
-                f"{numbers[-1]:,} were asked for; ask for fewer"
+                f"{problem_set.folder} holds {len(rows):,} problems there, problems "
+                f"{numbers[0]:,} to {numbers[-1]:,} were asked for; ask for fewer"
             )
         order = Stream(seed, "stored").order(len(rows))
-        return chosen.read(rows[order[numbers]])
+        return problem_set.read(rows[order[numbers]])
 
     def _choose(self, size: Size | None) -> _ProblemSet:
-        fitting = [each for each in self._sets if size is None or each.size == size]
-        if len(fitting) != 1:
+        sets = [each for each in self._sets if size is None or each.size == size]
+        if len(sets) != 1:
             names = ", ".join(f"{each.folder.name} (size {each.size})" for each in self._sets)
             raise TaskError(
-                f"{self.data} holds {names}: {len(fitting)} sets are of size {size}, one is "
+                f"{self.data} holds {names}: {len(sets)} sets are of size {size}, one is "
                 "wanted; give the folder of one or another size"
             )
-        return fitting[0]
+        return sets[0]
 
 
 def holds_sets(folder: Path) -> bool:
@@ -199,7 +201,7 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
 
     >>> save_easy_to_hard(task.sample(100, size=13, seed=1), "data/maze_data_test_13")
     """
-    place = make_folder(folder)
+    path = make_folder(folder)
     inputs, targets = batch.inputs.cpu(), batch.targets.cpu()
     files: dict[str, Tensor | NDArray[Any]]
     if inputs.dim() == 3:
@@ -207,7 +209,7 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
         files = {f"{length}_data.pth": inputs[:, 0] + 0.5, f"{length}_targets.pth": targets.float()}
     elif inputs.shape[1] == 3:
         files = {"inputs.npy": inputs.numpy(), "solutions.npy": targets.numpy()}
-    else:  # in our orientation, which the reader recognises: the mover's back rank in row 7
+    else:  # the mover's back rank is in row 7; the reader recognises that
         files = {"data.pth": inputs, "segment_targets.pth": targets}
     for name, values in files.items():
         buffer = io.BytesIO()
@@ -215,7 +217,7 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
             torch.save(values.contiguous(), buffer)
         else:
             np.save(buffer, values, allow_pickle=False)
-        write_atomic(place / name, buffer.getvalue())
+        write_atomic(path / name, buffer.getvalue())
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -256,6 +258,6 @@ def _load(path: Path) -> Tensor:
     return values
 
 
-def _check(path: Path, fits: object, wanted: object) -> None:
+def _check(path: Path, fits: object, expected: object) -> None:
     if not fits:
-        raise DataError(f"{path} holds other than {wanted}; copy the file again")
+        raise DataError(f"{path} holds other than {expected}; copy the file again")

@@ -21,7 +21,7 @@ from iterant.formatting import byte_size, size_text
 from iterant.tasks.protocol import Batch, Size, Task
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
-"""Kinds of material: characters, an image file, chess games in PGN."""
+"""Kinds of `Material`: plain text, an image file, chess games in PGN."""
 
 _LARGEST = 64 << 20
 """Most bytes that are read of a file, to bound memory."""
@@ -33,7 +33,7 @@ _SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", 
 
 @dataclass(frozen=True)
 class Material:
-    """Bytes to read, with a name for messages and their kind."""
+    """The bytes of one or more problems: their kind, and a name for error messages."""
 
     name: str
     content: bytes
@@ -41,7 +41,7 @@ class Material:
 
     @property
     def text(self) -> str:
-        """The characters, with any line ends as newlines."""
+        """The content as text, with all line ends as newlines."""
         try:
             text = self.content.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -49,11 +49,11 @@ class Material:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def part(self, text: str, place: str) -> Material:
-        """A part of it, named by its place: ``material.part("1011", "line 3")``."""
+        """A part, named by where it is: ``material.part("1011", "line 3")``."""
         return replace(self, name=f"{self.name} {place}".strip(), content=text.encode())
 
     def lines(self) -> list[Material]:
-        """One part per line, without empty lines and comments that begin with #."""
+        """One part per line; empty lines and comments (#) are left out."""
         numbered = [
             (number, line.strip())
             for number, line in enumerate(self.text.split("\n"), start=1)
@@ -63,7 +63,7 @@ class Material:
         return [self.part(line, f"line {number}" if many else "") for number, line in numbered]
 
     def only(self, *kinds: str, reader: str) -> None:
-        """Raise TaskError unless it is of one of these kinds."""
+        """Raise TaskError unless the material is of one of these kinds."""
         if self.kind not in kinds:
             name = self.name or "the problem"
             kind = " or ".join(kinds)
@@ -78,7 +78,7 @@ class Problem:
     """A batch of one"""
     name: str = ""
     notes: tuple[str, ...] = ()
-    """What was recognised or assumed in reading: the detected grid, castling taken as absent"""
+    """What was detected or assumed while reading: the grid of a picture, no castling"""
     unsolvable: str = ""
     """Why there is no answer, if that is known"""
     generated: bool = False
@@ -97,8 +97,8 @@ class ReadsInputs(Protocol):
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """The problems that could be read, and (name, error) of the others."""
+class InputProblems:
+    """The problems that could be read, and the (name, error) of those that could not."""
 
     problems: tuple[Problem, ...]
     refused: tuple[tuple[str, IterantError], ...] = ()
@@ -106,11 +106,11 @@ class Gathered:
 
 def gather(
     task: Task, where: str, *, stdin: BinaryIO | None = None, kind: str | None = None
-) -> Gathered:
+) -> InputProblems:
     """The problems in a file, a folder, standard input (``-``) or the text itself.
 
-    A bad problem among several is left out and named; if none can be read, the first error is
-    raised. ``kind`` overrides the kind that is recognised.
+    A problem that cannot be read goes to ``refused``; if none can be read, the first error is
+    raised. ``kind`` overrides the detected kind.
     """
     problems: list[Problem] = []
     refused: list[tuple[str, IterantError]] = []
@@ -141,16 +141,18 @@ def gather(
         name, first = refused[0]
         text = str(first) if str(first).startswith(name) else f"{name}: {first}"
         raise (DataError if isinstance(first, DataError) else TaskError)(text) from first
-    return Gathered(tuple(problems), tuple(refused))
+    return InputProblems(tuple(problems), tuple(refused))
 
 
-def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int = 0) -> Gathered:
+def generated(
+    task: Task, *, count: int = 1, size: Size | None = None, seed: int = 0
+) -> InputProblems:
     """Problems sampled from the task."""
     size = task.check_size(size)
     batch = task.sample(count, size=size, seed=seed)
     name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
     numbers = [f" ({number} of {count})" if count > 1 else "" for number in range(1, count + 1)]
-    return Gathered(
+    return InputProblems(
         tuple(
             Problem(batch[[row]], name + number, generated=True)
             for row, number in enumerate(numbers)
@@ -159,16 +161,16 @@ def generated(task: Task, *, count: int = 1, size: Size | None = None, seed: int
 
 
 def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator[Material]:
-    """What is to be read, one file at a time."""
+    """The materials, one file at a time."""
     if where == "-":
         if stdin is None:
             raise TaskError("there is no standard input here; give a file or the problem itself")
-        yield _recognised("standard input", stdin.read(_LARGEST + 1), kind)
+        yield _detect_kind("standard input", stdin.read(_LARGEST + 1), kind)
         return
     path = Path(where)
     try:
         exists = os.fspath(path) != "." and path.exists()
-    except (OSError, ValueError):  # a long text or one with odd characters is no path
+    except (OSError, ValueError):  # a long text, or one with odd characters, is not a path
         exists = False
     if exists:
         files = [path]
@@ -179,19 +181,19 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
             with each.open("rb") as file:
-                yield _recognised(each.name, file.read(_LARGEST + 1), kind)
+                yield _detect_kind(each.name, file.read(_LARGEST + 1), kind)
         return
-    looks_like_a_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
-    if "\n" not in where and looks_like_a_path:
+    is_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
+    if "\n" not in where and is_path:
         raise DataError(f"there is no file {where!r}; check the path")
     yield Material("", where.encode(), kind or TEXT)
 
 
-def _recognised(name: str, content: bytes, kind: str | None) -> Material:
-    """The material with its kind, by its first bytes, if it is not too large."""
-    games = name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event ")
-    picture = content.startswith(_PICTURE_HEADERS)
-    kind = kind or (PICTURE if picture else GAMES if games else TEXT)
+def _detect_kind(name: str, content: bytes, kind: str | None) -> Material:
+    """The material with its kind detected by name and first bytes; DataError if too large."""
+    is_pgn = name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event ")
+    is_picture = content.startswith(_PICTURE_HEADERS)
+    kind = kind or (PICTURE if is_picture else GAMES if is_pgn else TEXT)
     if len(content) > _LARGEST:
         raise DataError(
             f"{name} has more than {byte_size(_LARGEST)}, the most that is read; give it in parts"

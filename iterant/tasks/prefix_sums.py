@@ -32,7 +32,7 @@ from iterant.tasks.protocol import (
 _STRIP = 64
 """Bits per row of a drawing; longer strings continue below."""
 _COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255]], dtype=np.uint8)
-"""Of a 0, a 1, a wrong bit (vermilion, which colour-blind readers tell from both), none."""
+"""Colours of a 0, a 1, a wrong bit (vermilion, for colour-blind readers) and no bit."""
 _WRONG, _NONE = 2, 3
 
 

@@ -32,7 +32,7 @@ from iterant.formatting import counted
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
-    from iterant.tasks.datasets import Stored
+    from iterant.tasks.datasets import StoredProblems
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -40,7 +40,7 @@ Size = int | tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """What is declared once about a task; defaults elsewhere are read from here."""
+    """The constants of a task: shapes, sizes, test sets. Defaults elsewhere are read from here."""
 
     name: str
     title: str
@@ -64,7 +64,7 @@ class TaskSpec:
     """Pixels per side of a cell: 2 if every cell is drawn as 2×2 pixels"""
 
     def __post_init__(self) -> None:
-        """Refuse a spec that no network can answer."""
+        """Check the numbers."""
         # Recorded answers hold one byte per position, so there are at most 256 classes.
         if self.dims not in (1, 2) or self.channels < 1 or not 2 <= self.classes <= 256:
             raise TaskError(
@@ -100,8 +100,8 @@ class Batch:
 
     def __getitem__(self, which: int | slice | Tensor | NDArray[Any] | list[int]) -> Batch:
         """The chosen problems: a slice, indices or a mask; a number gives a batch of one."""
-        chosen = which.cpu().numpy() if isinstance(which, Tensor) else which
-        rows = np.atleast_1d(np.arange(len(self))[chosen])
+        indexer = which.cpu().numpy() if isinstance(which, Tensor) else which
+        rows = np.atleast_1d(np.arange(len(self))[indexer])
         index = torch.from_numpy(rows)
         return Batch(
             self.inputs[index.to(self.inputs.device)],
@@ -159,21 +159,21 @@ class Description:
     caption: str = ""
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows."""
+        """The picture that a notebook shows."""
         png: bytes = registry.find("picture", "description")(self)
         return png
 
 
 @runtime_checkable
 class Task(Protocol):
-    """What every task offers."""
+    """The members of every task."""
 
     @property
     def spec(self) -> TaskSpec:
-        """What is declared once."""
+        """The constants of the task."""
 
     def check_size(self, size: Size | None) -> Size:
-        """The size if the task has problems of it, the training size for None, else TaskError."""
+        """The size if it is valid, for None the training size, else TaskError."""
 
     def parse_size(self, text: str) -> Size:
         """A size as text on the command line."""
@@ -228,22 +228,22 @@ def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
 
 
 class SizedTask(ABC):
-    """What tasks share whose sizes are integers and whose answers are one class per position."""
+    """Base class of tasks whose sizes are integers and whose answers are one class per position."""
 
     spec: TaskSpec
     sizes = range(1, 10_000_001)
-    """The sizes of which there are problems"""
-    _stored: Stored | None = None
+    """The valid sizes"""
+    _stored: StoredProblems | None = None
     """Files of the Easy-to-Hard benchmark that problems are drawn from, instead of generated"""
 
     def check_size(self, size: Size | None) -> int:
-        """The size if there are problems of it; for None that of the files or of training."""
+        """The size if it is valid; for None the size of the files, else the training size."""
         if size is None:
             size = self._stored.only_size() if self._stored else None
-        chosen = self.spec.train_size if size is None else size
-        if not is_whole(chosen) or chosen not in self.sizes:
-            raise self._wrong_size(chosen)
-        return int(chosen)  # type: ignore[arg-type]
+        size = self.spec.train_size if size is None else size
+        if not is_whole(size) or size not in self.sizes:
+            raise self._wrong_size(size)
+        return int(size)  # type: ignore[arg-type]
 
     def parse_size(self, text: str) -> int:
         """A size as text: ``"64"``."""
@@ -268,7 +268,7 @@ class SizedTask(ABC):
 
     @abstractmethod
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        """The problems of these numbers, each of which depends on its own number only."""
+        """The problems of these numbers; each depends only on size, seed and its own number."""
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: every position right."""
@@ -282,13 +282,13 @@ class BenchmarkTask(SizedTask):
         """Generate problems, or draw them from the files under `data`."""
         self.data = data
         if data is not None:
-            from iterant.tasks.datasets import Stored
+            from iterant.tasks.datasets import StoredProblems
 
-            self._stored = Stored(data, channels=self.spec.channels)
+            self._stored = StoredProblems(data, channels=self.spec.channels)
 
 
 class PackedProblems(Protocol):
-    """Problems in a compact form on any device, expanded one batch at a time."""
+    """Problems in a compact form, expanded one batch at a time."""
 
     def __len__(self) -> int:
         """Number of problems."""
@@ -350,7 +350,7 @@ NO_VERDICT = Verdict(None, "")
 
 @runtime_checkable
 class HasVerdict(Protocol):
-    """Answers that can be valid or not without a known right one."""
+    """Answers whose validity can be checked without knowing the right one."""
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
         """Whether the answer keeps the rules: a path from start to end, a legal move."""
@@ -358,7 +358,7 @@ class HasVerdict(Protocol):
 
 @runtime_checkable
 class Restricts(Protocol):
-    """Problems whose rules allow some answers only."""
+    """Problems whose rules allow only some answers."""
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
@@ -366,7 +366,7 @@ class Restricts(Protocol):
 
 @runtime_checkable
 class Accepts(Protocol):
-    """Problems whose source names several right answers, or wrong ones."""
+    """Problems whose source names several right answers, or answers that are wrong."""
 
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
         """Whether the answer is right; asked only if `wanted` is not empty."""
@@ -376,7 +376,7 @@ class Accepts(Protocol):
 
 
 def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
-    """The answer to a batch of one in words if the task writes them, else ""."""
+    """The answer to a batch of one as text, "" if the task cannot write it."""
     return task.tell(batch, 0, prediction) if isinstance(task, HasAnswerText) else ""
 
 
@@ -432,7 +432,7 @@ class Kind:
     among: Tensor
     """(N,) bool: which problems are of this kind"""
     scale: str = ""
-    """The quantity of which the kind is a range, such as ``rating``; "" if it is none"""
+    """The quantity of which the kind is a range, such as ``rating``; "" if it is not a range"""
     at: float = 0.0
     """The middle of the range"""
 

@@ -37,15 +37,15 @@ from iterant.tasks.protocol import (
 _PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
 _COLOURS = np.array([[86.0, 180.0, 233.0], [230.0, 159.0, 0.0], [0.0, 158.0, 115.0],
                      [204.0, 121.0, 167.0], [0.0, 114.0, 178.0], [240.0, 228.0, 66.0]])  # fmt: skip
-"""Of classes 1, 2, …, repeated from class 7 on; Okabe and Ito's, for colour-blind readers."""
+"""Colours of classes 1, 2, …, repeated from class 7 on: Okabe and Ito's colour-blind palette."""
 _SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
-"""Of classes, if there are more than two, and of channels."""
+"""Characters of classes, if there are more than two, and of channels."""
 _COUNT = 2
 """Problems that `check_task` samples."""
 
 
 class PlainTask(SizedTask):
-    """A task from a ``spec`` and a ``make``."""
+    """Base class of a task that is defined by a ``spec`` and ``make``."""
 
     @abstractmethod
     def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
@@ -71,7 +71,7 @@ class PlainTask(SizedTask):
         return batch
 
     def encode(self, problem: str) -> Batch:
-        """Refused: a subclass says how its problems are written."""
+        """Raise TaskError; a subclass may define how its problems are written."""
         raise TaskError(
             f"{self.spec.name} does not say how its problems are written; sample some, "
             "or give the task an encode() of its own"
@@ -141,7 +141,7 @@ def _sign(numbers: NDArray[np.int64]) -> NDArray[np.str_]:
 
 
 def check_task(task: Task, word: str) -> None:
-    """Refuse a task whose spec, problems or metric are malformed.
+    """Raise TaskError if the spec, problems or metric of a task are malformed.
 
     Exceptions raised by the task are ignored here and shown with their traceback when it is used:
     it may have problems of one size only.

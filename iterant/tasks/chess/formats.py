@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OPCODES = ("bm", "am", "id")
 _LINE = re.compile(r"(\S+(?:\s+\S+){3}(?:\s+[0-9]+){0,2})\s+([A-Za-z].*)", re.DOTALL)
 """The four fields of a FEN, perhaps its counters, and the operations."""
-# A quotation mark without its pair begins an operation of its own, which has no opcode.
+# An unpaired quotation mark begins a separate operation, which then has no valid opcode.
 _OPERATION = re.compile(r'(?:"[^"]*"|[^;"])+|".*')
 _WORD = re.compile(r'"[^"]*"|[^\s"]+|"')
 
@@ -68,8 +68,8 @@ def split_games(material: Material) -> list[Material]:
 def read_game(material: Material) -> tuple[str, Move | None, str]:
     """The FEN of the position to solve, the move played there, and a note.
 
-    A game that starts from its own position (a puzzle, a study) asks for its first move. Any other
-    asks for the next move after its end, or, if the game is over, for its last move.
+    The move to find is the first one of a game that starts from a given position (a puzzle, a
+    study). Otherwise it is the next move after those played, or the last one if the game is over.
     """
     game = _parse_game(material.text)
     moves, board = list(game.mainline_moves()), game.board()

@@ -46,7 +46,7 @@ SIDES = ("White", "Black")
 _NAMES = ("", "king", "queen", "bishop", "knight", "rook", "pawn")
 _IMPOSSIBLE = ("NO_WHITE_KING", "NO_BLACK_KING", "TOO_MANY_KINGS", "PAWNS_ON_BACKRANK",
                "OPPOSITE_CHECK", "BAD_CASTLING_RIGHTS", "INVALID_EP_SQUARE")  # fmt: skip
-"""Complaints of python-chess for which a position is refused."""
+"""Status flags of python-chess for which a position is rejected."""
 _EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
 
 
@@ -191,7 +191,10 @@ def _board(position: Position) -> chess.Board:
 
 
 def check_position(fen: str) -> None:
-    """Refuse an impossible position and one without a move; without the extra, do nothing."""
+    """Raise TaskError for a position that is impossible or has no legal move.
+
+    Without the extra ``chess`` nothing is checked.
+    """
     try:
         chess = python_chess("checking positions")
     except MissingExtra:
@@ -209,9 +212,9 @@ def check_position(fen: str) -> None:
 
 
 def impossible(board: chess.Board) -> str:
-    """Why a position cannot occur, "" if it can.
+    """Why a position cannot occur; "" if it can.
 
-    Other complaints of python-chess, such as too many pieces, do not spoil a puzzle.
+    Other status flags of python-chess, such as too many pieces, are ignored.
     """
     chess, status = python_chess("checking positions"), board.status()
     names = [name for name in _IMPOSSIBLE if status & getattr(chess, f"STATUS_{name}")]
@@ -219,7 +222,7 @@ def impossible(board: chess.Board) -> str:
 
 
 def legal_moves(position: Position) -> dict[Move, str]:
-    """Every legal move and how players write it, ``{(3, 59): "Rd8#"}``.
+    """Every legal move and its algebraic notation, ``{(3, 59): "Rd8#"}``.
 
     A promotion is written without the new piece, which the network does not predict.
     """

@@ -56,14 +56,15 @@ LONGEST_LINE = 1 << 20
 
 _COLUMNS: tuple[str, ...] = ROW.names or ()
 _ENDINGS = (".npy", ".npy.xz")
-_REPORTED = 10
+_MAX_REPORTED = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Puzzles:
-    """Columns of one length; `source` says in words where they came from."""
+    """Columns of equal length, a row per puzzle; `source` describes where they came from."""
 
     boards: NDArray[np.uint8]
+    """(N, 32); the other columns are (N,)"""
     moves: NDArray[np.uint16]
     rating: NDArray[np.uint16]
     rating_deviation: NDArray[np.uint16]
@@ -240,7 +241,7 @@ def pack_csv(
     `progress` is called now and then with the rows read and the share of the file (0 to 1). If the
     file is refused, no folder is left behind.
     """
-    started = time.monotonic()
+    start = time.monotonic()
     path, folder = Path(source), check_new_folder(out)
     rows, packed_rows = 0, bytearray()
     broken: list[tuple[int, str]] = []
@@ -269,13 +270,13 @@ def pack_csv(
     write_puzzles(puzzles, folder, source=path.name)
     if progress:
         progress(rows, 1.0)
-    repeated, seconds = rows - len(broken) - len(puzzles), time.monotonic() - started
-    reported = tuple(broken[:_REPORTED])
-    return PackReport(rows, len(puzzles), len(broken), reported, repeated, seconds)
+    repeated, seconds = rows - len(broken) - len(puzzles), time.monotonic() - start
+    first_broken = tuple(broken[:_MAX_REPORTED])
+    return PackReport(rows, len(puzzles), len(broken), first_broken, repeated, seconds)
 
 
 def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...] | str]]:
-    """The line number and the packed puzzle (the fields of `ROW`) of each row, or why it has none.
+    """The line number of each row, and its packed puzzle (the fields of `ROW`) or an error message.
 
     >>> for line, packed in read_puzzles(open("puzzles.csv", "rb"), "puzzles.csv"): ...
     """
@@ -342,17 +343,17 @@ def _lines(raw: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _decompressed(raw: BinaryIO, name: str) -> Iterator[bytes]:
-    """The decompressed content of a file; its first bytes tell the compression."""
+    """The decompressed content of a file; the compression is detected by its first bytes."""
     data = raw.read(BLOCK)
     errors: tuple[type[Exception], ...] = (OSError, ValueError)
     if data[:3] == b"BZh":
-        start: Callable[[], Any] = bz2.BZ2Decompressor
+        make_decompressor: Callable[[], Any] = bz2.BZ2Decompressor
     elif data[:4] == b"\x28\xb5\x2f\xfd" or (data[1:4] == b"\x2a\x4d\x18" and data[0] >> 4 == 5):
         try:
             zstandard = importlib.import_module("zstandard")
         except ImportError as error:
             raise MissingExtra("zstandard", "chess", "reading a .zst file") from error
-        start = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
+        make_decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
         errors = (zstandard.ZstdError, ValueError)
     else:
         while data:
@@ -361,7 +362,7 @@ def _decompressed(raw: BinaryIO, name: str) -> Iterator[bytes]:
         return
     stream = None
     while data:
-        stream = stream or start()
+        stream = stream or make_decompressor()
         try:
             yield stream.decompress(data)
         except errors as error:

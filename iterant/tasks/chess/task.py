@@ -67,7 +67,7 @@ from iterant.tasks.protocol import (
 )
 
 if TYPE_CHECKING:
-    from iterant.tasks.datasets import Stored
+    from iterant.tasks.datasets import StoredProblems
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """4,000 puzzles shipped with the package, spread evenly over the 1.5 million."""
@@ -158,14 +158,14 @@ class Chess:
         return subset(puzzles)
 
     @cached_property
-    def stored(self) -> Stored | None:
+    def stored(self) -> StoredProblems | None:
         """The original benchmark's files, if ``data`` holds those instead of packed puzzles."""
         if self.data is None or holds_puzzles(Path(self.data)):
             return None
-        from iterant.tasks.datasets import Stored, holds_sets
+        from iterant.tasks.datasets import StoredProblems, holds_sets
 
         folder = Path(self.data)
-        return Stored(folder, channels=self.spec.channels) if holds_sets(folder) else None
+        return StoredProblems(folder, channels=self.spec.channels) if holds_sets(folder) else None
 
     def source(self) -> str:
         """The set that sizes refer to, in words."""
@@ -218,15 +218,15 @@ class Chess:
         if self.stored is not None:
             numbers = problem_numbers(count, first)
             return self.stored.sample(numbers, size=self.check_size(size), seed=seed)
-        chosen = self._sample(count, size, seed, first)
+        puzzles = self._sample(count, size, seed, first)
         extras = {
-            "rating": chosen.rating,
-            "id": chosen.ids.astype(np.str_),
-            "flags": chosen.flags,
-            "black": chosen.black,
-            "promotion": ((chosen.moves >> 12) & 7).astype(np.uint8),
+            "rating": puzzles.rating,
+            "id": puzzles.ids.astype(np.str_),
+            "flags": puzzles.flags,
+            "black": puzzles.black,
+            "promotion": ((puzzles.moves >> 12) & 7).astype(np.uint8),
         }
-        return Batch(*_packed(chosen)[:], extras)
+        return Batch(*_packed(puzzles)[:], extras)
 
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
@@ -274,7 +274,7 @@ class Chess:
                 extras[name] = np.array([text])
         batch = Batch(inputs, torch.full((1, 8, 8), -1), extras)
         best = _epd_moves(batch, 0, "best", position)
-        _epd_moves(batch, 0, "avoid", position)  # refuses illegal ones
+        _epd_moves(batch, 0, "avoid", position)  # raises TaskError for illegal moves
         return _with_answer(batch, best[0]) if best else batch
 
     def split(self, material: Material) -> list[Material]:
@@ -353,7 +353,7 @@ class Chess:
         return Verdict(True, f"{words} ({notation}), legal{note}")
 
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
-        """Whether it is a best move of an EPD, or, if it names none, a legal one not to avoid."""
+        """Whether it is a best move of the EPD or, if it names none, legal and not to avoid."""
         position, squares = _predicted(batch, index, prediction)
         move = as_move(position, squares)
         if move is None or move in _epd_moves(batch, index, "avoid", position):

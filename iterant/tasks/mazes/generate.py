@@ -42,8 +42,8 @@ COLOURS = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=np.uint8)
 _CODE_OF = np.full(8, 255, dtype=np.uint8)  # of red * 4 + green * 2 + blue
 _CODE_OF[COLOURS @ np.array([4, 2, 1])] = np.arange(4)
 _ORDERS = tuple(itertools.permutations(range(4)))
-_TOGETHER = 64
-"""From this many mazes on, advancing them together is faster (measured: equal near 60)."""
+_MIN_TOGETHER = 64
+"""From this many mazes on, generating them together is faster (measured: equal near 60)."""
 
 Cells = NDArray[np.uint8]
 Cell = tuple[int, int]
@@ -104,7 +104,7 @@ def generate(
     unseen = np.pad(np.ones((count, side, side), dtype=np.uint8), rim)
     first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
     if together is None:
-        together = count >= _TOGETHER
+        together = count >= _MIN_TOGETHER
     search = _search_together if together else _search_singly
     back = search(16 * rimmed.reshape(count, -1), unseen.reshape(count, -1), first, width)
     on_path = np.zeros(back.size, dtype=np.bool_)
@@ -122,7 +122,7 @@ def generate(
 
 
 def _cells(chosen: NDArray[np.bool_], steps: NDArray[np.int16], width: int) -> NDArray[np.bool_]:
-    """The chosen nodes (N, n, n), and the passages through which they were entered, as cells."""
+    """(N, s, s): the chosen nodes (N, n, n), and the passages through which they were entered."""
     count, side, _ = chosen.shape
     cells = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
     cells[:, ::2, ::2] = chosen
@@ -215,7 +215,7 @@ def shortest_path(open_cells: NDArray[np.bool_], start: Cell, end: Cell) -> list
     first, last = ((row + 1) * stride + column + 1 for row, column in (start, end))
     if not (unseen[first] and unseen[last]):
         return []
-    # Searched from the end, so that following the links reads from start to end.
+    # Search from the end, so that following the links goes from start to end.
     towards_end = {last: last}
     unseen[last] = 0
     queue = deque([last])

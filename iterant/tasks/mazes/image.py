@@ -52,7 +52,7 @@ _RESOLUTION = 8
 """Frequencies tried for each whole number of cells."""
 _TRIES = 60
 _THIN, _PEN = 0.7, 0.35
-"""Walls thinner than these shares of a path's width: lie between cells; are lines of a pen."""
+"""Walls thinner than these shares of a path's width lie between cells; were drawn with a pen."""
 _BAND = 0.3
 """Smallest difference in mean darkness between the lines of walls and of paths."""
 _WIDTHS = 12
@@ -61,7 +61,7 @@ _MIXED, _PLAIN = 0.1, 0.9
 """Largest share of cells of two colours; smallest mean share of a cell's main colour."""
 _SHARP_COLOURS = 8
 _RIM = 0.2
-"""Share of a cell on each side that is not looked at, because edges are blurred."""
+"""Share of a cell on each side that is ignored, because edges are blurred."""
 _CLOSED = 0.8
 """Share of a side that is wall when a wall goes around a maze; it may have openings."""
 _SPOT = 0.12
@@ -79,7 +79,7 @@ class _Grid(NamedTuple):
     def thin(self) -> list[NDArray[np.bool_]]:
         """Which rows and which columns are those of thin walls."""
         widths = [np.diff(edges) for edges in (self.rows, self.columns)]
-        return [each < _THIN * each.max() for each in widths]
+        return [width < _THIN * width.max() for width in widths]
 
 
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
@@ -232,15 +232,16 @@ def _without_walls_around(codes: Pixels) -> Pixels:
     return _bounding_box(codes, codes != WALL)
 
 
-def _bounding_box(codes: Pixels, chosen: NDArray[np.bool_]) -> Pixels:
-    rows, columns = (np.flatnonzero(chosen.any(axis=axis)) for axis in (1, 0))
+def _bounding_box(codes: Pixels, mask: NDArray[np.bool_]) -> Pixels:
+    """The smallest part of ``codes`` that contains all of the mask."""
+    rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
     return codes[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
 def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, Values]]:
-    """The coarsest grid whose cells are each of one colour, which a photo of anything else lacks.
+    """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
-    With it come the shares (h, w) of every cell that are dark, and green and red.
+    Also returns the shares (h, w) of every cell that are dark, and those that are green and red.
     """
     walls = codes == WALL
     for grid in filter(None, _grids(walls, sharp=sharp)):
@@ -263,8 +264,8 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
     )
 
 
-def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
-    """(h, w): the share of chosen pixels in the middle of every cell."""
+def _shares(mask: NDArray[np.bool_], grid: _Grid) -> Values:
+    """(h, w): the share of the mask's pixels in the middle of every cell."""
     bounds = []
     for edges in (grid.rows, grid.columns):
         begins, ends = edges[:-1], edges[1:]
@@ -273,7 +274,7 @@ def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
         last = np.maximum(np.rint(ends - rim), first + 1)
         bounds.append(np.stack([first, last], axis=1).ravel().astype(np.int64))
     rows, columns = bounds
-    inside = chosen[: rows[-1], : columns[-1]]
+    inside = mask[: rows[-1], : columns[-1]]
     # Every other sum is that of a rim between two cells.
     down = np.add.reduceat(inside, rows[:-1], axis=0, dtype=np.int32)[::2]
     area = np.outer(np.diff(rows)[::2], np.diff(columns)[::2])
@@ -283,9 +284,9 @@ def _shares(chosen: NDArray[np.bool_], grid: _Grid) -> Values:
 
 def _too_fine(share: Values) -> bool:
     """Whether a spot covers a cell and all four around it: the grid is finer than the maze."""
-    has = np.pad(share > 0.5, 1)
-    around = has[:-2, 1:-1] & has[2:, 1:-1] & has[1:-1, :-2] & has[1:-1, 2:]
-    return bool((around & has[1:-1, 1:-1]).any())
+    spot = np.pad(share > 0.5, 1)
+    around = spot[:-2, 1:-1] & spot[2:, 1:-1] & spot[1:-1, :-2] & spot[1:-1, 2:]
+    return bool((around & spot[1:-1, 1:-1]).any())
 
 
 def _spot(code: int, share: Values) -> tuple[int, int]:
@@ -302,16 +303,16 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
 
 
 def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid | None]:
-    """The grids on which the edges of walls may lie, the coarsest first; None is none.
+    """The grids on which the edges of walls may lie, the coarsest first; None: a try that failed.
 
     Edges between dark and light lie on the lines of the grid, so they are periodic. In a sharp
     picture, drawn pixel by pixel, a pixel may be a cell.
     """
     # Pixels of edge before each row and before each column, (H + 1,) and (W + 1,).
     counts = []
-    for turned in (walls, walls.T):
-        counts.append(np.zeros(len(turned) + 1, dtype=np.int64))
-        counts[-1][1:-1] = (turned[1:] != turned[:-1]).sum(axis=1)
+    for pixels in (walls, walls.T):
+        counts.append(np.zeros(len(pixels) + 1, dtype=np.int64))
+        counts[-1][1:-1] = (pixels[1:] != pixels[:-1]).sum(axis=1)
     darkness = [walls.mean(axis=1), walls.mean(axis=0)]
     yield _thin_walls(counts)
     for pitch in _pitches(counts):
@@ -402,8 +403,10 @@ def _alternating(edges: Values, path: float, wall: float) -> Values | None:
 
 def _blurred_walls(darkness: list[Values], pitch: float) -> _Grid | None:
     """Thin walls whose edges are blurred: averaged over periods, the wall is a dark band."""
-    tried = pitch * np.linspace(0.98, 1.02, _TRIES)
-    period = float(max(tried, key=lambda each: sum(float(_fold(d, each).var()) for d in darkness)))
+    periods = pitch * np.linspace(0.98, 1.02, _TRIES)
+    period = float(
+        max(periods, key=lambda each: sum(float(_fold(d, each).var()) for d in darkness))
+    )
     rows, columns = (_bands(each, period) for each in darkness)
     if rows is None or columns is None:
         return None

@@ -52,7 +52,7 @@ from iterant.tasks.protocol import (
 )
 
 _LARGEST_READ = 2001
-"""Cells per side of a maze that is read: its tensors take a third of a gigabyte."""
+"""Most cells per side of a maze that is read; its tensors take a third of a gigabyte."""
 _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
@@ -193,10 +193,10 @@ class Mazes(BenchmarkTask):
         return [] if lengths is None else ranges(lengths, 10, "squares of way")
 
     def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
-        """How each prediction is wrong: pixels, connected, valid all the same.
+        """How each prediction is wrong: wrong pixels, whether connected, whether valid.
 
-        Valid is a path without branches or loose pixels; one that runs beside itself, where a
-        shortcut would do, does not count.
+        Valid: the marked pixels are exactly one path from start to end. A path that touches itself,
+        so that there is a shortcut, is not valid.
         """
         solved = every_position_right(prediction, batch).cpu().numpy()
         pixels = prediction.cpu().numpy() == 1
