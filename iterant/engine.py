@@ -124,11 +124,11 @@ def think(
     """
     check_inputs(net, inputs)
     if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy integers are allowed
-        raise NetError(f"iterations are a whole number of 0 or more, got {steps!r}")
+        raise NetError(f"steps must be a whole number of 0 or more, got {steps!r}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
             f"the state holds {counted(len(state.features), 'sample')}, the inputs "
-            f"{len(inputs)}; give the inputs that the state was made from, or as many others"
+            f"{len(inputs)}; give as many inputs as the state has samples"
         )
     steps, done, depth = int(steps), (state.step if state else 0), depth_of(net)
     if depth is not None and done + steps > depth:

@@ -121,7 +121,7 @@ def device(word: str = "auto", *, present: bool = True) -> torch.device:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         missing = kind == "cuda" and int(word.partition(":")[2]) >= count
     if missing and present:
-        raise UsageError(f"device {word!r} was asked for and is not there; use --device cpu")
+        raise UsageError(f"device {word!r} is not available; use --device cpu")
     return torch.device(word)
 
 

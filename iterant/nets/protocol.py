@@ -256,7 +256,7 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
     be made for one size only.
     """
     if isinstance(net, nn.Module) and not any(p.requires_grad for p in net.parameters()):
-        raise NetError(f"{word!r} has nothing to learn: wanted a parameter that takes gradients")
+        raise NetError(f"{word!r} has no parameter with requires_grad; add one to train")
     for name, count in METHODS.items():
         try:
             inspect.signature(getattr(net, name)).bind(*range(count))
@@ -291,7 +291,7 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
         )
     for method, values in (("step", after), ("answer", logits)):
         if values.isnan().any():
-            raise NetError(f"{method}() of {word!r} gives NaN with the weights it begins with")
+            raise NetError(f"{method}() of {word!r} gives NaN with its initial weights")
 
 
 def build(kind: str, config: Any, seed: int | None = None) -> Net:

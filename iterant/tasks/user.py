@@ -65,7 +65,9 @@ class PlainTask(SizedTask):
                 f"positions, of the same shapes for one size ({error})"
             ) from error
         if not (np.isfinite(inputs).all() and (answers == answers.round()).all()):
-            raise TaskError(f"{name} gave an input that is NaN or infinite, or half a class")
+            raise TaskError(
+                f"{name} gave an input that is NaN or infinite, or a class that is no whole number"
+            )
         batch = Batch(torch.from_numpy(inputs), torch.from_numpy(answers.astype(np.int64)))
         _check_batch(self.spec, batch, len(numbers), name)
         return batch
@@ -156,8 +158,8 @@ def check_task(task: Task, word: str) -> None:
     _check_batch(task.spec, batch, _COUNT, name)
     if not (torch.equal(batch.inputs, again.inputs) and torch.equal(batch.targets, again.targets)):
         raise TaskError(
-            f"{name} gave two answers to one question; the same count, size, seed "
-            "and first must give the same problems, so that runs can be repeated"
+            f"{name} is not deterministic; the same count, size, seed and first must give "
+            "the same problems, so that runs can be repeated"
         )
     if not batch.labelled:
         return

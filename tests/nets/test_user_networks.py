@@ -87,7 +87,7 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
         (NoIndex, "step(features, memory, index)"),
-        (Frozen, "'mine:Net' has nothing to learn"),
+        (Frozen, "'mine:Net' has no parameter with requires_grad"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
     ],

@@ -25,6 +25,7 @@ from iterant.nets.fast.sparse import PackedRule
 from iterant.nets.local_rule import LocalRule
 
 _AHEAD = 32
+"""Most iterations of a block"""
 _BYTES = 1 << 27
 """Largest size of a block's features"""
 

@@ -2,10 +2,10 @@
 
     >>> convolve(x, kernel, out, strings=100, period=33, relu=True)     # out is written
 
-A batch of strings is a matrix of rows, one a position, with a row of zeros between neighbours
-(`rows.py`). Three rows that follow each other are then 3 C numbers in a row, so that the
-unfolded input of a convolution is the same memory read with overlapping strides: the GPU's copy
-engine does the unfolding, and a convolution is one matrix product with its additions and masks.
+A batch of strings is a matrix with one row per position, and a row of zeros between two strings
+(`rows.py`). Three consecutive rows are then 3 C contiguous numbers, so that the unfolded input of a
+convolution is the same memory read with overlapping strides: the GPU's copy engine does the
+unfolding, and a convolution is one matrix product with its additions and masks.
 
 Importing this needs Triton; nothing but `iterant.nets.fast.hopper.rows` imports it.
 """

@@ -8,7 +8,7 @@ string, so that a position's neighbours are the rows beside it. The rest up to a
 tiles is zero too. Convolutions keep all of these zero.
 
 On a Hopper GPU with Triton the products are kernels of `kernels.py`; elsewhere they are plain
-torch, which says what the kernels compute.
+PyTorch, which is the reference for the kernels.
 
 Shapes: B batch, L length, C and N channels of input and output, R rows.
 """
@@ -48,7 +48,7 @@ def has_kernels(tensor: Tensor) -> bool:
 
 
 def aligned(channels: int) -> int:
-    """The number of channels that rows have for so many."""
+    """The number of channels, rounded up to a multiple of 8."""
     return -(-channels // _ALIGNED) * _ALIGNED
 
 
