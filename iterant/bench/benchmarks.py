@@ -349,7 +349,7 @@ def scaling(options: ScaleOptions) -> dict[str, Any]:
     recipe = _changed(named_recipe(options.recipe, spec.name), options, "width", "batch")
     net, _ = build_network(recipe, spec, 0)
     trainer = Trainer(net, recipe, cpu, processes)
-    batch = _problems(options.task, recipe, trainer.objective.takes, 0)
+    batch = _problems(options.task, recipe, trainer.objective.new_problems, 0)
     for update in range(_WARM_UP + options.updates):
         if update == _WARM_UP:
             talked = _Timed.talked

@@ -146,6 +146,6 @@ class PlainStep:
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate * group["share"] * lr_factor
+            group["lr"] = self.recipe.rate * group["lr_factor"] * lr_factor
         self.optimizer.step()
         return loss.detach()

@@ -5,7 +5,7 @@
 
 On a terminal it is redrawn; elsewhere it is a line every five seconds. Accuracy is that of
 validation after m iterations; figures after more iterations and on larger problems are marked as
-monitoring, because no checkpoint is chosen by them.
+monitoring, because they do not choose the checkpoint unless the recipe says so.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Display(Reporter):
         """Print to that console."""
         self.screen = screen
         self.live = screen.is_terminal and not screen.is_dumb_terminal
-        self.report: Progress | None = None
+        self.progress: Progress | None = None
         self.ended = ""
         self.printed = -math.inf
 
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
         """The run starts or resumes."""
-        self.report = report
+        self.progress = progress
         self.note(f"{title}, kept in {folder}")
 
-    def show(self, report: Progress) -> None:
+    def show(self, progress: Progress) -> None:
         """There is new progress."""
-        self.report = report
+        self.progress = progress
         if not self.live and monotonic() - self.printed >= _LINE_SECONDS:
             self.printed = monotonic()
-            self.note(", ".join(self._lines(report)))
+            self.note(", ".join(self._lines(progress)))
 
     def note(self, text: str) -> None:
         """Print one line, above what is redrawn."""
@@ -56,27 +56,27 @@ class Display(Reporter):
     def end(self, text: str) -> None:
         """The run has ended."""
         self.ended = text
-        if not self.live and self.report is not None:
-            self.note(", ".join(self._lines(self.report)))
+        if not self.live and self.progress is not None:
+            self.note(", ".join(self._lines(self.progress)))
 
-    def _lines(self, report: Progress) -> list[str]:
+    def _lines(self, progress: Progress) -> list[str]:
         """Position, loss and speed; accuracy; monitoring."""
         parts = [
-            f"epoch {report.epoch} of {report.epochs}",
-            f"update {report.step:,} of {report.steps:,}",
+            f"epoch {progress.epoch} of {progress.epochs}",
+            f"update {progress.step:,} of {progress.steps:,}",
         ]
-        if math.isfinite(report.loss):
-            parts.append(f"loss {report.loss:.4g}")
-        if report.steps_per_second > 0:
-            parts.append(f"{report.steps_per_second:.1f} steps/s")
+        if math.isfinite(progress.loss):
+            parts.append(f"loss {progress.loss:.4g}")
+        if progress.steps_per_second > 0:
+            parts.append(f"{progress.steps_per_second:.1f} steps/s")
             if not self.ended:
-                parts.append(f"{duration(report.seconds_left)} left")
+                parts.append(f"{duration(progress.seconds_left)} left")
         lines = [", ".join(parts)]
-        if "validation" in report.figures:
-            lines.append(f"accuracy {percent(report.figures['validation'])} at m")
+        if "validation" in progress.figures:
+            lines.append(f"accuracy {percent(progress.figures['validation'])} at m")
         monitored = [
             f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
-            for name, value in report.figures.items()
+            for name, value in progress.figures.items()
             if name != "validation"
         ]
         return [*lines, f"monitoring: {', '.join(monitored)}"] if monitored else lines
@@ -85,10 +85,10 @@ class Display(Reporter):
         """A bar and a few lines."""
         from rich.progress_bar import ProgressBar
 
-        if self.report is not None:
-            yield ProgressBar(self.report.steps, self.report.step, width=60)
+        if self.progress is not None:
+            yield ProgressBar(self.progress.steps, self.progress.step, width=60)
             yield Segment.line()
-            for line in self._lines(self.report):
+            for line in self._lines(self.progress):
                 yield Text(line, no_wrap=True, overflow="ellipsis")
 
 

@@ -182,7 +182,7 @@ def _recipes(
         net = recipe_from_file(file, named_recipe(word, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
     base = named_recipe(word, task.spec.name, net)
-    return base, (base if file is None else recipe_from_file(file, base)).asked(**changes)
+    return base, (base if file is None else recipe_from_file(file, base)).changed_by_user(**changes)
 
 
 def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:

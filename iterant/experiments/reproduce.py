@@ -215,7 +215,7 @@ def train_missing(
     with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
-            sweep, list(by_name), launch, at_once=at_once, time_for=time_for, ended=ended,
+            sweep, list(by_name), launch, at_once=at_once, time_for=time_for, on_end=ended,
             limit=None if limit is None else limit + _GRACE,
         )  # fmt: skip
     if reason not in (None, "the time limit"):

@@ -45,13 +45,13 @@ CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 
 SMALLEST_SHARD_MB = 0.01
 LARGEST_SHARD_MB = 512.0
-"""The default: a shard is copied in memory while it is written."""
+"""The default; a limit, because a shard is copied in memory while it is written."""
 
 NET = "net."
 """The prefix of the network's tensors in a checkpoint, beside those of the optimizer."""
 
 ORDER = ("best", "averaged", "last")
-"""The checkpoints of a run in order of preference, after "prefer" of its configuration."""
+"""Which checkpoint of a run to read first, unless its configuration has "prefer"."""
 
 
 def save_tensors(
@@ -60,10 +60,11 @@ def save_tensors(
     metadata: Mapping[str, Any] | None = None,
     shard_mb: float | None = None,
 ) -> list[Path]:
-    """Replace the set at ``path`` and return its files, the index first.
+    """Replace the set of tensors at ``path`` and return its files, the index first.
 
     Tensors may have any shape, memory layout and dtype that safetensors knows. ``metadata`` is
-    JSON without NaN and infinities. A file has at most ``shard_mb`` million bytes, or one tensor.
+    JSON without NaN and infinities. A file has at most ``shard_mb`` million bytes,
+    unless one tensor needs more.
     """
     path = Path(path)
     content = {"format": FORMAT, "metadata": to_json(metadata or {})}
@@ -112,7 +113,7 @@ def _replace(
         for number, group in enumerate(groups, start=1):
             name = f"{stem}-{token}-{number:05}-of-{len(groups):05}.safetensors"
             shards.append(write_shard(index.with_name(name), group))
-        weights = {"shards": shards, "split": {}}
+        weights = {"shards": shards, "split": {}}  # "split": see `_read_shards`
         write_json(index, {**content, "weights": weights}, checksummed=True)
     finally:
         # Read the index again: after a late signal it may be the new one.
@@ -228,7 +229,7 @@ def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str
 
 
 def check_format(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse the files of a later version."""
+    """Raise an error for a file of another format version."""
     if config.get("format") != FORMAT:
         raise RunError(
             f"{quoted(path)} has format {config.get('format')!r}, and this version of iterant "

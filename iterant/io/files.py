@@ -35,7 +35,7 @@ PathLike = str | os.PathLike[str]
 Record = dict[str, Any]
 
 LARGEST_JSON = 64 << 20
-"""Larger than any JSON file that iterant writes; refuse others before they fill the memory."""
+"""In bytes, more than any file that iterant writes; larger ones are refused before reading."""
 
 LOCK = "lock"
 """The name of the file that `lock_folder` locks."""
@@ -47,7 +47,7 @@ def quoted(path: PathLike) -> str:
 
 
 def explain_os_error(error: OSError, verb: str, path: PathLike) -> RunError:
-    """One line for a refusal by the system: ``raise explain_os_error(error, "write", path)``."""
+    """A one-line `RunError` for an `OSError`: ``raise explain_os_error(error, "write", path)``."""
     reason = (error.strerror or str(error)).lower()
     return RunError(
         f"cannot {verb} {quoted(path)}: {reason}; "
@@ -59,8 +59,8 @@ def cache_folder() -> Path:
     """The user's cache folder for iterant."""
     home = Path.home()
     folders = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
-    chosen = os.environ.get("XDG_CACHE_HOME")
-    return (Path(chosen) if chosen else folders.get(sys.platform, home / ".cache")) / "iterant"
+    override = os.environ.get("XDG_CACHE_HOME")
+    return (Path(override) if override else folders.get(sys.platform, home / ".cache")) / "iterant"
 
 
 def make_folder(path: PathLike) -> Path:
@@ -95,9 +95,9 @@ def check_writable_folder(path: PathLike) -> Path:
     folder = Path(path)
     existing = next(p for p in (folder, *folder.absolute().parents) if os.path.lexists(p))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        what = "cannot be written" if existing.is_dir() else "is no folder"
+        problem = "cannot be written" if existing.is_dir() else "is no folder"
         raise UsageError(
-            f"cannot write into {quoted(path)}: {quoted(existing)} {what}; choose another folder"
+            f"cannot write into {quoted(path)}: {quoted(existing)} {problem}; choose another folder"
         )
     return folder
 
@@ -243,7 +243,7 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     The line reaches the operating system at once: a killed process loses nothing, a power cut may
     lose the last seconds.
     """
-    left = _line(record)
+    data = _line(record)
     try:
         with Path(path).open("ab+", buffering=0) as file:
             end = file.tell()
@@ -251,13 +251,13 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
             if file.read() not in (b"", b"\n"):
                 tail = _last_line(path)
                 if _is_record(tail):
-                    left = b"\n" + left
+                    data = b"\n" + data
                 else:
                     end -= len(tail)
             file.truncate(end)
             try:
-                while left:  # one call may write less than it is given
-                    left = left[file.write(left) :]
+                while data:  # one call may write less than it is given
+                    data = data[file.write(data) :]
             except BaseException:
                 file.truncate(end)
                 raise
@@ -315,7 +315,7 @@ def _is_record(line: bytes) -> bool:
 
 @contextlib.contextmanager
 def lock_folder(folder: PathLike) -> Iterator[None]:
-    """Lock a folder and remove what killed writers left; refuse one that is locked already."""
+    """Lock a folder and remove temporary files of killed writers; an error if it is locked."""
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
         try:

@@ -40,7 +40,7 @@ _KEYS = ("name", "command", "commit", "dirty", "date", "seed", "hardware", "vers
 _MACHINE_PATH = re.compile(
     r"""(?P<before>^|=|[\s,'"(])(?P<path>(?:(?<![\s,'"(])/|/[^\s/]+/)[^\s,'")]+)"""
 )
-"""``/data`` at the start of a word or of a flag's value; ``/home/me`` also within prose."""
+"""Absolute paths: ``/data`` at the start of the text or after =; ``/home/me`` in any place."""
 
 
 def environment() -> dict[str, Any]:
@@ -67,13 +67,13 @@ def code_version() -> tuple[str | None, bool | None]:
     if (_ROOT / ".git").exists():
         # Without GIT_DIR and the like: a hook or an outer git command sets them for another folder.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-        words = ["git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".", ":!results"]
-        done = subprocess.run(
-            ["/usr/bin/env", *words], cwd=_ROOT, env=clean, capture_output=True, text=True
+        command = ["git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".", ":!results"]
+        process = subprocess.run(
+            ["/usr/bin/env", *command], cwd=_ROOT, env=clean, capture_output=True, text=True
         )
-        commit = re.search(r"^# branch\.oid (\w+)$", done.stdout, re.MULTILINE)
+        commit = re.search(r"^# branch\.oid (\w+)$", process.stdout, re.MULTILINE)
         if commit:
-            return commit[1], any(not line.startswith("#") for line in done.stdout.splitlines())
+            return commit[1], any(not line.startswith("#") for line in process.stdout.splitlines())
     variable = os.environ.get("ITERANT_COMMIT", "").strip()
     if not variable:
         return None, None
@@ -82,15 +82,15 @@ def code_version() -> tuple[str | None, bool | None]:
 
 def versions() -> dict[str, str | None]:
     """Versions of iterant, Python, torch and numpy."""
-    known: dict[str, str | None] = {"iterant": None, "python": platform.python_version()}
+    result: dict[str, str | None] = {"iterant": None, "python": platform.python_version()}
     for package in ("iterant", "torch", "numpy"):
         try:
-            known[package] = metadata.version(package)
+            result[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            known[package] = None
+            result[package] = None
     if "torch" in sys.modules:  # its own version also names the build: 2.11.0+cpu
-        known["torch"] = sys.modules["torch"].__version__
-    return known
+        result["torch"] = sys.modules["torch"].__version__
+    return result
 
 
 def hardware() -> dict[str, Any]:

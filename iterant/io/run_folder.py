@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 ENVIRONMENT, STATUS, METRICS = "environment.json", "status.json", "metrics.jsonl"
 
 _PARTS = {ENVIRONMENT, STATUS, METRICS, CHECKPOINTS}
-"""A folder with any of these is, or was, a run; a weights folder has none of them."""
+"""A folder with any of these is a run, maybe an incomplete one; a weights folder has none."""
 
 _DEPTH = 4
 """How many levels below a folder `list_runs` searches."""
@@ -175,7 +175,7 @@ class RunFolder:
 
     @property
     def state(self) -> str:
-        """The state in a word, "interrupted" if the process of a running run is gone."""
+        """The state of `status`, or "interrupted" if the process of a running run is gone."""
         if self.status.state == "running" and lock_holder(self.path) is None:
             state = self.status.state  # again: it may have finished between the two reads
             return "interrupted" if state == "running" else state
@@ -262,7 +262,7 @@ class RunSummary:
 
 
 def free_folder(name: str) -> Path:
-    """``runs/NAME`` for a new run or several seeds of one, with a number behind it if taken."""
+    """``runs/NAME`` for a new run or its seeds; ``runs/NAME-2`` and so on if that exists."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError("several processes write into one folder; name it: --out DIR")
     folder, number = Path("runs") / name, 1

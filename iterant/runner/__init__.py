@@ -5,7 +5,7 @@
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
 
     plan.py       the runs and tests of a sweep, from a TOML file or from Python
-    folder.py     a sweep on disk, and where it stands: done, running, failed, left
+    folder.py     a sweep on disk, and the state of its runs: done, running, failed, left
     worker.py     the process of one run, and the pool of such processes on this machine
     slurm.py      job arrays through submitit
     sweeps.py     sweep(), stop(), and the result file with its pictures

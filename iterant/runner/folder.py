@@ -13,7 +13,7 @@
     slurm/                  files of submitit: see `iterant.runner.slurm`
     lock                    held by the one process that starts runs
 
-Every file is written atomically. A corrupt file costs no more than its own run, which is looked at
+Every file is written atomically. A corrupt file affects only its own run, which is then run
 again.
 """
 
@@ -43,7 +43,7 @@ PLAN, SLURM, LOG = "sweep.json", "slurm", "log"
 _FORMAT = 1
 
 ATTEMPTS = 2
-"""How often a run may fail before it is left alone and reported."""
+"""How often a run may fail before it is reported as failed."""
 
 STATES = ("done", "running", "waiting", "failed", "left")
 
@@ -60,7 +60,7 @@ class SweepFolder:
     """A sweep on disk, written by `prepare` and read by `open`."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
-        """For `prepare` and `open`."""
+        """Use `prepare` or `open` instead."""
         self.path, self.plan = path, plan
         self.planned = {run.name: run for run in plan.runs}
 
@@ -83,7 +83,7 @@ class SweepFolder:
 
     @classmethod
     def prepare(cls, path: PathLike, plan: Plan) -> SweepFolder:
-        """The folder with the plan in it; see `locked` for one whose runs are started.
+        """Create the folder or extend its plan, without a lock; `locked` also locks it.
 
         Runs that exist stay, even if the new plan does not have them. A run whose settings differ
         from those it was started with is an error.
@@ -103,7 +103,7 @@ class SweepFolder:
     @classmethod
     @contextlib.contextmanager
     def locked(cls, path: PathLike, plan: Plan) -> Iterator[SweepFolder]:
-        """The same, locked by the one process that starts runs; failed runs may be tried again."""
+        """As `prepare`, locked for the one process that starts runs; failed runs may be retried."""
         folder_path = make_folder(path)
         if not (folder_path / PLAN).exists():
             ours = {"runs", "work", SLURM, "lock"}
@@ -127,7 +127,7 @@ class SweepFolder:
         return self.planned[name]
 
     def run_path(self, name: str) -> Path:
-        """Where training writes."""
+        """The run folder that training writes."""
         return (self.path.parent if self.plan.beside else self.path / "runs") / name
 
     def work_path(self, name: str) -> Path:
@@ -135,7 +135,7 @@ class SweepFolder:
         return self.path / "work" / name
 
     def work_lock(self, name: str) -> AbstractContextManager[None]:
-        """The right to work on a run."""
+        """The lock of the process that works on a run."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
@@ -153,7 +153,7 @@ class SweepFolder:
         return Failures()
 
     def write_failures(self, name: str, failures: Failures) -> None:
-        """Write them."""
+        """Replace the record of its failures."""
         path = make_folder(self.work_path(name)) / "record.json"
         write_json(path, asdict(failures), checksummed=True)
 
@@ -177,7 +177,7 @@ class SweepFolder:
 
 
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
-    """Refuse to resume a run with other settings than it was started with."""
+    """Raise an error if a run would be resumed with other settings than it was started with."""
     old, new = (
         to_json({"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes})
         for run in (before, now)
@@ -185,14 +185,14 @@ def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
     for key in {**old, **new}:
         if old.get(key) != new.get(key):
             raise RunError(
-                f"run {now.name} was begun with {key} = {old.get(key)!r}, and is now asked for "
-                f"with {new.get(key)!r}; choose another --out, or put it into the grid"
+                f"run {now.name} was started with {key} = {old.get(key)!r}, and the plan now has "
+                f"{new.get(key)!r}; choose another --out, or put it into the grid"
             )
 
 
 @dataclass(frozen=True)
 class RunState:
-    """Where one run of a sweep stands."""
+    """The state of one run of a sweep."""
 
     name: str
     state: str
@@ -202,14 +202,14 @@ class RunState:
     step: int = 0
     steps: int | None = None
     seconds: float | None = None
-    """That it took, once done"""
+    """Training time, once done"""
     seconds_left: float | None = None
-    """At its last pace"""
+    """Estimated from its latest speed"""
 
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """Where a sweep stands."""
+    """The states of all runs of a sweep."""
 
     name: str
     runs: tuple[RunState, ...]
@@ -237,13 +237,13 @@ def status(
     """The state of every run; ``queued``: states of jobs in a cluster's queue."""
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
     left = [run for run in runs if run.state not in ("done", "failed")]
-    took = [run.seconds for run in runs if run.seconds is not None]
-    if not left or not took:
+    durations = [run.seconds for run in runs if run.seconds is not None]
+    if not left or not durations:
         return SweepStatus(folder.plan.name, runs, None if left else 0.0)
-    mean = sum(took) / len(took)
-    needs = [mean if run.seconds_left is None else run.seconds_left for run in left]
-    side_by_side = at_once or max(1, sum(run.state == "running" for run in runs))
-    return SweepStatus(folder.plan.name, runs, max(max(needs), sum(needs) / side_by_side))
+    mean = sum(durations) / len(durations)
+    remaining = [mean if run.seconds_left is None else run.seconds_left for run in left]
+    parallel = at_once or max(1, sum(run.state == "running" for run in runs))
+    return SweepStatus(folder.plan.name, runs, max(max(remaining), sum(remaining) / parallel))
 
 
 def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
@@ -264,8 +264,8 @@ def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
         run = RunFolder.open(folder.run_path(name))
         steps, metrics = run.status.steps, run.metrics()
         step = max([run.status.step, *(line["step"] for line in metrics[-1:])])
-        paces = [line["updates_per_second"] for line in metrics if line.get("kind") == "train"]
+        speeds = [line["updates_per_second"] for line in metrics if line.get("kind") == "train"]
     except (RunError, KeyError, TypeError) as error:
         return RunState(name, state, failures.error or str(error))
-    left = (steps - step) / paces[-1] if steps and paces and paces[-1] else None
+    left = (steps - step) / speeds[-1] if steps and speeds and speeds[-1] else None
     return RunState(name, state, failures.error, step, steps, seconds_left=left)

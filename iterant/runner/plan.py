@@ -44,7 +44,7 @@ class TestSpec:
 
     __test__ = False  # not for pytest
     task: str | None = None
-    """None: every run's own"""
+    """None: the task of each run"""
     size: Size | None = None
     """None: the training size"""
     count: int = 1000
@@ -70,7 +70,7 @@ class TestSpec:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a sweep: a point and a seed."""
+    """One run of a sweep: a point of the grid, and a seed."""
 
     name: str
     task: str
@@ -79,17 +79,17 @@ class PlannedRun:
     changes: Fields = field(default_factory=dict)
     """Fields of the recipe that are changed"""
     varied: Fields = field(default_factory=dict)
-    """Those of the settings in which points differ"""
+    """Its values of the settings in which points differ"""
 
     @property
     def point(self) -> str:
-        """What the seeds of a point share: the name without the seed."""
+        """The name without the seed: the same for all seeds of a point."""
         return self.name.rpartition("-s")[0]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of a sweep, and what happens to each."""
+    """All runs of a sweep, their tests, and the job that each run executes."""
 
     name: str
     runs: tuple[PlannedRun, ...]
@@ -212,8 +212,10 @@ def planned(
         raise UsageError(f"{name!r} cannot name a sweep; use letters, digits, -, _ and .")
     if not isinstance(data, str | None):
         raise UsageError(f"data must be the path of a folder or file, got {data!r}")
-    chosen = parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(_values("seeds", seeds))
-    points, varied = _points(task, recipe, fields or {}, grid or {}, entries, len(chosen))
+    seed_list = (
+        parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(_values("seeds", seeds))
+    )
+    points, varied = _points(task, recipe, fields or {}, grid or {}, entries, len(seed_list))
     tasks = {
         word: registry.task(word, **({"data": data} if data else {}))
         for word in dict.fromkeys(point["task"] for point in points)
@@ -221,23 +223,23 @@ def planned(
     runs: dict[str, PlannedRun] = {}
     nets: set[tuple[str, Any]] = set()
     for point in points:
-        word, one_task = point["task"], tasks[point["task"]]
+        task_name, task_object = point["task"], tasks[point["task"]]
         if isinstance(point.get("size"), str):
-            point["size"] = one_task.parse_size(point["size"])
+            point["size"] = task_object.parse_size(point["size"])
         changes = {key: point[key] for key in point if key not in ("task", "recipe")}
-        chosen_recipe = recipe_of(point["recipe"], changes, one_task)
-        one_task.check_size(chosen_recipe.size)
-        if (word, chosen_recipe.net) not in nets:
-            # One network of each kind is built: one that cannot be built is an error now.
-            build_network(chosen_recipe, one_task.spec, 0)
-            nets.add((word, chosen_recipe.net))
+        full_recipe = recipe_of(point["recipe"], changes, task_object)
+        task_object.check_size(full_recipe.size)
+        if (task_name, full_recipe.net) not in nets:
+            # Build one network of each kind now, so that errors come before the first run.
+            build_network(full_recipe, task_object.spec, 0)
+            nets.add((task_name, full_recipe.net))
         point_name = _point_name(point, varied)
-        if f"{point_name}-s{chosen[0]}" in runs:
-            raise UsageError(f"the point {point_name} stands there twice; leave one of them out")
-        for seed in chosen:
+        if f"{point_name}-s{seed_list[0]}" in runs:
+            raise UsageError(f"the point {point_name} appears twice; remove one of them")
+        for seed in seed_list:
             run_name = f"{point_name}-s{seed}"
             values = {key: point[key] for key in varied if key in point}
-            runs[run_name] = PlannedRun(run_name, word, point["recipe"], seed, changes, values)
+            runs[run_name] = PlannedRun(run_name, task_name, point["recipe"], seed, changes, values)
     return Plan(name, tuple(runs.values()), _tests(tests, tasks), data)
 
 
@@ -262,7 +264,7 @@ def _points(
     _check_tables("list", entries)
     axes: dict[str, Any] = {}
     for word, value in (("task", task), ("recipe", recipe)):
-        # What the fields or all entries set is not multiplied by the general setting.
+        # A setting in the fields or in all entries replaces the one at the top of the file.
         set_there = word in fields or (entries and all(word in entry for entry in entries))
         if value is not None and not set_there:
             axes[word] = value if isinstance(value, list | tuple) else [value]
@@ -279,7 +281,7 @@ def _points(
                 if not isinstance(point.get(word), str):
                     words = ", ".join(registry.known("task") if word == "task" else RECIPES)
                     raise UsageError(f"{word} must be one of: {words}; got {point.get(word)!r}")
-            # TOML has no None.
+            # TOML has no null: "none" stands for None.
             points.append({key: None if value == "none" else value for key, value in point.items()})
     varied = {*grid, *(key for entry in entries for key in entry)}
     return points, sorted(varied - {"task", "recipe"})
@@ -304,9 +306,9 @@ def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
     specs = []
     for test in tests:
         _check_known("setting of a test", test, ("task", "size", "count", "seed", "max_steps"))
-        each = [_values(word, value) if isinstance(value, list) else [value]
+        axes = [_values(word, value) if isinstance(value, list) else [value]
                 for word, value in test.items()]  # fmt: skip
-        for values in itertools.product(*each):
+        for values in itertools.product(*axes):
             settings: Fields = dict(zip(test, values, strict=True))
             task_name, size = settings.get("task"), settings.get("size")
             if task_name is not None and task_name not in list(tasks):

@@ -51,7 +51,7 @@ def train_seeds(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> SweepStatus:
-    """Train every seed into its own folder ``OUT-s0``, ``OUT-s1`` …; returns how they ended.
+    """Train every seed into its own folder ``OUT-s0``, ``OUT-s1`` …; returns their final states.
 
     A seed that fails does not stop the others. ``resume`` continues the runs ``RESUME-s0`` … and
     starts those that are missing. ``at_once`` is the number of runs side by side, by default 1 on
@@ -72,8 +72,8 @@ def train_seeds(
                     f"{path} for seed {seed} is there already; choose another --out, or go on "
                     f"with all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
                 )
-        name, found = find_task(task, data)
-        chosen = recipe_for(found, recipe, **({"net": net} if net else {}), **changes)
+        name, task_object = find_task(task, data)
+        full_recipe = recipe_for(task_object, recipe, **({"net": net} if net else {}), **changes)
     else:
         if changes or net:
             raise UsageError("resumed runs keep their recipe; its fields cannot change")
@@ -85,10 +85,12 @@ def train_seeds(
         name, data = config["task"], data or config.get("data")
         if task not in (None, name):
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
-        found, chosen = task_and_recipe(config, None, data)
-    check_recipe(found, chosen)
-    word, fields = _as_changes(chosen, found)
-    runs = tuple(PlannedRun(path.name, name, word, seed, fields) for seed, path in paths.items())
+        task_object, full_recipe = task_and_recipe(config, None, data)
+    check_recipe(task_object, full_recipe)
+    recipe_name, fields = _as_changes(full_recipe, task_object)
+    runs = tuple(
+        PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()
+    )
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
@@ -107,7 +109,7 @@ def train_seeds(
 def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
     """The name of a recipe and the fields in which it differs from the recipe of that name."""
     recipe = recipe.changed(name=recipe.name.removesuffix(", changed"))
-    word = recipe.name if recipe.name in RECIPES else "quick"
-    usual = named_recipe(word, task.spec.name, recipe.net).described()
-    different = {key: value for key, value in recipe.described().items() if value != usual[key]}
-    return word, {"net": recipe.net, **different}
+    name = recipe.name if recipe.name in RECIPES else "quick"
+    default = named_recipe(name, task.spec.name, recipe.net).described()
+    changes = {key: value for key, value in recipe.described().items() if value != default[key]}
+    return name, {"net": recipe.net, **changes}

@@ -34,7 +34,7 @@ from iterant.training.interrupts import seconds
 JOBS = "jobs.json"
 
 LARGEST_ARRAY = 1000
-"""Slurm's default for the jobs of one array, less one."""
+"""Jobs in one array; Slurm's default MaxArraySize is 1001."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Cluster:
     warning_seconds: int = 90
     """How long before its time limit a job gets the signal to save"""
     at_once: int | None = None
-    """Jobs of an array side by side; None: as many as Slurm lets"""
+    """Jobs of an array side by side; None: as many as Slurm allows"""
 
     def __post_init__(self) -> None:
         """Check the time before anything is submitted."""
@@ -71,10 +71,10 @@ def run_job(path: str, launch: Mapping[str, Any], name: str) -> str:
     folder, processes = SweepFolder.open(path), Launch(**launch)
     job, head = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_NODEID", "0") == "0"
     rendezvous: list[str] = []
-    if processes.nodes > 1:  # they meet on the first node, at a port of the job
+    if processes.nodes > 1:  # rendezvous on the first node, at a port derived from the job
         nodes = _slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"])
-        port, again = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
-        rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{again}",
+        port, restarts = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
+        rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{restarts}",
                       "--rdzv-endpoint", f"{nodes.split()[0]}:{port}"]  # fmt: skip
     how = supervise(
         folder, name, processes, head=head, rendezvous=rendezvous,
@@ -119,15 +119,15 @@ def submit(
     job = functools.partial(run_job, str(folder.path.resolve()), asdict(launch))
     jobs = submitted(folder)
     for first in range(0, len(names), LARGEST_ARRAY):
-        some = names[first : first + LARGEST_ARRAY]
+        array = names[first : first + LARGEST_ARRAY]
         try:
-            new = executor.map_array(job, some)
+            new = executor.map_array(job, array)
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             cause = " ".join(str(error).split())
             raise UsageError(
-                f"Slurm refused the jobs: {cause}; check --partition and so on"
+                f"Slurm refused the jobs: {cause}; check --partition and the other options"
             ) from error
-        jobs |= {name: job.job_id for name, job in zip(some, new, strict=True)}
+        jobs |= {name: job.job_id for name, job in zip(array, new, strict=True)}
         # After every array, so that these jobs are known whatever happens next.
         write_json(folder.path / SLURM / JOBS, {"jobs": jobs}, checksummed=True)
     return jobs
@@ -152,8 +152,8 @@ def queued(folder: SweepFolder) -> dict[str, str]:
 
 def cancel(folder: SweepFolder) -> int:
     """Cancel the jobs of a sweep that are in the queue; returns how many."""
-    there = queued(folder)
-    jobs = [job for name, job in submitted(folder).items() if name in there]
+    states = queued(folder)
+    jobs = [job for name, job in submitted(folder).items() if name in states]
     for first in range(0, len(jobs), 100):
         _slurm("scancel", *jobs[first : first + 100])
     return len(jobs)
@@ -162,7 +162,7 @@ def cancel(folder: SweepFolder) -> int:
 def _slurm(*words: str) -> str:
     """The output of one of Slurm's commands."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+        process = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no Slurm here ({words[0]} is not found); use --on local"
@@ -170,4 +170,4 @@ def _slurm(*words: str) -> str:
     except subprocess.SubprocessError as error:
         cause = getattr(error, "stderr", "") or str(error)
         raise RunError(f"{words[0]} failed: {' '.join(str(cause).split())}") from error
-    return done.stdout
+    return process.stdout

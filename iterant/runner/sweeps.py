@@ -63,7 +63,7 @@ def sweep(
     results: PathLike | None = "results",
     say: Say = lambda _: None,
 ) -> SweepStatus:
-    """Run a plan, or the plan in a file; returns where the sweep stands then.
+    """Run a plan, or the plan in a file; returns the state of the sweep at the end.
 
     ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
     their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
@@ -72,7 +72,7 @@ def sweep(
     if on not in ("local", "slurm"):
         raise UsageError(registry.unknown_name("place", on, ("local", "slurm")))
     if at_once is not None and at_once < 1:
-        raise UsageError(f"at least one run must go at once, got {at_once}")
+        raise UsageError(f"at_once must be at least 1, got {at_once}")
     if not isinstance(plan, Plan):
         plan = read_plan(plan, seeds)
     elif seeds is not None:
@@ -80,7 +80,7 @@ def sweep(
     launch, cluster = launch or Launch(), cluster or Cluster()
     limit = None if time_limit is None else seconds(time_limit)
     if launch.nodes > 1 and on == "local":
-        raise UsageError("here is one node; give --nodes with --on slurm")
+        raise UsageError("this machine is one node; give --nodes with --on slurm")
     if results is not None:
         check_writable_folder(results)
     path = Path("runs") / plan.name if out is None else Path(out)
@@ -112,40 +112,41 @@ def run_here(
 ) -> None:
     """Execute runs on this machine and say a line at the end of each."""
 
-    def ended(name: str, how: str) -> None:
+    def on_end(name: str, how: str) -> None:
         error = folder.failures(name).error if how == "failed" else None
         state = summary(status(folder, at_once=at_once))
         say(f"{name}: {how}{f': {error}' if error else ''} ({state})")
 
-    run_local(folder, names, launch, at_once=at_once, limit=limit, ended=ended)
+    run_local(folder, names, launch, at_once=at_once, limit=limit, on_end=on_end)
 
 
 def _watch(
     folder: SweepFolder, launch: Launch, cluster: Cluster, look_seconds: float | None, say: Say
 ) -> SweepStatus:
-    """Poll the queue until no job is left; a job that vanished is submitted once more."""
-    again: set[str] = set()
-    missed: set[str] = set()
-    shown: dict[str, int] = {}
+    """Poll the queue until no job is left; a job missing from it is submitted once more."""
+    resubmitted: set[str] = set()
+    missing_before: set[str] = set()
+    last_counts: dict[str, int] = {}
     with Signals() as signals:
         while True:
             # The queue first: a job that has left it has written all its files.
             now = status(folder, slurm.queued(folder))
-            if now.counts != shown:
-                shown = now.counts
+            if now.counts != last_counts:
+                last_counts = now.counts
                 say(summary(now))
-            vanished = {run.name for run in now.of("left")} - again
-            if look_seconds is None or not (now.of("running", "waiting") or vanished):
+            missing = {run.name for run in now.of("left")} - resubmitted
+            if look_seconds is None or not (now.of("running", "waiting") or missing):
                 return now
             if signals.raised is not None:
                 say("no longer watching; the jobs go on (stop them with: iterant sweep stop "
                     f"{folder.path})")  # fmt: skip
                 return now
-            if lost := sorted(vanished & missed):
+            # Only runs missing in two polls in a row: one may be between two states.
+            if lost := sorted(missing & missing_before):
                 say(f"submitted once more: {', '.join(lost)}")
                 slurm.submit(folder, lost, launch, cluster)
-                again |= set(lost)
-            missed = vanished
+                resubmitted |= set(lost)
+            missing_before = missing
             end = time.monotonic() + look_seconds
             while time.monotonic() < end and signals.raised is None:
                 time.sleep(0.1)
@@ -166,13 +167,13 @@ def stop(path: PathLike) -> str:
     >>> stop("runs/widths")
     """
     folder, texts = SweepFolder.open(path), []
-    who = lock_info(folder.path)
-    if who is not None:
-        if who.get("host") != socket.gethostname():
-            words = lock_holder(folder.path) or "another process"
-            raise RunError(f"{folder.path} is run by {words}; stop it there")
-        os.kill(int(who["pid"]), signal.SIGTERM)
-        texts.append(f"process {who['pid']} was signalled to save and stop")
+    owner = lock_info(folder.path)
+    if owner is not None:
+        if owner.get("host") != socket.gethostname():
+            holder = lock_holder(folder.path) or "another process"
+            raise RunError(f"{folder.path} is run by {holder}; stop it there")
+        os.kill(int(owner["pid"]), signal.SIGTERM)
+        texts.append(f"process {owner['pid']} was signalled to save and stop")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
     return "; ".join(texts) or "nothing was running"
@@ -182,11 +183,11 @@ def collect(
     folder: SweepFolder, results: PathLike = "results", *, command: str | None = None
 ) -> list[Path]:
     """Write the result and its pictures; returns their paths."""
-    place, plan, seen = make_folder(results), folder.plan, status(folder)
+    target, plan, now = make_folder(results), folder.plan, status(folder)
     runs: dict[str, Any] = {}
     points: dict[str, list[PlannedRun]] = {}
     done: dict[str, list[dict[str, Any]]] = {}
-    for state in seen.runs:
+    for state in now.runs:
         run, outcome = folder.run(state.name), folder.outcome(state.name)
         points.setdefault(run.point, []).append(run)
         done.setdefault(run.point, []).extend([outcome] if outcome else [])
@@ -198,33 +199,33 @@ def collect(
             figures = ("seconds", "steps", "best", "tests")
             runs[run.name] |= {key: outcome.get(key) for key in figures}
     content = {
-        "complete": seen.counts["done"] == len(seen.runs),
-        "counts": seen.counts,
-        "points": {point: _means(some, done[point], runs) for point, some in points.items()},
+        "complete": now.counts["done"] == len(now.runs),
+        "counts": now.counts,
+        "points": {point: _means(planned, done[point], runs) for point, planned in points.items()},
         "runs": runs,
     }
     seeds = sorted({run.seed for run in plan.runs})
-    written = [write_result(plan.name, content, seed=seeds, folder=place, command=command)]
-    iterations = {outcome["iterations"] for some in done.values() for outcome in some}
+    written = [write_result(plan.name, content, seed=seeds, folder=target, command=command)]
+    iterations = {outcome["iterations"] for outcomes in done.values() for outcome in outcomes}
     regime = iterations.pop() if len(iterations) == 1 else None
     for test in plan.tests:
         curves: dict[str, Curve] = {}
         for point, planned in points.items():
-            taken = [one["tests"][test.key] for one in done[point] if test.key in one["tests"]]
-            if len({len(one["solved"]) for one in taken}) != 1 or len(curves) == _MOST_CURVES:
+            outcomes = [one["tests"][test.key] for one in done[point] if test.key in one["tests"]]
+            if len({len(one["solved"]) for one in outcomes}) != 1 or len(curves) == _MOST_CURVES:
                 continue
             settings = [f"{key} {value}" for key, value in planned[0].varied.items()]
             title = ", ".join([planned[0].task, planned[0].recipe, *settings])
             # The problems of all seeds are taken together.
-            curves[f"{title} ({len(taken)} of {len(planned)} seeds)"] = Curve(
-                steps=tuple(taken[0].get("steps") or range(1, len(taken[0]["solved"]) + 1)),
-                solved=torch.tensor([one["solved"] for one in taken]).sum(0),
-                count=sum(one["problems"] for one in taken),
+            curves[f"{title} ({len(outcomes)} of {len(planned)} seeds)"] = Curve(
+                steps=tuple(outcomes[0].get("steps") or range(1, len(outcomes[0]["solved"]) + 1)),
+                solved=torch.tensor([one["solved"] for one in outcomes]).sum(0),
+                count=sum(one["problems"] for one in outcomes),
                 change=float("nan"),
             )
         if curves:
             slug = re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
-            path = place / f"{plan.name}-{slug}.png"
+            path = target / f"{plan.name}-{slug}.png"
             written.append(save_curves(curves, path, regime=regime, title=test.key))
     return written
 
@@ -236,9 +237,9 @@ def _means(
     missing = {run.name: runs[run.name] for run in planned if runs[run.name]["state"] != "done"}
     tests: dict[str, Any] = {}
     for key in dict.fromkeys(key for outcome in done for key in outcome["tests"]):
-        taken = [outcome["tests"][key] for outcome in done if key in outcome["tests"]]
+        figures = [outcome["tests"][key] for outcome in done if key in outcome["tests"]]
         tests[key] = {
-            what: _spread([test[what]["accuracy"] for test in taken]) for what in ("peak", "end")
+            what: _spread([test[what]["accuracy"] for test in figures]) for what in ("peak", "end")
         }
     return {
         "settings": planned[0].varied,
@@ -250,7 +251,7 @@ def _means(
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
-    """Mean and spread over the runs that have the figure."""
+    """Mean, standard deviation and range over the runs that have the figure."""
     known = [value for value in values if value is not None]
     if not known:
         return None

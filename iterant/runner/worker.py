@@ -2,7 +2,7 @@
 
     $ iterant sweep one runs/widths prefix-sums-quick-width32-s0
 
-    >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch())
+    >>> run_local(folder, ["prefix-sums-quick-s0", "prefix-sums-quick-s1"], Launch(), at_once=2)
 
 The same command runs here and on a cluster, for sweeps, ``iterant train --seeds`` and ``iterant
 reproduce``. Every run is a separate process, so that a crash does not end other runs, and the last
@@ -44,6 +44,7 @@ STOPPED = 75
 """Exit code of a process that was asked to stop and saved: neither done nor failed."""
 
 KILL = "at once"
+"""A reason to stop that does not let the run save."""
 
 MEMORY_PER_PROCESS = 1 << 30
 """Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
@@ -52,6 +53,7 @@ Stop = Callable[[], str | None]
 """Why to stop: None, the name of a signal, or `KILL`."""
 
 Say = Callable[[str], None]
+"""Prints or logs one line."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Job:
 
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
-    """The job of a plan that names none: train the run, then take the tests that are missing."""
+    """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
     start = time.monotonic()
     run = job.train(**job.folder.plan.options)
     if run.state != "finished":
@@ -193,9 +195,10 @@ def supervise(
     head: bool = True,
     time_limit: float | None = None,
 ) -> str:
-    """Start the process of a run, again if it fails: done, stopped, failed or elsewhere.
+    """Run the process of a run, again if it fails; returns how it ended.
 
-    ``head``: of several nodes, the one that records failures. "elsewhere": another process has it.
+    That is "done", "stopped", "failed", or "elsewhere" if another process works on the run.
+    ``head``: whether this is the node that records failures.
     """
     failures = folder.failures(name).failures
     while stop() is None:
@@ -241,7 +244,7 @@ def _run_process(
             )  # fmt: skip
     except OSError as error:
         raise explain_os_error(error, "write", log) from error
-    asked = False
+    terminated = False
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(0.1)
@@ -249,8 +252,8 @@ def _run_process(
         if reason == KILL:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        elif reason is not None and not asked:
-            asked = True
+        elif reason is not None and not terminated:
+            terminated = True
             process.terminate()
 
 
@@ -263,11 +266,11 @@ def failure_reason(log: Path, code: int) -> str:
         text = file.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         # After a traceback the command asks for a report, which is not the reason.
-        lines = [line for line in lines if not line.startswith("iterant: this is a bug")]
+        lines = [line for line in lines if not line.startswith("iterant: unexpected error")]
         errors = [line for line in lines if line.startswith("iterant: error: ")]
         if lines:
             return (errors or lines)[-1].removeprefix("iterant: error: ")[:500]
-    return f"it ended with code {code} and said nothing"
+    return f"exited with code {code} and no output"
 
 
 def capacity(launch: Launch) -> int:
@@ -288,14 +291,14 @@ def run_local(
     at_once: int,
     limit: float | None = None,
     time_for: Callable[[str], float | None] | None = None,
-    ended: Callable[[str, str], None] = lambda name, how: None,
+    on_end: Callable[[str, str], None] = lambda name, how: None,
 ) -> str | None:
     """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
-    their last checkpoint. ``limit``: seconds for all. ``time_for(name)``: called before a run
-    starts, the seconds that it may train, 0 to skip it; by default all that are left.
-    GPUs are assigned in turn.
+    their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
+    before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
+    that are left. ``on_end(name, how)`` is called after each run. GPUs are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -308,7 +311,7 @@ def run_local(
                 return KILL
             return signals.raised or ("the time limit" if clock.over else None)
 
-        def one(name: str) -> str:
+        def run_in_slot(name: str) -> str:
             slot = slots.get()
             try:
                 left = None if limit is None else limit - clock.elapsed
@@ -325,11 +328,11 @@ def run_local(
                 slots.put(slot)
 
         with ThreadPoolExecutor(max_workers=at_once) as pool:
-            waiting = {pool.submit(one, name): name for name in names}
+            waiting = {pool.submit(run_in_slot, name): name for name in names}
             while waiting:
                 try:
                     for future in wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done:
-                        ended(waiting.pop(future), future.result())
+                        on_end(waiting.pop(future), future.result())
                 except KeyboardInterrupt:
                     kill = True
         return stop()
@@ -342,5 +345,5 @@ def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
     first = slot * launch.processes
-    mine = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
-    return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+    chosen = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(chosen)}

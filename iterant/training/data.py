@@ -22,13 +22,13 @@ class TrainingSet:
     """Training and validation problems."""
 
     problems: PackedProblems
-    """All of them on the device, a few bytes per problem"""
+    """Training and validation problems, packed, on the device"""
     train: Tensor
-    """Indices of the training problems"""
+    """(N,) indices of the training problems"""
     held_out: Batch
     """The validation set"""
     mirrored: Mirrors | None = None
-    """The task, where half of the problems are mirrored"""
+    """The task if the recipe mirrors half of each batch, else None"""
 
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> TrainingSet:
@@ -70,20 +70,20 @@ class TrainingSet:
         return self.problems[self.train[to_device(which, self.train.device)]]
 
     def rows(self, which: Tensor, rng: StepRng) -> tuple[Tensor, Tensor]:
-        """The same for one optimizer step: half of them mirrored, where the recipe says so."""
+        """The batch of an optimizer step: as `__getitem__`, half mirrored if the recipe says so."""
         inputs, targets = self[which]
         if self.mirrored is None:
             return inputs, targets
-        choose = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)
-        return self.mirrored.mirrored(inputs, targets, to_device(choose, inputs.device))
+        mask = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)  # (B,)
+        return self.mirrored.mirrored(inputs, targets, to_device(mask, inputs.device))
 
 
 @dataclass(frozen=True)
 class TensorRows:
     """Problems as tensors, in int8 where that is exact."""
 
-    inputs: Tensor
-    targets: Tensor
+    inputs: Tensor  # (N, C, *S)
+    targets: Tensor  # (N, *S)
 
     def __len__(self) -> int:
         """Number of problems."""
@@ -103,8 +103,8 @@ def _check_classes(task: Task, targets: Tensor) -> None:
     least, most, classes = int(targets.min()), int(targets.max()), task.spec.classes
     if least < 0 or most >= classes:
         raise TaskError(
-            f"{task.spec.name} has answers of class {least} to {most}, and its spec says classes 0 "
-            f"to {classes - 1}; give the spec as many as there are"
+            f"{task.spec.name} has targets of class {least} to {most}, and its spec says classes 0 "
+            f"to {classes - 1}; correct the number of classes in the spec"
         )
 
 

@@ -53,13 +53,13 @@ class ProcessGroup:
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes, in order."""
-        own = rows.contiguous()  # backends send memory as it lies
+        own = rows.contiguous()  # collectives need contiguous tensors
         parts = [torch.empty_like(own) for _ in range(self.size)]
         self._communicate(lambda: distributed.all_gather(parts, own))
         return torch.cat(parts)
 
     def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its mean over the processes, in one message."""
+        """Replace each tensor by its mean over the processes, in one all-reduce."""
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         self._communicate(lambda: distributed.all_reduce(flat))
         flat /= self.size
@@ -74,7 +74,7 @@ class ProcessGroup:
         return bool(value > 0)
 
     def leave(self) -> None:
-        """Leave the group for good after a failure, so that the others notice at once."""
+        """Leave the group, at exit or after a failure, so that the others notice at once."""
         if distributed.is_initialized():
             distributed.destroy_process_group()
 

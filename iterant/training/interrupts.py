@@ -46,13 +46,16 @@ class Clock:
         """Seconds since the start."""
         return time.monotonic() - self._start
 
-    def took(self, duration: float) -> None:
-        """Note how long uninterruptible work took, such as the end of an epoch."""
+    def record(self, duration: float) -> None:
+        """Record how long uninterruptible work took, such as the end of an epoch."""
         self._longest = max(self._longest, duration)
 
     @property
     def over(self) -> bool:
-        """Whether to save and stop now: twice the longest uninterruptible work is reserved."""
+        """Whether to save and stop now.
+
+        Twice the longest uninterruptible work is reserved, at most a quarter of the limit.
+        """
         if self._limit is None:
             return False
         spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
@@ -113,11 +116,11 @@ class LossGuard:
         self._factor, self._patience, self._forgiving = factor, patience, forgiving
         self.first: float | None = None
         self.above = 0
-        """Consecutive losses that were too high"""
+        """Number of consecutive losses that were too high"""
         self._recent: deque[tuple[int, float]] = deque(maxlen=8)
 
-    def see(self, step: int, loss: float) -> None:
-        """Check a loss; raise TrainingStopped where training diverged."""
+    def check(self, step: int, loss: float) -> None:
+        """Check a loss; raise TrainingStopped if training has diverged."""
         self._recent.append((step, loss))
         if math.isfinite(loss) or self._forgiving:
             if self.first is None and math.isfinite(loss):
@@ -126,6 +129,6 @@ class LossGuard:
             self.above = self.above + 1 if high else 0
             if self.above < self._patience:
                 return
-        what = "exploded" if math.isfinite(loss) else f"became {loss}"
+        event = "exploded" if math.isfinite(loss) else f"became {loss}"
         history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
-        raise TrainingStopped(f"the loss {what} at step {step} (recent: {history}); {self.ADVICE}")
+        raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

@@ -31,10 +31,11 @@ class Progress:
     loss: float
     """Mean since the last report"""
     rate: float
+    """Learning rate"""
     steps_per_second: float
     seconds_left: float
     figures: dict[str, float] = field(default_factory=dict)
-    """Latest figures by name: "validation", and of monitoring "48 at 4m", "48 change" …"""
+    """Latest figures by name: "validation", and those of monitoring: "48 at 4m", "48 change" …"""
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
 
@@ -42,10 +43,10 @@ class Progress:
 class Reporter:
     """Receives the progress of a run; this one ignores it."""
 
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
         """The run starts or resumes."""
 
-    def show(self, report: Progress) -> None:
+    def show(self, progress: Progress) -> None:
         """There is new progress."""
 
     def note(self, text: str) -> None:
@@ -58,42 +59,44 @@ class Reporter:
 class TensorBoardReporter(Reporter):
     """Writes TensorBoard events and passes everything on to another reporter."""
 
-    def __init__(self, then: Reporter) -> None:
-        """``then`` is the next reporter; raises MissingExtra without tensorboard."""
+    def __init__(self, reporter: Reporter) -> None:
+        """``reporter`` is the next one; raises MissingExtra without tensorboard."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise MissingExtra("tensorboard", "track", "writing TensorBoard events") from error
-        self._then, self._writer_class = then, SummaryWriter
+        self._next, self._writer_class = reporter, SummaryWriter
         self._writer: Any = None
 
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
         """Open the event file; events after the step to resume from are discarded."""
-        self._writer = self._writer_class(str(folder / "events"), purge_step=report.step + 1)
-        self._writer.add_text("run", title, report.step)
-        self._then.begin(title, folder, report)
+        self._writer = self._writer_class(str(folder / "events"), purge_step=progress.step + 1)
+        self._writer.add_text("run", title, progress.step)
+        self._next.begin(title, folder, progress)
 
-    def show(self, report: Progress) -> None:
-        """Write the new figures, or else loss, rate and speed."""
+    def show(self, progress: Progress) -> None:
+        """Write the figures measured just now or, without any, loss, learning rate and speed."""
         values = {
-            f"{'validation' if name == 'validation' else 'monitoring'}/{name}": report.figures[name]
-            for name in report.fresh
+            f"{'validation' if name == 'validation' else 'monitoring'}/{name}": progress.figures[
+                name
+            ]
+            for name in progress.fresh
         } or {
-            "training/loss": report.loss,
-            "training/rate": report.rate,
-            "training/updates per second": report.steps_per_second,
+            "training/loss": progress.loss,
+            "training/rate": progress.rate,
+            "training/updates per second": progress.steps_per_second,
         }
         for name, value in values.items():
-            if math.isfinite(value):  # names are letters, digits and a few signs
-                self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, report.step)
-        self._then.show(report)
+            if math.isfinite(value):  # tags may have letters, digits and _ / . - only
+                self._writer.add_scalar(re.sub(r"[^\w/.-]+", "-", name), value, progress.step)
+        self._next.show(progress)
 
     def note(self, text: str) -> None:
         """Pass it on."""
-        self._then.note(text)
+        self._next.note(text)
 
     def end(self, text: str) -> None:
         """Close the event file."""
         if self._writer is not None:
             self._writer.close()
-        self._then.end(text)
+        self._next.end(text)

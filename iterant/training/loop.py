@@ -44,8 +44,8 @@ _TRIES = 3
 """Attempts of a run that ends below ``again_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
-_TWICE = 1000
-"""Validation problems that are also tested after twice the iterations, at most."""
+_MOST_AT_2M = 1000
+"""At most this many validation problems are also evaluated after twice the iterations."""
 PERFECT = "stopped by a perfect validation"
 """The reason to stop at 100 %: no later weights can replace the first of equally good ones."""
 
@@ -79,19 +79,19 @@ class Loop:
         self.total = self.per_epoch * recipe.epochs
         least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
-        self.takes = trainer.objective.takes
+        self.batch = trainer.objective.new_problems
         self.shuffle = Shuffle(len(problems), seed)
         self.validator = Validator(task, recipe, problems.held_out)
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
         self.figures: Figures = {}
-        """The latest of validation and monitoring"""
+        """The latest figures of validation and monitoring"""
         self.best: dict[str, Any] = {}
         self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
-        """Losses that were not read from the device yet"""
+        """Losses not read from the device yet"""
         self.losses: list[float] = []
-        """Losses that were not logged yet"""
-        self.mean_loss, self.pace = math.nan, 0.0
+        """Losses not logged yet"""
+        self.mean_loss, self.speed = math.nan, 0.0
         self.timed_from = (0, 0.0)
         """Step and time from which steps per second are counted"""
 
@@ -105,8 +105,8 @@ class Loop:
 
         The first process holds the folder's lock and records there how the run ended.
         """
-        locked = contextlib.nullcontext() if self.folder is None else self.folder.lock()
-        with locked, Signals() as signals:
+        lock = contextlib.nullcontext() if self.folder is None else self.folder.lock()
+        with lock, Signals() as signals:
             if source is not None:
                 self._resume(source)
             if self.folder is None:
@@ -144,18 +144,18 @@ class Loop:
             if reason is not None:
                 self.save()
                 return reason
-            started, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
+            start, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
             self._step()
             if in_epoch % self.log_interval == 0:
                 self._log_losses()
             if in_epoch == 0:
                 self._end_of_epoch(self.step // self.per_epoch)
-            self.clock.took(self.clock.elapsed - started)
+            self.clock.record(self.clock.elapsed - start)
         return "finished"
 
     def _step(self) -> None:
         rng = StepRng(self.seed, self.step)
-        rows = self.shuffle.take(self.step * self.takes, self.takes)
+        rows = self.shuffle.take(self.step * self.batch, self.batch)
         inputs, targets = self.problems.rows(rows, rng)
         factor = lr_factor(self.recipe, self.step, self.per_epoch)
         self.device_losses.append(self.trainer.step(inputs, targets, rng, factor).clone())
@@ -178,12 +178,12 @@ class Loop:
         """Log and show the mean loss since the last time."""
         self._read_losses()
         first, since = self.timed_from
-        self.pace = (self.step - first) / max(self.clock.elapsed - since, 1e-9)
+        self.speed = (self.step - first) / max(self.clock.elapsed - since, 1e-9)
         self.mean_loss = math.fsum(self.losses) / len(self.losses)
         self.losses.clear()
         progress = self._progress()
         self.reporter.show(progress)
-        self._log("train", loss=progress.loss, rate=progress.rate, updates_per_second=self.pace)
+        self._log("train", loss=progress.loss, rate=progress.rate, updates_per_second=self.speed)
 
     def _read_losses(self) -> None:
         """Fetch the losses from the device, averaged over processes, and check them."""
@@ -195,7 +195,7 @@ class Loop:
             self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.step - len(values) + 1):
-            self.guard.see(number, loss)
+            self.guard.check(number, loss)
         self.losses += values
 
     def _progress(self, fresh: Figures | None = None) -> Progress:
@@ -208,8 +208,8 @@ class Loop:
             epochs=self.recipe.epochs,
             loss=self.mean_loss,
             rate=self.recipe.rate * factor,
-            steps_per_second=self.pace,
-            seconds_left=(self.total - self.step) / max(self.pace, 1e-9),
+            steps_per_second=self.speed,
+            seconds_left=(self.total - self.step) / max(self.speed, 1e-9),
             figures=dict(self.figures),
             fresh=tuple(fresh or ()),
         )
@@ -236,9 +236,11 @@ class Loop:
 
     def _restart(self, fresh: Figures) -> None:
         """Train from the start with other initial weights; data and noise stay the same."""
-        accuracy, wanted = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
-        self.reporter.note(f"validation {accuracy:.2f} % at the end, {wanted:g} % wanted: begins "
-                           f"again, other weights, try {self.tries + 1} of {_TRIES}")  # fmt: skip
+        accuracy, threshold = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
+        self.reporter.note(
+            f"validation accuracy {accuracy:.2f} % at the end, below {threshold:g} %: restarting "
+            f"with other weights, attempt {self.tries + 1} of {_TRIES}"
+        )
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
         self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
@@ -255,12 +257,12 @@ class Loop:
         """Figures of the present (EMA) weights; only the first process evaluates."""
         if self.folder is None:
             return {}
-        started = time.monotonic()
+        start = time.monotonic()
         with self.trainer.averaged() as net:
             figures = evaluate(net)
         self.figures |= figures
         self._log(kind, monitoring=kind != "validation", figures=figures,
-                  seconds=time.monotonic() - started)  # fmt: skip
+                  seconds=time.monotonic() - start)  # fmt: skip
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
@@ -371,7 +373,9 @@ class Validator:
         m, figures = self.recipe.iterations, {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
-            (figures["validation at 2m"],), _ = self._accuracy(net, self.held_out[:_TWICE], 2 * m)
+            (figures["validation at 2m"],), _ = self._accuracy(
+                net, self.held_out[:_MOST_AT_2M], 2 * m
+            )
         for size in self.task.spec.watch_sizes:
             name = size_text(size)
             if name not in self.larger:
@@ -402,13 +406,13 @@ def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures
     """The figures that make the present weights the best so far, or None.
 
     ``validation``: strictly better accuracy, so the first of equals is the best, as in the
-    authors' code. ``watch``: mean accuracy on the larger problems, the later one on a tie; their
-    size has then been validated on, and must be reported so.
+    authors' code. ``watch``: mean accuracy on the larger problems, the later one on a tie; that
+    size has then been used for validation, and reports must say so.
     """
-    validated = {"validation": fresh["validation"]} if "validation" in fresh else {}
+    validation = {"validation": fresh["validation"]} if "validation" in fresh else {}
     if choose == "validation":
-        return validated if fresh.get("validation", -1.0) > best.get("validation", -1.0) else None
-    late = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
-    if not late or (watched := sum(late) / len(late)) < best.get("watched", -1.0):
+        return validation if fresh.get("validation", -1.0) > best.get("validation", -1.0) else None
+    accuracies = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
+    if not accuracies or (watched := sum(accuracies) / len(accuracies)) < best.get("watched", -1.0):
         return None
-    return {"watched": watched, **validated}
+    return {"watched": watched, **validation}

@@ -115,9 +115,9 @@ class Segment:
 
     steps: int
     weight: float = 1.0
-    """Factor of the loss"""
-    each: tuple[float, ...] = ()
-    """Weights of a loss after every iteration; empty: one loss after the last"""
+    """Factor of the whole loss"""
+    weights: tuple[float, ...] = ()
+    """Weights of the losses after each iteration; empty: one loss, after the last"""
     settle: float = 0.0
     """Weight of the features' mean absolute change per iteration, added to the loss"""
     path: bool = False
@@ -134,17 +134,17 @@ def segment_loss(
 ) -> Tensor:
     """The loss of a segment, with its graph; ``states`` are all of its states, the start first."""
     path = [state.features for state in states]  # each (B, W, *S)
-    if not segment.each:
+    if not segment.weights:
         loss = criterion(net, net.answer(path[-1]), inputs, targets)
-    elif len(set(segment.each)) == 1:
+    elif len(set(segment.weights)) == 1:
         # Decode all iterations at once: a few large kernels instead of many small ones.
         logits = net.answer(torch.cat(path[1:]))
         repeated = [x.repeat(segment.steps, *[1] * (x.dim() - 1)) for x in (inputs, targets)]
-        loss = sum(segment.each) * criterion(net, logits, repeated[0], repeated[1])
+        loss = sum(segment.weights) * criterion(net, logits, repeated[0], repeated[1])
     else:
         losses = [
             weight * criterion(net, net.answer(features), inputs, targets)
-            for weight, features in zip(segment.each, path[1:], strict=True)
+            for weight, features in zip(segment.weights, path[1:], strict=True)
         ]
         loss = torch.stack(losses).sum()
     if segment.settle:
@@ -161,8 +161,8 @@ class Objective:
         self.recipe, self.processes = recipe, processes
 
     @property
-    def takes(self) -> int:
-        """The number of new problems per optimizer step."""
+    def new_problems(self) -> int:
+        """Number of new problems per optimizer step, over all processes."""
         return self.recipe.batch
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
@@ -202,6 +202,7 @@ class Progressive(Objective):
     def draw(self, rng: StepRng) -> tuple[int, int]:
         """n and k of one optimizer step."""
         m, prefix = self.recipe.iterations, self.recipe.objective != "progressive-n0"
+        # The names of random streams are hashed: renaming one would change every run.
         n = rng.integer(0, m - 1, "prefix") if prefix else 0
         return n, rng.integer(1, m - n, "stretch")
 
@@ -218,8 +219,8 @@ class Progressive(Objective):
         full = unroll.forward_backward(inputs, targets, Segment(m, weight=1 - alpha, path=True))
         state = full.states[n] if n else None
         segment = Segment(k, weight=alpha)
-        part = unroll.forward_backward(inputs, targets, segment, state=state)
-        return (1 - alpha) * full.loss + alpha * part.loss
+        progressive = unroll.forward_backward(inputs, targets, segment, state=state)
+        return (1 - alpha) * full.loss + alpha * progressive.loss
 
 
 class RunTimeWeighted(Objective):
@@ -229,5 +230,5 @@ class RunTimeWeighted(Objective):
         """Add one step's gradients to the parameters; return the loss, a scalar."""
         m = self.recipe.iterations
         weights = tuple(i / (m * (m + 1) / 2) for i in range(1, m + 1))
-        segment = Segment(m, each=weights)
+        segment = Segment(m, weights=weights)
         return unroll.forward_backward(self.shard(inputs), self.shard(targets), segment).loss

@@ -30,19 +30,19 @@ _EPSILON = 1e-8
 _GROWTH_INTERVAL = 2000
 """Steps without an overflow after which the loss scale is doubled."""
 _MIN_SCALE = 1.0
-"""Gradients divided by a scale near zero would become infinite."""
+"""Smallest loss scale: gradients divided by one near zero would become infinite."""
 
 
 def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of a recipe; a throttled recipe divides the recurrent parameters' rate by m."""
+    """The optimizer of a recipe; ``throttle`` divides the recurrent parameters' rate by m."""
     recurrent: Any = getattr(net, "recurrent", [])
     matrices = frozenset(id(weight) for weight in getattr(net, "hidden_weights", recurrent))
     slow = {id(weight) for weight in recurrent} if recipe.throttle else set()
     others = [weight for weight in net.parameters() if id(weight) not in slow]
     throttled = [weight for weight in net.parameters() if id(weight) in slow]
     groups = [
-        {"params": params, "share": share, "matrices": matrices}
-        for params, share in ((others, 1.0), (throttled, 1 / recipe.iterations))
+        {"params": params, "lr_factor": factor, "matrices": matrices}
+        for params, factor in ((others, 1.0), (throttled, 1 / recipe.iterations))
         if params
     ]
     rate, decay, betas = recipe.rate, recipe.weight_decay, (0.9, recipe.beta2)
@@ -88,7 +88,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One optimizer step; does not synchronise with the device."""
+        """One optimizer step; does not wait for the device."""
         # LossScale sets found_inf: 1 where gradients overflowed, and the step is skipped.
         overflow: Tensor | None = vars(self).get("found_inf")
         for group in self.param_groups:
@@ -156,7 +156,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 class LossScale:
-    """The loss scale of float16 training, without synchronising, so that it can be captured.
+    """The loss scale of float16 training; never waits for the device, so it can be captured.
 
     It grows while gradients are finite and is halved when one overflows; that optimizer step is
     skipped. A step whose loss is not finite is skipped too, but leaves the scale alone. torch's
@@ -167,6 +167,7 @@ class LossScale:
         """Start at 2**16; the optimizer skips steps whose gradients overflowed."""
         self.scale = torch.full((), 2.0**16, device=device)
         self.grown = torch.zeros((), dtype=torch.int32, device=device)
+        """Steps since the last overflow or growth (torch: growth tracker)"""
         self.overflow = torch.zeros((), device=device)
         self.finite_loss = torch.ones((), device=device)
         vars(optimizer)["found_inf"] = self.overflow

@@ -190,8 +190,8 @@ class Recipe:
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
         return replace(self, **changes)
 
-    def asked(self, **changes: Any) -> Recipe:
-        """The same as `changed`, but also refuse fields that a user-defined network ignores."""
+    def changed_by_user(self, **changes: Any) -> Recipe:
+        """As `changed`, but fields that a user-defined network would ignore are an error."""
         net = str(changes.get("net") or self.net)
         if ":" in net and (ignored := [name for name in _NET_FIELDS if name in changes]):
             raise RecipeError(
@@ -210,7 +210,7 @@ _FROM_ZERO = ("warmup", "watch_every", "data_seed", "warmup_updates")
 _HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999, "rate": math.inf,
             "clip": math.inf, "weight_decay": math.inf, "pool_settle": math.inf,
             "pool_shake": math.inf}  # fmt: skip
-"""Limits of numbers that are not shares from 0 to 1."""
+"""Upper limits of numbers; those not listed are shares from 0 to 1."""
 _ABOVE_ZERO = ("rate", "clip", "average")
 _CHOICES = {
     "objective": registry.known("objective"),
@@ -231,11 +231,12 @@ def _check(name: str, kind: str, value: Any) -> None:
         return
     values = value if isinstance(value, tuple) else ()
     if name == "size":
-        valid = _whole(value, 1) or (len(values) == 2 and all(map(_whole, values)))
-        wanted = "be a number, or two for a range"
+        valid = _is_whole(value, 1) or (len(values) == 2 and all(map(_is_whole, values)))
+        requirement = "be a number, or two for a range"
     elif kind.startswith("int"):
         least = 0 if name in _FROM_ZERO else 1
-        valid, wanted = _whole(value, least), f"be a whole number above {least - 1}"
+        valid = _is_whole(value, least)
+        requirement = "be a whole number above 0" if least else "be a whole number, 0 or more"
     elif kind.startswith("float"):
         highest = _HIGHEST.get(name, 1)
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -243,26 +244,26 @@ def _check(name: str, kind: str, value: Any) -> None:
         if name in _ABOVE_ZERO:
             valid = valid and value > 0 and (name != "average" or value < 1)
         least_text = "be above 0" if name in _ABOVE_ZERO else "be 0 or more"
-        wanted = f"lie between 0 and {highest}" if highest < math.inf else least_text
+        requirement = f"lie between 0 and {highest}" if highest < math.inf else least_text
     elif kind == "bool":
-        valid, wanted = isinstance(value, bool), "be true or false"
+        valid, requirement = isinstance(value, bool), "be true or false"
     elif kind == "str":
-        valid, wanted = isinstance(value, str), "be a word"
+        valid, requirement = isinstance(value, str), "be a word"
     elif name == "pool_damage_kinds":
         valid = values != () and set(values) <= set(CORRUPTIONS)
-        wanted = f"be one or more of {', '.join(CORRUPTIONS)}"
+        requirement = f"be one or more of {', '.join(CORRUPTIONS)}"
     elif name == "notes":
         valid = isinstance(value, tuple) and all(isinstance(line, str) for line in values)
-        wanted = "be lines of text"
+        requirement = "be lines of text"
     else:  # head, milestones
         least = 1 if name == "head" else 0
-        valid = isinstance(value, tuple) and all(_whole(item, least) for item in values)
-        wanted = f"be whole numbers from {least} on"
+        valid = isinstance(value, tuple) and all(_is_whole(item, least) for item in values)
+        requirement = f"be whole numbers, {least} or more"
     if not valid:
-        raise RecipeError(f"{name} must {wanted}, got {value!r}")
+        raise RecipeError(f"{name} must {requirement}, got {value!r}")
 
 
-def _whole(value: object, least: int = 0) -> bool:
+def _is_whole(value: object, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -350,7 +351,9 @@ _CODE: dict[str, Fields] = {
               "notes": ("decay, warm-up, epochs and milestones as in the authors' code",)},
 }  # fmt: skip
 
-_NONE_BETTER = "no recipe is known to be better for this task than the quick one, which this is"
+_NO_BETTER_RECIPE = (
+    "no recipe is known to be better for this task than the quick one, which this is"
+)
 
 _QUICK: dict[str, Fields] = {
     "prefix-sums": {
@@ -417,35 +420,35 @@ RECIPES = ("paper", "paper-code", "quick", "best")
 """Names of the recipes; each works for every task."""
 
 
-def _fields(word: str, problem: str, net: str) -> Fields:
+def _fields(name: str, task: str, net: str) -> Fields:
     """The fields in which a recipe differs from the defaults."""
-    if word.startswith("paper"):
-        paper = {**_PAPER.get(problem, {}), **_PAPER_NETS.get((problem, net), {})}
-        if word == "paper":
+    if name.startswith("paper"):
+        paper = {**_PAPER.get(task, {}), **_PAPER_NETS.get((task, net), {})}
+        if name == "paper":
             return paper
-        code = _CODE.get(problem, {})
+        code = _CODE.get(task, {})
         notes = [note for note in paper.get("notes", ()) if note not in (_FACTOR, _CHESS)]
         return {**paper, **code, "notes": (*code.get("notes", ()), *notes)}
-    quick = {**_GENERIC, **_QUICK.get(problem, {})}
-    if word == "quick":
+    quick = {**_GENERIC, **_QUICK.get(task, {})}
+    if name == "quick":
         return quick
-    best = _BEST.get(problem, {**quick, "notes": (_NONE_BETTER,)})
-    # The width is that of the recipe's own network; another one keeps the paper's.
-    other = problem in _BEST and net != best.get("net", "dt-recall")
+    best = _BEST.get(task, {**quick, "notes": (_NO_BETTER_RECIPE,)})
+    # The recipe's width is for its own network; other networks get the paper's width.
+    other = task in _BEST and net != best.get("net", "dt-recall")
     return {**best, "width": None} if other else best
 
 
-def recipe(word: str, problem: str, net: str | None = None) -> Recipe:
+def recipe(name: str, task: str, net: str | None = None) -> Recipe:
     """The recipe of that name for a task, and for another network if ``net`` is given."""
-    if word not in RECIPES:
-        raise UnknownName(registry.unknown_name("recipe", word, RECIPES))
-    default = _BEST.get(problem, {}).get("net", "dt-recall") if word == "best" else "dt-recall"
-    return Recipe(**{**_fields(word, problem, net or default), "name": word, "net": net or default})
+    if name not in RECIPES:
+        raise UnknownName(registry.unknown_name("recipe", name, RECIPES))
+    default = _BEST.get(task, {}).get("net", "dt-recall") if name == "best" else "dt-recall"
+    return Recipe(**{**_fields(name, task, net or default), "name": name, "net": net or default})
 
 
-def label_changes(changed: Recipe, problem: str) -> Recipe:
+def label_changes(changed: Recipe, task: str) -> Recipe:
     """The recipe, renamed to "paper, changed" where fields differ from the recipe of that name."""
     name = changed.name
-    if name not in RECIPES or changed == recipe(name, problem, changed.net):
+    if name not in RECIPES or changed == recipe(name, task, changed.net):
         return changed
     return changed.changed(name=f"{name}, changed")

@@ -42,14 +42,17 @@ _NOISES = 32
 def disc(features: Tensor, generator: torch.Generator) -> Tensor:
     """Zeros within a disc of random centre and of a radius from 1 to 0.4 of the side."""
     count, _, *sides = features.shape
-    drawn = torch.rand(count, len(sides) + 1, generator=generator).to(features.device)
-    distance: Tensor | float = 0.0
+    # (B, axes + 1): the centre, then the radius
+    uniform = torch.rand(count, len(sides) + 1, generator=generator).to(features.device)
+    squared_distance: Tensor | float = 0.0
     for axis, side in enumerate(sides):
-        positions = torch.arange(side, device=drawn.device)
-        off = (positions - drawn[:, axis : axis + 1] * side) ** 2
-        distance = distance + off.view(count, *[1] * axis, side, *[1] * (len(sides) - axis - 1))
-    radius = 1 + drawn[:, -1] * max(0.0, _LARGEST_DISC * min(sides) - 1)
-    inside = distance < radius.view(-1, *[1] * len(sides)) ** 2
+        positions = torch.arange(side, device=uniform.device)
+        squares = (positions - uniform[:, axis : axis + 1] * side) ** 2
+        squared_distance = squared_distance + squares.view(
+            count, *[1] * axis, side, *[1] * (len(sides) - axis - 1)
+        )
+    radius = 1 + uniform[:, -1] * max(0.0, _LARGEST_DISC * min(sides) - 1)
+    inside = squared_distance < radius.view(-1, *[1] * len(sides)) ** 2
     return features.masked_fill(inside[:, None], 0)
 
 
@@ -77,8 +80,8 @@ class ReplayPool(Objective):
             )
 
     @property
-    def takes(self) -> int:
-        """The fresh share of the batch, at least one problem."""
+    def new_problems(self) -> int:
+        """The share ``pool_fresh`` of the batch, at least one problem."""
         return max(1, round(self.recipe.batch * self.recipe.pool_fresh))
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
@@ -87,23 +90,23 @@ class ReplayPool(Objective):
         if not self.slots:
             self._create(unroll.net, inputs, targets)
         pool = self.slots
-        drawn = torch.from_numpy(rng.choose(recipe.batch, recipe.pool_slots, "slots"))
-        rows = to_device(drawn, inputs.device)
+        slots = torch.from_numpy(rng.choose(recipe.batch, recipe.pool_slots, "slots"))
+        rows = to_device(slots, inputs.device)  # (B,); new problems go into the first ones
         # Slots of new problems that do not stay get their previous content back afterwards.
-        leaving = rows[round(fresh * recipe.pool_stay) : fresh]
-        stays = recipe.pool_stay == 1
-        previous = {} if stays else {name: column[leaving] for name, column in pool.items()}
+        temporary = rows[round(fresh * recipe.pool_stay) : fresh]
+        all_stay = recipe.pool_stay == 1
+        previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
-        mine = self.shard(rows)
+        shard = self.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
-        each = (1 / k,) * k if recipe.pool_every else ()
+        weights = (1 / k,) * k if recipe.pool_every else ()
         result = unroll.forward_backward(
-            pool["inputs"][mine],
-            pool["targets"][mine],
-            Segment(k, each=each, settle=recipe.pool_settle),
+            pool["inputs"][shard],
+            pool["targets"][shard],
+            Segment(k, weights=weights, settle=recipe.pool_settle),
             state=State(self.shard(features)),
-            restart=~pool["filled"][mine],
+            restart=~pool["filled"][shard],
             noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_shake else None,
         )
         end = result.states[-1].features
@@ -114,7 +117,7 @@ class ReplayPool(Objective):
         if "solved" in pool:
             pool["solved"][rows] = self._solved(unroll.net, rows)
         for name, column in previous.items():
-            pool[name][leaving] = column
+            pool[name][temporary] = column
         return result.loss
 
     @torch.no_grad()
@@ -176,12 +179,12 @@ class ReplayPool(Objective):
         generator, features = rng.generator("shake"), self.slots["features"]
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         shifts = [int(torch.randint(side, (), generator=generator)) for side in features.shape[2:]]
-        drawn = self._unit_noise(rng)[to_device(which, features.device)]
-        noise = self.recipe.pool_shake * drawn.roll(shifts, tuple(range(2, drawn.dim())))
+        unit = self._unit_noise(rng)[to_device(which, features.device)]
+        noise = self.recipe.pool_shake * unit.roll(shifts, tuple(range(2, unit.dim())))
         if not self.recipe.pool_shake_varied:
             return noise
-        share = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
-        return noise * to_device(share, noise.device).view(-1, *[1] * (noise.dim() - 1))
+        strength = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
+        return noise * to_device(strength, noise.device).view(-1, *[1] * (noise.dim() - 1))
 
     def _unit_noise(self, rng: StepRng) -> Tensor:
         """(32, W, *S): unit Gaussian noise."""

@@ -93,8 +93,8 @@ def train(
     torch_device = registry.device(device)
     if torch_device.type == "cuda":
         torch.cuda.set_device(torch_device)
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
-    processes = ProcessGroup(torch_device) if several else None
+    distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
+    processes = ProcessGroup(torch_device) if distributed else None
     first_process = processes is None or processes.rank == 0
     reporter = reporter if reporter is not None and first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
@@ -106,11 +106,11 @@ def train(
             if source.state == "finished":
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
-            task, recipe, network, config = _resumed(source, task, data, reporter)
+            task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
         else:
             if first_process:
                 RunFolder.check_new(path)
-            task, recipe, network, config = _new(task, recipe, changes, seed, start, data)
+            task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
         if processes is not None:
             processes.check(recipe.batch)
         trainer = Trainer(network, recipe, torch_device, processes)
@@ -134,7 +134,7 @@ def train(
     return RunFolder.open(path)
 
 
-def _new(
+def _prepare_new(
     task: Task | str | None,
     recipe: Recipe | str,
     changes: dict[str, Any],
@@ -161,7 +161,7 @@ def _new(
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
-    """Refuse a run of another task or program, and changes of its recipe."""
+    """Raise an error for changes of the recipe, and for a run of another task or program."""
     config, path = run.config, run.path
     if changes:
         raise UsageError(
@@ -178,14 +178,14 @@ def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str,
         )
 
 
-def _resumed(
+def _prepare_resumed(
     run: RunFolder, task: Task | str | None, data: str | Path | None, reporter: Reporter
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and config.json of a run to resume."""
-    config, started, (now, _) = run.config, run.environment.get("commit"), code_version()
-    if started != now:
+    config, before, (now, _) = run.config, run.environment.get("commit"), code_version()
+    if before != now:
         reporter.note(
-            f"this run was begun by another version of the code ({started or 'unknown'} then, "
+            f"this run was begun by another version of the code ({before or 'unknown'} then, "
             f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
@@ -204,8 +204,8 @@ def start_from(trainer: Trainer, path: Path) -> None:
     theirs, ours = folder.config.get("recipe", {}).get("optimizer"), trainer.recipe.optimizer
     if theirs != ours:
         raise RunError(
-            f"{path} was trained by {theirs}, and its moments mean nothing to {ours}; "
-            f"--optimizer {theirs}"
+            f"{path} was trained by {theirs}, whose state {ours} cannot use; "
+            f"give --optimizer {theirs}"
         )
     tensors, _ = folder.load("last")
     slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0
@@ -225,7 +225,10 @@ def start_from(trainer: Trainer, path: Path) -> None:
 
 
 def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
-    """What a run with this recipe would be, for JSON; raises what the run would raise."""
+    """Network, problems and optimizer steps of a run with this recipe, for JSON.
+
+    Raises the errors that the run would raise.
+    """
     net, description = build_network(recipe, task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
     per_epoch = problems // recipe.batch
@@ -245,7 +248,7 @@ def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[
     if task is None:
         raise UsageError("which task? give one of: " + ", ".join(registry.known("task")))
     if isinstance(task, type):
-        raise UsageError(f"wanted a task, got the class {task.__name__}; give {task.__name__}()")
+        raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
     if not isinstance(task, str):
         return _task_name(task), task
     return task, registry.task(task, **({} if data is None else {"data": data}))
@@ -263,7 +266,7 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
         changes["net"] = registry.name_of("net", changes["net"])
     if isinstance(recipe, str):
         recipe = named_recipe(recipe, task.spec.name, changes.get("net"))
-    return recipe.asked(**changes)
+    return recipe.changed_by_user(**changes)
 
 
 def task_and_recipe(

@@ -136,7 +136,7 @@ class Trainer:
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
-            rate = self.recipe.rate * group["share"] * lr_factor
+            rate = self.recipe.rate * group["lr_factor"] * lr_factor
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
             else:

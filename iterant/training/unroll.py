@@ -71,7 +71,9 @@ class Unroll:
         loss, states = self._loss(inputs, targets, segment, start, noise)
         weighted = loss * segment.weight
         torch.autograd.backward(weighted if self.scale is None else weighted * self.scale)
-        if callable(flush := getattr(self.net, "flush", None)):  # of a fast form
+        if callable(
+            flush := getattr(self.net, "flush", None)
+        ):  # a fast form adds its gradients here
             flush()
         return StepResult(loss.detach(), [state.detached() for state in states])
 
@@ -124,7 +126,7 @@ class _AddNoise:
 
 
 class SparseUnroll(Unroll):
-    """Computes gradients on open cells only.
+    """Trains a local rule on its open cells only.
 
     Losses, gradients and states are those of `Unroll` up to rounding: walls stay zero, whatever
     noise or corruption a pool adds. Only the penalty on change (``settle``) differs where walls
@@ -144,15 +146,15 @@ class SparseUnroll(Unroll):
         unroll = CellPath if segment.settle else unroll_cells
         path = unroll(net, inputs, start.features, segment.steps, noise)
         # Without weights per iteration, only the last has a loss.
-        each = segment.each or (*[0.0] * (segment.steps - 1), 1.0)
-        weights = {iteration: weight for iteration, weight in enumerate(each, 1) if weight}
+        by_step = segment.weights or (*[0.0] * (segment.steps - 1), 1.0)
+        weights = {iteration: weight for iteration, weight in enumerate(by_step, 1) if weight}
         logits = path.logits(list(weights))  # (iterations, N, K)
-        shares = self.criterion.cell_targets(net, inputs, targets)[path.cells]
-        losses = self.criterion.by_cell(logits, shares)
+        cell_targets = self.criterion.cell_targets(net, inputs, targets)[path.cells]  # (N, K)
+        losses = self.criterion.by_cell(logits, cell_targets)  # (iterations,)
         loss = (losses * losses.new_tensor(list(weights.values()))).sum()
         if isinstance(path, CellPath) and segment.settle:
             scale = segment.steps * start.features.numel()
             loss = loss + segment.settle * path.total_change() / scale
-        after = range(1, segment.steps + 1) if segment.path else [segment.steps]
-        states = [State(path.features(i), start.step + i) for i in after]
+        iterations = range(1, segment.steps + 1) if segment.path else [segment.steps]
+        states = [State(path.features(i), start.step + i) for i in iterations]
         return loss, [start, *states] if segment.path else states

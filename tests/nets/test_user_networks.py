@@ -112,8 +112,8 @@ def test_a_network_without_the_build_arguments(name: str, shape: dict[str, int])
 
 def test_recipe_fields_that_a_user_network_does_not_take() -> None:
     mine = recipe("quick", "prefix-sums", "mine:Plain")
-    assert mine.asked(epochs=2).epochs == 2
+    assert mine.changed_by_user(epochs=2).epochs == 2
     with pytest.raises(RecipeError, match="hidden: for networks that come with iterant"):
-        mine.asked(hidden=8)
+        mine.changed_by_user(hidden=8)
     with pytest.raises(RecipeError, match="defaults of its own"):
-        recipe("quick", "prefix-sums").asked(net="mine:Plain", width=8)
+        recipe("quick", "prefix-sums").changed_by_user(net="mine:Plain", width=8)

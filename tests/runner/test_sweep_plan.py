@@ -80,7 +80,7 @@ REFUSED: list[tuple[str, str]] = [
     ('task = "mazes"\ngrid = {width = []}', "width must be a list"),
     ('task = "mazes"\ngrid = {widht = [4]}', "did you mean 'width'"),
     ('task = "mazes"\ngrid = {width = [4, 0]}', "width must be a whole number above 0"),
-    ('task = "mazes"\ngrid = {width = [4, 4]}', "stands there twice"),
+    ('task = "mazes"\ngrid = {width = [4, 4]}', "appears twice"),
     ('task = "mazes"\ngrid = {net = [[1]]}', "net must be a word"),
     ('task = "mazes"\nfields = {net = "nt"}', "'nt'"),
     ('task = "mazes"\nfields = {size = 8}', "odd"),
@@ -130,9 +130,7 @@ class TestFolder:
     def test_other_settings_under_the_same_name_are_refused(self, tmp_path: Path) -> None:
         SweepFolder.prepare(tmp_path, small_plan())
         changed: dict[str, Any] = {"fields": {"width": 5, "size": 8}}
-        with pytest.raises(
-            RunError, match=r"was begun with width = 4, and is now asked for with 5"
-        ):
+        with pytest.raises(RunError, match=r"was started with width = 4, and the plan now has 5"):
             SweepFolder.prepare(tmp_path, small_plan(**changed))
 
     def test_a_folder_of_something_else_is_refused(self, tmp_path: Path) -> None:

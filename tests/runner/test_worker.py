@@ -78,8 +78,8 @@ class TestMinding:
     @pytest.mark.parametrize(
         ("text", "code", "why"),
         [("iterant: error: full\nlater words\n", 1, "full"),
-         ("a\nKeyError: 3\n\niterant: this is a bug; report it\n", 1, "KeyError: 3"),
-         ("", 7, "it ended with code 7 and said nothing"), ("x", -9, "killed by SIGKILL"),
+         ("a\nKeyError: 3\n\niterant: unexpected error; please report it\n", 1, "KeyError: 3"),
+         ("", 7, "exited with code 7 and no output"), ("x", -9, "killed by SIGKILL"),
          ("\udcff\n", 1, "�")],
     )  # fmt: skip
     def test_the_last_line_that_says_why(
@@ -127,10 +127,10 @@ class TestHere:
         acting(monkeypatch, script)
         ends: dict[str, str] = {}
         assert run_local(folder, list(folder.planned), Launch(), at_once=2,
-                        ended=ends.__setitem__) is None  # fmt: skip
+                        on_end=ends.__setitem__) is None  # fmt: skip
         assert ends == dict.fromkeys(folder.planned, "done")
         ends.clear()
-        run_local(folder, list(folder.planned), Launch(), at_once=1, ended=ends.__setitem__,
+        run_local(folder, list(folder.planned), Launch(), at_once=1, on_end=ends.__setitem__,
                   time_for=lambda name: 0.0)  # fmt: skip
         assert set(ends.values()) == {"no time left"}
         assert capacity(Launch()) >= 1
@@ -156,7 +156,7 @@ class TestHere:
                 time.sleep(0.5)
 
         threading.Thread(target=interrupt).start()
-        why = run_local(folder, list(folder.planned), Launch(), at_once=2, ended=ends.__setitem__)
+        why = run_local(folder, list(folder.planned), Launch(), at_once=2, on_end=ends.__setitem__)
         assert why == ("at once" if stubborn else "SIGINT")
         assert ends == dict.fromkeys(folder.planned, "stopped")
         assert len(list(folder.path.glob("work/*/up"))) == 2

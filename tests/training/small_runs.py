@@ -48,12 +48,12 @@ class Listener(Reporter):
         self.notes: list[str] = []
         self.ends: list[str] = []
 
-    def begin(self, title: str, folder: Path, report: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
         self.titles.append(title)
-        self.reports.append(report)
+        self.reports.append(progress)
 
-    def show(self, report: Progress) -> None:
-        self.reports.append(report)
+    def show(self, progress: Progress) -> None:
+        self.reports.append(progress)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

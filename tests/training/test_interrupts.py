@@ -36,10 +36,10 @@ def test_time_is_reserved_for_the_longest_work(monkeypatch: pytest.MonkeyPatch) 
     clock = Clock(1000.0)
     clock_of(monkeypatch, 985.0)
     assert not clock.over  # after 0 s
-    clock.took(6.0)
+    clock.record(6.0)
     assert not clock.over  # after 985 s: 13 s are reserved
     clock_of(monkeypatch, 985.0)
-    clock.took(10.0)
+    clock.record(10.0)
     assert not clock.over
     assert clock.over  # 21 s are reserved
     assert not Clock(None).over
@@ -96,28 +96,28 @@ def test_a_second_sigint_stops_at_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_only_nan_and_consecutive_high_losses_stop_a_run() -> None:
     with pytest.raises(TrainingStopped, match=r"became nan at step 1 .*lower --rate"):
-        LossGuard().see(1, float("nan"))
+        LossGuard().check(1, float("nan"))
     guard = LossGuard(factor=10.0, patience=3)
     for number, loss in enumerate([0.7, 0.01, 122.0, 90.0, 0.02, 0.5, 6.9, 8.0, 8.0]):
-        guard.see(number, loss)
+        guard.check(number, loss)
     with pytest.raises(TrainingStopped, match=r"exploded at step 9 .*: 6.9, 7: 8, 8: 8, 9: 8"):
-        guard.see(9, 8.0)
+        guard.check(9, 8.0)
 
 
 def test_a_forgiving_guard_counts_nan_as_a_high_loss() -> None:
     guard = LossGuard(patience=3, forgiving=True)
     for number, loss in enumerate([float("nan"), 1.0, float("nan"), float("inf")]):
-        guard.see(number, loss)
+        guard.check(number, loss)
     with pytest.raises(TrainingStopped, match="became nan"):
-        guard.see(4, float("nan"))
+        guard.check(4, float("nan"))
 
 
 def test_the_guard_continues_after_a_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping_at(monkeypatch, 6)
-    original = LossGuard.see
-    monkeypatch.setattr(LossGuard, "see", lambda guard, n, loss: original(guard, n, 9.0**n))
+    original = LossGuard.check
+    monkeypatch.setattr(LossGuard, "check", lambda guard, n, loss: original(guard, n, 9.0**n))
     run = begin(tmp_path / "run")
     seen: list[tuple[float | None, int]] = []
 
@@ -125,7 +125,7 @@ def test_the_guard_continues_after_a_resume(
         seen.append((guard.first, guard.above))
         original(guard, step, loss)
 
-    monkeypatch.setattr(LossGuard, "see", see)
+    monkeypatch.setattr(LossGuard, "check", see)
     stopping_at(monkeypatch, None)
     train(resume=run.path)
     assert seen[0] == (9.0, 4)

@@ -158,5 +158,5 @@ def test_learning_rate_equals_the_authors_log() -> None:
     first, recurrent = build_optimizer(made, net).param_groups
     logged = LOG["learning rate logged after each epoch"]
     for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
-        rates = [made.rate * group["share"] * factor for factor in our_factors(made)]
+        rates = [made.rate * group["lr_factor"] * factor for factor in our_factors(made)]
         assert rates[1:] == pytest.approx(logged[name][:-1], rel=1e-5)

@@ -93,7 +93,7 @@ def updates(
     pool: ReplayPool, count: int, seed: int = 2, *, idle: bool = False
 ) -> Iterator[tuple[Batch, Tensor, Slots, Call, Slots]]:
     """Run steps; yields each step's new problems, slots, pool before, call and pool after."""
-    task, unroll, takes = iterant.task("prefix-sums"), RecordingUnroll(idle=idle), pool.takes
+    task, unroll, takes = iterant.task("prefix-sums"), RecordingUnroll(idle=idle), pool.new_problems
     for number in range(count):
         fresh = task.sample(takes, size=5, seed=9, first=number * takes)
         rng = StepRng(seed, number)
@@ -202,7 +202,7 @@ def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor
     for _, rows, before, call, _ in updates(pool, count, idle=True):
         if not before or not bool(before["filled"].all()):
             continue
-        for place in range(pool.takes, BATCH):
+        for place in range(pool.new_problems, BATCH):
             state = call.state.features[place]
             same = [s for s in range(SLOTS) if torch.equal(before["features"][s], state)]
             if same:

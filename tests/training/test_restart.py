@@ -35,8 +35,8 @@ def test_a_failed_run_restarts_with_other_weights(
     validating(monkeypatch, 0.2, 0.9)
     run = begin(tmp_path / "again", **ASKED, reporter=listener)
     assert run.state == "finished"
-    (note,) = [text for text in listener.notes if "again" in text]
-    assert "validation 20.00 % at the end, 90 % wanted" in note
+    (note,) = [text for text in listener.notes if "restarting" in text]
+    assert "validation accuracy 20.00 % at the end, below 90 %" in note
     weights, about = run.load("last")
     assert (about["tries"], about["step"]) == (2, 12)
     assert run.status.best == {"validation": 0.9, "epoch": 3, "step": 12}

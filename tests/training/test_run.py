@@ -48,7 +48,7 @@ def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"width": 6}, r"does not fit this recipe \(size mismatch for .*; a branch"),
-     ({"optimizer": "muon"}, "trained by adam, and its moments mean nothing to muon"),
+     ({"optimizer": "muon"}, "trained by adam, whose state muon cannot use"),
      ({"start": "nowhere"}, "does not exist")],
 )  # fmt: skip
 def test_start_refuses_another_network_or_optimizer(

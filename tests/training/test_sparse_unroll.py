@@ -91,8 +91,8 @@ def assert_same_results(
     "segment",
     [
         Segment(3, path=True),
-        Segment(3, each=(0.5,) * 3, settle=0.5),
-        Segment(3, each=(0.1, 0.3, 0.6)),
+        Segment(3, weights=(0.5,) * 3, settle=0.5),
+        Segment(3, weights=(0.1, 0.3, 0.6)),
     ],
 )
 def test_losses_gradients_and_states_equal_the_eager_unroll(

@@ -93,7 +93,9 @@ def losses_and_gradients(unroll: Unroll, net: nn.Module, name: str, batch: Batch
     seen = []
     for number in range(8):
         nn.Module.zero_grad(net, set_to_none=False)
-        rows = torch.arange(objective.takes) + number % (len(batch) - objective.takes + 1)
+        rows = torch.arange(objective.new_problems) + number % (
+            len(batch) - objective.new_problems + 1
+        )
         loss = objective.run(unroll, batch.inputs[rows], batch.targets[rows], StepRng(0, number))
         gradients = [weight.grad for weight in net.parameters() if weight.grad is not None]
         seen.append(torch.cat([loss.view(1), *[g.flatten() for g in gradients]]))
