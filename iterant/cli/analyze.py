@@ -75,10 +75,10 @@ def analyze(
     for folder in (out, save_failures):
         if folder is not None:
             check_writable_folder(folder)
-    words = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
+    studies = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
     with progress_bar("loading") as update:
         report = analyze_runs(
-            list(runs), words, size=size, count=count, max_steps=max_steps, after=after,
+            list(runs), studies, size=size, count=count, max_steps=max_steps, after=after,
             seed=seed, task=None if task is None else task_of(task, data), device=device,
             data=data, tolerance=tolerance,
             progress=lambda label, done: update(done, 1, label),
@@ -108,5 +108,5 @@ def _show(report: Report) -> None:
                 f"{outcome.subject.label}: {outcome.what}: features of {figures['broken']} of "
                 f"{figures['problems']} problems became NaN or infinite; these count as not solved"
             )
-    for one in report.skipped:
-        echo(f"{one.label}: {one.what} skipped: {one.why}")
+    for skipped in report.skipped:
+        echo(f"{skipped.label}: {skipped.what} skipped: {skipped.why}")

@@ -69,7 +69,7 @@ def task_of(word: str, data: Path | None = None) -> Task:
 def rule_of(
     word: str, patience: int | None, tolerance: float | None, *, default: str
 ) -> Rule | None:
-    """The halting rule of that word; None: the default of the command, without options.
+    """The halting rule of that name; None for the command's default rule without options.
 
     >>> rule_of("stable", 5, None, default="rest")
     StableAnswer(patience=5)
@@ -79,8 +79,8 @@ def rule_of(
     word = "rest" if word == "settled" else word  # its name before version 0.2
     if word not in RULES:
         raise UsageError(registry.unknown_name("rule", word, RULES))
-    given = {"patience": patience, "tolerance": tolerance}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    flags = {"patience": patience, "tolerance": tolerance}
+    options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     if word == default and not options:
         return None
     rules: dict[str, Callable[..., Rule]] = {
@@ -92,8 +92,8 @@ def rule_of(
     try:
         return rules[word](**options)
     except TypeError:
-        flags = " or ".join(f"--{name}" for name in options)
-        raise UsageError(f"the rule {word} takes no {flags}; leave it out") from None
+        names = " or ".join(f"--{name}" for name in options)
+        raise UsageError(f"the rule {word} takes no {names}; leave it out") from None
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -127,12 +127,13 @@ def console() -> Console:
 
 
 def echo(text: str = "", style: str | None = None) -> None:
-    """Print one line; only the terminal breaks it."""
+    """Print one line without wrapping it."""
     console().print(text, style=style, soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """Write one line to the error stream; a closed stream is ignored."""
+    # Flush the output first, so that the two streams appear in order.
     for stream, line in ((sys.stdout, ""), (sys.stderr, f"{' '.join(text.split())}\n")):
         with contextlib.suppress(OSError):
             stream.write(line)
@@ -144,8 +145,8 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
     from rich.table import Table
 
     table = Table(box=None, show_header=head is not None, padding=(0, 1) if head else (0, 2, 0, 0))
-    for place, name in enumerate(head or [""] * len(rows[0])):
-        table.add_column(name, justify="right" if right and place else "left", overflow="fold")
+    for index, name in enumerate(head or [""] * len(rows[0])):
+        table.add_column(name, justify="right" if right and index else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     console().print(table)
@@ -160,7 +161,7 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     hidden = not (show and screen.is_terminal)
     with Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
-        turn = bar.add_task(label, total=None)
+        task_id = bar.add_task(label, total=None)
         yield lambda done, total, label=label: bar.update(
-            turn, completed=done, total=total, description=label
+            task_id, completed=done, total=total, description=label
         )

@@ -35,7 +35,9 @@ class Display(Reporter):
         self.live = screen.is_terminal and not screen.is_dumb_terminal
         self.progress: Progress | None = None
         self.ended = ""
+        """How the run ended; empty while it runs"""
         self.printed = -math.inf
+        """When the last line was printed"""
 
     def begin(self, title: str, folder: Path, progress: Progress) -> None:
         """The run starts or resumes."""
@@ -97,9 +99,9 @@ def display(screen: Console) -> Iterator[Reporter]:
     """A reporter whose display is redrawn four times a second on a terminal."""
     from rich.live import Live
 
-    shown = Display(screen)
-    if not shown.live:
-        yield shown
+    reporter = Display(screen)
+    if not reporter.live:
+        yield reporter
         return
-    with Live(shown, console=screen, refresh_per_second=4):
-        yield shown
+    with Live(reporter, console=screen, refresh_per_second=4):
+        yield reporter

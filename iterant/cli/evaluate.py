@@ -79,10 +79,10 @@ def evaluate(
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import HasSource
 
-    chosen = rule_of(rule, patience, tolerance, default="plain")
+    halting_rule = rule_of(rule, patience, tolerance, default="plain")
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
-    if trade and (check or picture or chosen):
+    if trade and (check or picture or halting_rule):
         raise UsageError(
             "--trade compares all rules and draws no curves; leave out --check, --save and --rule"
         )
@@ -94,32 +94,32 @@ def evaluate(
         net: Any = subject.net
         net.to(dtype)
         sizes = [subject.task.parse_size(text) for text in size or ()]
-        work += [(run, subject, one) for one in sizes or [subject.task.check_size(None)]]
+        work += [(run, subject, each) for each in sizes or [subject.task.check_size(None)]]
 
     curves: dict[str, Curve] = {}
     points: dict[str, list[TradeOff]] = {}
     figures, notes = [], []
     with progress_bar("evaluating") as update:
-        for place, (run, subject, one) in enumerate(work):
+        for index, (run, subject, problem_size) in enumerate(work):
 
-            def progress(done: int, of: int, place: int = place) -> None:
-                update(place + done / of, len(work))
+            def progress(done: int, total: int, index: int = index) -> None:
+                update(index + done / total, len(work))
 
-            title = f"{run}, " * (len(runs) > 1) + f"size {size_text(one)}"
-            figure: dict[str, Any] = {"run": subject.label, "size": one}
+            title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
+            figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
             steps = budget_of(subject.net, max_steps)
-            batch = subject.task.sample(count, size=one, seed=seed)
-            what: Any = (subject.net, subject.task, batch)
-            how: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
+            batch = subject.task.sample(count, size=problem_size, seed=seed)
+            arguments: Any = (subject.net, subject.task, batch)
+            options: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
             if trade:
-                points[title] = tradeoff(*what, **how)
+                points[title] = tradeoff(*arguments, **options)
                 figure["trade"] = [point.described() for point in points[title]]
             else:
-                curves[title] = evaluate_batch(*what, rule=chosen, cost=True, **how)
+                curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
                 figure |= curves[title].described()
             if check:
-                how = {"steps": steps, "portion": portion}
-                answers, stops = compaction(subject.net, batch, chosen or Fixed(), **how)
+                options = {"steps": steps, "portion": portion}
+                answers, stops = compaction(subject.net, batch, halting_rule or Fixed(), **options)
                 figure["compaction"] = {"answers that differ": answers, "stops": stops}
                 notes.append(
                     f"{title}: {answers} of {counted(count, 'answer')} and "
@@ -143,7 +143,7 @@ def evaluate(
         echo(f"drawn in {picture}")
     if result is not None:
         content = {
-            "rule": "all" if trade else str(chosen or "plain"),
+            "rule": "all" if trade else str(halting_rule or "plain"),
             "precision": precision,
             "count": count,
             "seed": seed,
@@ -190,8 +190,8 @@ def _print_tradeoffs(points: dict[str, list[TradeOff]]) -> None:
     head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
     for title, rules in points.items():
         rows = []
-        for one in rules:
-            figures = [percent(one.accuracy), f"{one.iterations:.1f}", quantity(one.work)]
-            rows.append([str(one.rule), *figures, f"{one.stopped} of {one.count}"])
+        for point in rules:
+            figures = [percent(point.accuracy), f"{point.iterations:.1f}", quantity(point.work)]
+            rows.append([str(point.rule), *figures, f"{point.stopped} of {point.count}"])
         echo(title)
         print_table(head, *rows, right=True)

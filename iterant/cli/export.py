@@ -41,11 +41,11 @@ def export(
             f' load it with iterant.load("{target}")'
         )
     else:
-        done = export_onnx(source, target)
-        sizes = ", ".join("×".join(map(str, space)) for space in done.spaces)
+        exported = export_onnx(source, target)
+        sizes = ", ".join("×".join(map(str, space)) for space in exported.spaces)
         echo(
             f"{target}: read.onnx, step.onnx, answer.onnx, network.json; "
-            f"{source.parameters:,} parameters, within {done.worst:.1e} of PyTorch "
+            f"{source.parameters:,} parameters, within {exported.worst:.1e} of PyTorch "
             f"over {STEPS} iterations at {sizes}"
         )
 

@@ -43,15 +43,16 @@ def sample(
     from iterant.draw.terminal import terminal
 
     target = None if save is None else check_picture(save)
-    opened = task_of(task, data)
+    task_object = task_of(task, data)
     descriptions, screen = [], console()
-    for one in [opened.parse_size(text) for text in size or ()] or [opened.check_size(None)]:
-        batch = opened.sample(count, size=one, seed=seed)
+    sizes = [task_object.parse_size(text) for text in size or ()]
+    for problem_size in sizes or [task_object.check_size(None)]:
+        batch = task_object.sample(count, size=problem_size, seed=seed)
         if not solution:
             batch = replace(batch, targets=torch.full_like(batch.targets, -1))
-        descriptions += [opened.describe(batch, index) for index in range(len(batch))]
-    for place, description in enumerate(descriptions):
-        if place:
+        descriptions += [task_object.describe(batch, index) for index in range(len(batch))]
+    for index, description in enumerate(descriptions):
+        if index:
             screen.print()
         lines = screen.height if screen.is_terminal else None
         screen.print(terminal(description, screen, lines=lines), soft_wrap=True)

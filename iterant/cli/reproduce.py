@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iterant.experiments.records import Records
 
 REDUCED = "reduced"
-"""The folder of runs that were made smaller"""
+"""The folder of runs that were made smaller, for lack of a GPU"""
 _SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
 _WIDE = 182
 """Columns that a whole table needs; narrower terminals get these columns only:"""
@@ -93,7 +93,7 @@ def reproduce(
     whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
     _show_experiment(chosen, whole, timed, _SMALL if small else "")
     keys = {model.key for model in chosen.models}
-    cut_off = [one.name for one in every.unfinished if small and one.model in keys]
+    cut_off = [record.name for record in every.unfinished if small and record.model in keys]
     if cut_off:
         echo(
             f"cut off by their time, and tested as they were: {', '.join(cut_off)}; the same "
@@ -118,12 +118,13 @@ def _read(results: Path, small: bool = False) -> Records:
             f"there is no {folders[-1]} yet: give --results the folder of a clone, or train with "
             "--budget 10m"
         )
-    for one in records.all:
-        if one.model not in MODELS:
-            echo(f"{one.file} is of the model {one.model!r}, which there is not; it counts nowhere")
-        elif one.is_run and one.reduced and one.reduced.keys() != {"seconds"} and not small:
+    for record in records.all:
+        reduced = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
+        if record.model not in MODELS:
+            echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
+        elif reduced and not small:
             echo(
-                f"{one.file} is of a smaller run and counts nowhere; move it to {results / REDUCED}"
+                f"{record.file} is of a smaller run and is not used; move it to {results / REDUCED}"
             )
     return records
 
@@ -140,18 +141,18 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
         write_atomic(write, results_page(results).encode("utf-8"))
         echo(f"written to {write}")
     else:
-        for one in EXPERIMENTS.values():
-            _show_experiment(one, whole, records)
+        for experiment in EXPERIMENTS.values():
+            _show_experiment(experiment, whole, records)
     pictures = []
-    for one in EXPERIMENTS.values():
-        pictures += drawing.save_figures(one, whole, records, figures)
+    for experiment in EXPERIMENTS.values():
+        pictures += drawing.save_figures(experiment, whole, records, figures)
     panels = drawing.reference_panels(drawing.read_reference(results, whole))
     pictures += drawing.save_panels(panels, drawing.REFERENCE, figures, regime=None)
     echo(f"{len(pictures)} pictures in {figures}")
 
 
 def _train_missing(
-    one: Experiment,
+    experiment: Experiment,
     results: Path,
     small: bool,
     seeds: int | None,
@@ -169,16 +170,17 @@ def _train_missing(
         seconds(budget)  # checked before anything is printed
     out = results / (REDUCED if small else "runs")
     records = read_records(out) if small else read_results(results)
-    runs = todo.missing(one, todo.tested_enough(one, records) if small else records, seeds)
-    tests = todo.missing_counts(one, records.whole, seeds)
+    finished = todo.tested_enough(experiment, records) if small else records
+    runs = todo.missing(experiment, finished, seeds)
+    tests = todo.missing_counts(experiment, records.whole, seeds)
     if not runs and not tests:
         echo("every run is there already; give more --seeds for another")
         return
     time = duration(todo.estimate(runs) + todo.estimate_counts(tests))
     if tests and registry.device(device).type != "cuda":
         raise UsageError(
-            f"{one.name} takes about {time} of a GPU, and there is none here; test a run of your "
-            "own by scripts/measure-network, with --model"
+            f"{experiment.name} takes about {time} of a GPU, and there is none here; test a run of "
+            "your own by scripts/measure-network, with --model"
         )
     unfinished = {record.name for record in records.unfinished}
     runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
@@ -187,9 +189,9 @@ def _train_missing(
     echo(f"missing: {what}, about {time} on one H200{here}")
     if small:
         echo(
-            f"there is no GPU here, so everything is made smaller: {todo.smaller_text(one)}; "
-            f"{100 * todo.SMALLER_TESTS:g} % of every test set; such runs are kept in {out} and "
-            "are no part of RESULTS.md"
+            "there is no GPU here, so everything is made smaller: "
+            f"{todo.smaller_text(experiment)}; {100 * todo.SMALLER_TESTS:g} % of every test set; "
+            f"such runs are kept in {out} and are no part of RESULTS.md"
         )
     try:
         if tests:
@@ -199,7 +201,7 @@ def _train_missing(
         else:
             left = todo.train_missing(
                 runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
-                budget=budget, experiment=one if small else None, say=echo,
+                budget=budget, experiment=experiment if small else None, say=echo,
                 data=None if data is None else str(data),
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -208,20 +210,22 @@ def _train_missing(
     if left:
         echo(f"not done: {', '.join(left)}; give the same command again")
     if small and len(left) == len(runs):
-        raise RunError(f"no run of {one.name} could be recorded; the lines above say why")
+        raise RunError(f"no run of {experiment.name} could be recorded; the lines above say why")
 
 
-def _show_experiment(one: Experiment, records: Records, timed: Records, note: str = "") -> None:
+def _show_experiment(
+    experiment: Experiment, records: Records, timed: Records, note: str = ""
+) -> None:
     """Print the table of one experiment, and its networks that were trained for a time."""
     from iterant.experiments.report import rows_of, timed_remarks, timed_rows
 
-    by_time = timed_rows(one, timed)
-    _show_table(f"{one.title} ({one.place}){note}", rows_of(one, records))
+    by_time = timed_rows(experiment, timed)
+    _show_table(f"{experiment.title} ({experiment.place}){note}", rows_of(experiment, records))
     if by_time:
         title = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
         _show_table(title, by_time)
-    remarks = timed_remarks(one, timed)[1:] if by_time else []
-    for text in [*remarks, *([one.note] if one.note else [])]:
+    remarks = timed_remarks(experiment, timed)[1:] if by_time else []
+    for text in [*remarks, *([experiment.note] if experiment.note else [])]:
         console().print(text.replace("**", ""))
 
 
@@ -232,15 +236,16 @@ def _show_list(records: Records) -> None:
     from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
 
     screen, whole = console(), records.whole
-    for one in EXPERIMENTS.values():
-        done, planned = state_of(one, whole)
-        left = estimate(missing(one, whole)) + estimate_counts(missing_counts(one, whole))
+    for experiment in EXPERIMENTS.values():
+        done, planned = state_of(experiment, whole)
+        left = estimate(missing(experiment, whole))
+        left += estimate_counts(missing_counts(experiment, whole))
         rest = f", the rest about {duration(left)} of an H200" if left else ""
-        screen.print(f"{one.name}  {one.title} ({one.place})", style="bold")
+        screen.print(f"{experiment.name}  {experiment.title} ({experiment.place})", style="bold")
         screen.print(f"{done} of {planned} runs{rest}")
-        for task in one.tasks:
+        for task in experiment.tasks:
             screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
-        if rows := list(_list_rows(one, records)):
+        if rows := list(_list_rows(experiment, records)):
             _show_table("", rows)
         else:
             screen.print("no number yet, and none in the paper")
@@ -261,7 +266,7 @@ def _show_table(title: str, rows: Sequence[dict[str, str]]) -> None:
     screen.print(table)
 
 
-def _list_rows(one: Experiment, records: Records) -> Iterator[dict[str, str]]:
+def _list_rows(experiment: Experiment, records: Records) -> Iterator[dict[str, str]]:
     """Networks with their seeds, our number and the paper's."""
     from iterant.experiments.report import rows_of, timed_rows
 
@@ -275,7 +280,7 @@ def _list_rows(one: Experiment, records: Records) -> Iterator[dict[str, str]]:
             "the paper's": theirs,
         }
 
-    rows, by_time = rows_of(one, records.whole), timed_rows(one, records)
+    rows, by_time = rows_of(experiment, records.whole), timed_rows(experiment, records)
     no_runs = not any(row["all seeds"] for row in rows)
     for row in rows:
         ours, theirs = row["all seeds"], row["the paper"]

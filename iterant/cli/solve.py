@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "iterant-solutions", 1
 _PICTURE_SECONDS, _LINE_SECONDS = 1 / 8, 3.0
 _LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
-"""Terminal lines: beside the live picture, below the last picture, the fewest of a picture"""
+"""Terminal lines for text beside the live picture and below the final one; least height of one."""
 _PICTURES = 64
 """Problems in one image file."""
 _WIDE = 60
-"""Characters of an answer in a table."""
+"""Most characters of a table cell."""
 
 
 def solve(
@@ -107,28 +107,34 @@ def solve(
 
     target = None if save is None else check_target(save)
     rule = rule_of(halt, patience, tolerance, default="rest")
-    opened = task_of(task, data)
-    chosen, refused = _read(opened, problems, size=size, seed=seed, count=count, pgn=pgn)
-    name = net or opened.spec.name
-    loaded = load(name, device)
-    screen, total, solved = console(), len(chosen), []
+    task_object = task_of(task, data)
+    inputs, unreadable = _read(task_object, problems, size=size, seed=seed, count=count, pgn=pgn)
+    name = net or task_object.spec.name
+    network = load(name, device)
+    screen, total, solved = console(), len(inputs), []
     with (
-        viewer(opened, screen, live=live and total == 1, pace=pace) as view,
+        viewer(task_object, screen, live=live and total == 1, pace=pace) as view,
         progress_bar("solving", show=live and total > 1) as update,
     ):
         for solution in solutions(
-            loaded, opened, chosen, max_steps=max_steps, rule=rule, restrict=legal, viewer=view
+            network,
+            task_object,
+            inputs,
+            max_steps=max_steps,
+            rule=rule,
+            restrict=legal,
+            viewer=view,
         ):
             solved.append(solution)
             update(len(solved), total, f"solved {len(solved)}/{total}")
-    show(opened, screen, solved)
+    show(task_object, screen, solved)
     if target is not None:
-        save_solutions(opened, solved, target, net=name, rule=str(rule or "rest"))
-    for place, error in refused:
-        warn(f"iterant: left out {place}: {error}")
-    if refused:
+        save_solutions(task_object, solved, target, net=name, rule=str(rule or "rest"))
+    for where, error in unreadable:
+        warn(f"iterant: left out {where}: {error}")
+    if unreadable:
         raise TaskError(
-            f"{len(refused)} of {len(refused) + total} problems could not be read; "
+            f"{len(unreadable)} of {len(unreadable) + total} problems could not be read; "
             "the others are answered above"
         )
 
@@ -159,11 +165,11 @@ def _read(
     elif pgn:
         raise UsageError("--pgn says how a file is read; give the file too")
     else:
-        number = None if size is None else task.parse_size(size)
+        task_size = None if size is None else task.parse_size(size)
         count = 1 if count is None else count
-        parts = [generated(task, size=number, seed=seed or 0, count=count)]
-    refused = [each for part in parts for each in part.refused]
-    return [problem for part in parts for problem in part.problems], refused
+        parts = [generated(task, size=task_size, seed=seed or 0, count=count)]
+    unreadable = [each for part in parts for each in part.refused]
+    return [problem for part in parts for problem in part.problems], unreadable
 
 
 class LiveViewer:
@@ -239,9 +245,9 @@ def show(task: Task, screen: Console, solutions: Sequence[Solution]) -> None:
     for solution in solutions:
         for note in solution.problem.notes:
             names.setdefault(note, []).append(solution.problem.name)
-    for note, named in names.items():
-        many = f"{len(named):,} of {len(solutions):,} problems"
-        where = named[0] if len(named) == 1 else many
+    for note, problems in names.items():
+        many = f"{len(problems):,} of {len(solutions):,} problems"
+        where = problems[0] if len(problems) == 1 else many
         echo(f"{where}: {note}" if where else note)
     rows = [_cells(solution, number) for number, solution in enumerate(solutions, start=1)]
     if len(solutions) == 1:
@@ -274,7 +280,7 @@ def save_solutions(
     from iterant.draw.figure import save_picture
     from iterant.io.files import write_json
 
-    moving = target.suffix.lower() in animation.ANIMATIONS
+    animated = target.suffix.lower() in animation.ANIMATIONS
     if target.suffix.lower() == ".json":
         content = {
             "format": FORMAT,
@@ -286,14 +292,14 @@ def save_solutions(
         }
         write_json(target, content, nan_to_null=True)
     else:
-        most = animation.SIDE_BY_SIDE if moving else _PICTURES
+        most = animation.SIDE_BY_SIDE if animated else _PICTURES
         if len(solutions) > most:
             warn(f"iterant: {target.name} shows the first {most} of {len(solutions)}")
-        shown = solutions[:most]
-        if moving:
-            animation.save_animation(animation.animation_frames(task, shown), target)
+        first = solutions[:most]
+        if animated:
+            animation.save_animation(animation.animation_frames(task, first), target)
         else:
-            save_picture([animation.describe_solution(task, one) for one in shown], target)
+            save_picture([animation.describe_solution(task, one) for one in first], target)
     echo(f"written to {target}")
 
 

@@ -85,7 +85,7 @@ def start(
         )
     if processes is None:
         processes = gpus_per_node or 1
-    seen = run_sweep(
+    final = run_sweep(
         file,
         out=out,
         seeds=seeds,
@@ -107,19 +107,19 @@ def start(
         results=results,
         say=echo,
     )
-    print_outcome(seen, "the same command")
+    print_outcome(final, "the same command")
 
 
-def print_outcome(seen: SweepStatus, again: str) -> None:
-    """Print how runs ended; failed ones are an error, and ``again`` the command to repeat them."""
+def print_outcome(final: SweepStatus, command: str) -> None:
+    """Print how runs ended; failed ones are an error that names the ``command`` to retry them."""
     from iterant.runner.sweeps import summary
 
-    echo(summary(seen))
-    if failed := seen.of("failed"):
+    echo(summary(final))
+    if failed := final.of("failed"):
         names = ", ".join(run.name for run in failed[:5]) + (" …" if len(failed) > 5 else "")
         raise TrainingStopped(
-            f"{len(failed)} of {len(seen.runs)} runs failed twice ({names}); "
-            f"{failed[0].name}: {failed[0].error}; try again: {again}"
+            f"{len(failed)} of {len(final.runs)} runs failed twice ({names}); "
+            f"{failed[0].name}: {failed[0].error}; try again: {command}"
         )
 
 
@@ -137,18 +137,18 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
     from iterant.runner.slurm import queued
     from iterant.runner.sweeps import summary
 
-    opened = SweepFolder.open(folder)
+    sweep_folder = SweepFolder.open(folder)
     try:
-        waiting = queued(opened)
-    except IterantError as error:  # the files can be read on machines without Slurm too
+        waiting = queued(sweep_folder)
+    except IterantError as error:  # on a machine without Slurm the files can still be read
         waiting = {}
         warn(f"iterant: the queue is not known here: {error}")
-    seen = status_of(opened, waiting)
+    now = status_of(sweep_folder, waiting)
     if json:
-        sys.stdout.write(dumps(seen.described(), indent=1) + "\n")
+        sys.stdout.write(dumps(now.described(), indent=1) + "\n")
         return
-    echo(f"{seen.name}: {summary(seen)}")
-    for run in seen.runs:
+    echo(f"{now.name}: {summary(now)}")
+    for run in now.runs:
         if run.state == "running" or (run.state == "left" and run.step):
             of = f" of {run.steps:,}" if run.steps else ""
             left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} to go"
@@ -193,9 +193,11 @@ def one(
 
     if begin and resume:
         raise UsageError("a run is begun or resumed, not both; leave one of the two out")
-    with display(console()) as shown:
-        again = resume if begin or resume else None
-        done = run_one(folder, run, resume=again, device=device, time_limit=time, reporter=shown)
+    with display(console()) as reporter:
+        done = run_one(
+            folder, run, resume=resume if begin or resume else None, device=device,
+            time_limit=time, reporter=reporter,
+        )  # fmt: skip
     echo("done" if done else "stopped; go on with the same command")
     if not done:
         sys.exit(STOPPED)

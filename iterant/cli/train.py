@@ -131,7 +131,7 @@ def train(
         show: print the whole recipe and train nothing
         json: print it as JSON (with --show)
     """
-    how: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit}
+    arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit}
     options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
                                "tensorboard": tensorboard}  # fmt: skip
     if json and not show:
@@ -143,56 +143,56 @@ def train(
         if refused:
             flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in refused)
             raise UsageError(f"a resumed run keeps its recipe, seed and folder; leave out {flags}")
-        how |= {"task": task, "resume": resume}
+        arguments |= {"task": task, "resume": resume}
     elif task is None:
         raise UsageError(
             f"which task? give one of: {', '.join(registry.known('task'))}; "
             "or a run to continue: --resume DIR"
         )
     else:
-        opened = task_of(task, data)
-        word = _DEFAULT if recipe is None else recipe
-        base, chosen = _recipes(opened, word, recipe_file, changes)
+        task_object = task_of(task, data)
+        name = _DEFAULT if recipe is None else recipe
+        base, full_recipe = _recipes(task_object, name, recipe_file, changes)
         if show:
-            _show_recipe(opened, chosen, base, as_json=json)
+            _show_recipe(task_object, full_recipe, base, as_json=json)
             return
         if out is None:
-            name = f"{opened.spec.name}-{chosen.name}"
+            name = f"{task_object.spec.name}-{full_recipe.name}"
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
-        how |= {"task": task, "recipe": chosen, "out": out}
-        how |= {} if start is None else {"start": start}
+        arguments |= {"task": task, "recipe": full_recipe, "out": out}
+        arguments |= {} if start is None else {"start": start}
     if seeds is None:
-        _train_one(how, seed or 0, options)
+        _train_one(arguments, seed or 0, options)
     elif start is not None:
         raise UsageError("--start is for one run; start each seed by itself with --seed")
     elif seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     else:
-        _train_several(how, seeds, options)
+        _train_several(arguments, seeds, options)
 
 
 def _recipes(
-    task: Task, word: str, file: Path | None, changes: dict[str, Any]
+    task: Task, name: str, file: Path | None, changes: dict[str, Any]
 ) -> tuple[Recipe, Recipe]:
-    """The recipe of that name, and the same with the fields of the file and then of the flags."""
+    """The named recipe, and the same with the fields of the file, then of the flags, changed."""
     if isinstance(size := changes.get("size"), str):
         changes = {**changes, "size": task.parse_size(size)}
     net = changes.get("net")
     if net is None and file is not None:
-        net = recipe_from_file(file, named_recipe(word, task.spec.name)).net
+        net = recipe_from_file(file, named_recipe(name, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
-    base = named_recipe(word, task.spec.name, net)
+    base = named_recipe(name, task.spec.name, net)
     return base, (base if file is None else recipe_from_file(file, base)).changed_by_user(**changes)
 
 
-def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
+def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
     from iterant.training.logging import TensorBoardReporter
     from iterant.training.run import train as train_run
 
     tensorboard = options.pop("tensorboard")
-    with display(console()) as shown:
-        reporter = TensorBoardReporter(shown) if tensorboard else shown
-        run = train_run(seed=seed, reporter=reporter, **how, **options)
+    with display(console()) as screen:
+        reporter = TensorBoardReporter(screen) if tensorboard else screen
+        run = train_run(seed=seed, reporter=reporter, **arguments, **options)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
@@ -202,18 +202,19 @@ def _train_one(how: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
     echo(f"  iterant train --resume {run.path}")
 
 
-def _train_several(how: dict[str, Any], text: str, options: dict[str, Any]) -> None:
+def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any]) -> None:
     from iterant.runner import parse_seeds, train_seeds
 
-    seen = train_seeds(seeds=parse_seeds(text), options=options, say=echo, **how)
-    again = f"iterant train --resume {how.get('resume') or how.get('out')} --seeds {text}"
-    if seen.of("left"):
-        echo(f"continue with:\n  {again}")
-    print_outcome(seen, again)
+    final = train_seeds(seeds=parse_seeds(seeds), options=options, say=echo, **arguments)
+    folder = arguments.get("resume") or arguments.get("out")
+    command = f"iterant train --resume {folder} --seeds {seeds}"
+    if final.of("left"):
+        echo(f"continue with:\n  {command}")
+    print_outcome(final, command)
 
 
 def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:
-    """Print the recipe, what differs from ``base``, and the network and updates that follow."""
+    """Print the recipe, its differences from ``base``, the network and the optimizer steps."""
     import json
 
     from iterant.training.run import plan

@@ -226,5 +226,5 @@ def test_records_that_count_nowhere(tmp_path: Path, capsys: pytest.CaptureFixtur
     keep(tmp_path / "runs", "sums-no", 0, [50])
     keep(tmp_path / "runs", "sums-n0", 0, [50], reduced={"width": 4})
     first, second, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
-    assert f"sums-n0-s0.json is of a smaller run and counts nowhere; move it to {tmp_path}" in first
-    assert "sums-no-s0.json is of the model 'sums-no', which there is not" in second
+    assert f"sums-n0-s0.json is of a smaller run and is not used; move it to {tmp_path}" in first
+    assert "sums-no-s0.json is of an unknown model, 'sums-no'" in second

@@ -141,7 +141,7 @@ def test_what_is_pickled_is_words() -> None:
         (lambda: Launch(processes=0), "processes must be at least 1"),
         (lambda: Cluster(time="soon"), "a time is written like"),
         (lambda: sweep("x.toml", on="moon"), "unknown place 'moon'"),
-        (lambda: sweep("x.toml", at_once=0), "at least one run"),
+        (lambda: sweep("x.toml", at_once=0), "at_once must be at least 1"),
         (lambda: sweep(small_plan(), launch=Launch(nodes=2)), "this machine is one node"),
         (lambda: sweep(small_plan(), seeds="0-3"), "seeds are for a plan in a file"),
     ],
