@@ -13,7 +13,7 @@ Path independence: each problem starts from the network's own features, from zer
 noise and from the initial features of another problem. The final features are compared with those
 from the network's own start by their cosine.
 
-Shapes: N samples, B those of one part, T iterations, P the longest period.
+Shapes: N samples, B samples of one part of the batch, T iterations, P the longest period.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from torch import Tensor
 from iterant.analysis.interventions import (
     Case,
     Trial,
+    derangement,
     gaussian,
     parts,
     run_cases,
-    swapped,
     take,
 )
 from iterant.analysis.report import Result, text
@@ -51,7 +51,7 @@ STARTS = ("own", "zeros", "noise", "another problem")
 
 
 class _PeriodFinder:
-    """Which samples returned to their state p iterations before, at every check so far."""
+    """Finds samples that returned, at every check so far, to their state p iterations before."""
 
     def __init__(self, longest: int, same: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.recent: deque[Tensor] = deque(maxlen=longest)
@@ -60,8 +60,8 @@ class _PeriodFinder:
 
     def add(self, state: Tensor, *, check: bool) -> None:
         if check:
-            now = torch.stack([self.same(before, state) for before in reversed(self.recent)])
-            self.returned = self.returned & now
+            same = torch.stack([self.same(before, state) for before in reversed(self.recent)])
+            self.returned = self.returned & same  # (P, B)
         self.recent.append(state)
 
     def periods(self, broken: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
 
 
 def converge_on_noise(trial: Trial) -> Result:
-    """The same with Gaussian noise in place of the problems."""
+    """`converge` with Gaussian noise in place of the problems."""
     noise = gaussian(trial.batch.inputs, trial.seed, "random inputs")
     batch = Batch(noise, torch.full_like(trial.batch.targets, -1))
     return converge(replace(trial, batch=batch), "random inputs")
@@ -149,34 +149,34 @@ def _cycles(periods: Tensor) -> dict[str, int]:
 
 
 def _norm(features: Tensor) -> Tensor:
-    """(B,) float64, so that features that explode do not overflow."""
-    length: Tensor = torch.linalg.vector_norm(features.flatten(1), dim=1, dtype=torch.float64)
-    return length
+    """(B,) norms in float64, so that exploding features do not overflow."""
+    norm: Tensor = torch.linalg.vector_norm(features.flatten(1), dim=1, dtype=torch.float64)
+    return norm
 
 
 @torch.no_grad()
 def compare_starts(trial: Trial) -> Result:
-    """Path independence: the final features from every start beside those from the own one.
+    """Path independence: compare the final features from every start with those from the own one.
 
-    Problems with NaN or infinite features have a cosine of NaN, which means leave out.
+    Problems with NaN or infinite features have a cosine of NaN and are left out of means.
     """
     cases = []
-    for place, part in enumerate(parts(trial.batch, least=2)):
-        other = swapped(len(part), trial.seed, f"start {place}")
-        starts = (None, torch.zeros_like, _noise(trial.seed, f"start {place}"), take(other))
+    for index, part in enumerate(parts(trial.batch, least=2)):
+        other = derangement(len(part), trial.seed, f"start {index}")
+        starts = (None, torch.zeros_like, _noise(trial.seed, f"start {index}"), take(other))
         cases += [Case(part, part, (After(0, features=start),)) for start in starts]
     columns: dict[str, list[Tensor]] = {start: [] for start in STARTS}
-    for place, (case, thoughts) in enumerate(run_cases(trial, cases)):
-        end, start = last(thoughts), STARTS[place % len(STARTS)]
+    for index, (case, thoughts) in enumerate(run_cases(trial, cases)):
+        end, start = last(thoughts), STARTS[index % len(STARTS)]
         if start == "own":
             own = end
         cosine = cosines(own.features, end.features)
         same = (end.prediction == own.prediction).flatten(1).all(dim=1) & ~cosine.isnan()
         right = trial.task.solved(end.prediction, case.target) & is_finite(end.features)
-        columns[start].append(torch.stack([cosine, same.double(), right.double()]).cpu())
+        columns[start].append(torch.stack([cosine, same.double(), right.double()]).cpu())  # (3, B)
     _, _, right = torch.cat(columns.pop("own"), dim=1)
     ends = {start: torch.cat(tensors, dim=1) for start, tensors in columns.items()}  # (3, N)
-    # NaN where any cosine is
+    # The worst over all starts; NaN where any cosine is NaN.
     worst, all_same, _ = torch.stack(list(ends.values())).amin(dim=0)
     broken, relation = int(worst.isnan().sum()), _relation(worst, right > 0)
     figures = {
@@ -202,7 +202,7 @@ def compare_starts(trial: Trial) -> Result:
         "NaN": str(broken),
     }
     ordered = worst[~worst.isnan()].sort().values.tolist()
-    shares = [100 * place / len(ordered) for place in range(1, len(ordered) + 1)]
+    shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     plot = Plot(
         "path independence",
         "problems, worst first (%)",

@@ -24,15 +24,15 @@ from iterant.engine import last
 from iterant.evaluation import is_finite, wilson
 from iterant.tasks.protocol import Description, HasNearMisses
 
-PICTURED = 64
-"""The number of failures that are kept for drawing; all are counted."""
+MAX_PICTURES = 64
+"""The most failures that are kept for drawing; all are counted."""
 
 
 def by_kind(trial: Trial) -> Result:
-    """The correct problems of each kind after each iteration."""
+    """Count the correct problems of each kind after each iteration."""
     correct, _, _ = track(trial, [Case(part, part) for part in parts(trial.batch)])  # (N, T)
     figures: dict[str, Any] = {}
-    points: dict[str, list[tuple[float, float]]] = {}  # by scale: where a kind is, accuracy
+    points: dict[str, list[tuple[float, float]]] = {}  # by scale: (x of a kind, accuracy)
     for kind in trial.task.kinds(trial.batch):
         count = int(kind.among.sum())
         if count == 0:
@@ -76,7 +76,7 @@ def near_misses(trial: Trial) -> Result:
             positions: Tensor = (prediction != part.targets).flatten(1).sum(dim=1)
             wrong = positions * ~task.solved(prediction, part)
         broken += int((~is_finite(thought.features)).sum())
-        for row in wrong.nonzero().flatten().tolist()[: PICTURED - len(failures)]:
+        for row in wrong.nonzero().flatten().tolist()[: MAX_PICTURES - len(failures)]:
             failure = task.describe(part, row, prediction)
             failures.append(replace(failure, title=f"{failure.title}, problem {first + row}"))
         counts += wrong.tolist()

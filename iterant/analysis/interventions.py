@@ -49,7 +49,7 @@ class Trial:
     after: int = 0
     """Iterations before the intervention; 0: none, or before the first iteration"""
     seed: int = 0
-    """Of noise and swaps"""
+    """The seed of noise and swaps"""
     tolerance: float = 1e-3
     """Relative change of the features below which they count as equal"""
     progress: Progress | None = None
@@ -73,19 +73,19 @@ def cases(trial: Trial) -> list[Case]:
     if what == "move-end":
         batch = batch[task.shorten(batch)[1]]  # other paths are too short
     result = []
-    for place, part in enumerate(parts(batch, least=2 if swaps else 1, times=length)):
+    for index, part in enumerate(parts(batch, least=2 if swaps else 1, times=length)):
         target, change = part, None
         if what == "noise":
-            change = After(after, features=_add_noise(trial.seed, f"noise {place}"))
+            change = After(after, features=_add_noise(trial.seed, f"noise {index}"))
         elif what == "zeros":
             change = After(after, features=torch.zeros_like)
         elif swaps:
-            other = swapped(len(part), trial.seed, f"swap {place}")
+            other = derangement(len(part), trial.seed, f"swap {index}")
             change = After(after, features=take(other))
             if what == "swap-input":
                 target, change = part[other], After(after, inputs=take(other))
         elif what == "bit-flip":
-            # Up to here each string is computed once, from here on with all its flips.
+            # Before the intervention each string is one row, afterwards one row per flipped bit.
             rows = torch.arange(len(part)).repeat_interleave(length)
             target = task.flip(part[rows], torch.arange(length).repeat(len(part)))
             change = After(after, features=take(rows), inputs=_replace(target.inputs))
@@ -97,25 +97,26 @@ def cases(trial: Trial) -> list[Case]:
 
 
 def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
-    """Split a batch into parts of about equal length, at least ``least`` where it has as many.
+    """Split a batch into parts of about equal length that fit in memory.
 
-    ``times`` is the number of rows that each problem becomes later.
+    A part has at least ``least`` problems, unless the batch has fewer. ``times`` is the number of
+    rows that each problem becomes later.
     """
     positions = batch.targets[0].numel() * times if len(batch) else 1
     most = max(least, POSITIONS_AT_ONCE // positions)
     number = min(-(-len(batch) // most), max(1, len(batch) // least))
-    edges = [len(batch) * place // number for place in range(number + 1)] if number else []
+    edges = [len(batch) * index // number for index in range(number + 1)] if number else []
     for first, stop in pairwise(edges):
         yield batch[first:stop]
 
 
 def gaussian(like: Tensor, seed: int, name: str) -> Tensor:
     """Standard normal numbers of the shape of ``like``, drawn on the CPU: equal on all devices."""
-    first = int(Stream(seed, name).bits(0, 0)) >> 1
-    return torch.randn(like.shape, generator=torch.Generator().manual_seed(first)).to(like)
+    torch_seed = int(Stream(seed, name).bits(0, 0)) >> 1
+    return torch.randn(like.shape, generator=torch.Generator().manual_seed(torch_seed)).to(like)
 
 
-def swapped(count: int, seed: int, name: str) -> Tensor:
+def derangement(count: int, seed: int, name: str) -> Tensor:
     """(count,) a permutation without fixed points: one random cycle of all problems."""
     if count < 2:
         raise UsageError(
@@ -129,7 +130,7 @@ def swapped(count: int, seed: int, name: str) -> Tensor:
 
 
 def take(rows: Tensor) -> Callable[[Tensor], Tensor]:
-    """A change that takes these rows of features or inputs."""
+    """A function that selects these rows of features or inputs."""
     return lambda tensor: tensor[rows.to(tensor.device)]
 
 
@@ -138,24 +139,24 @@ def _add_noise(seed: int, name: str) -> Callable[[Tensor], Tensor]:
 
 
 def _replace(other: Tensor) -> Callable[[Tensor], Tensor]:
-    # Moved to the device only when the intervention happens.
+    # Copied to the device only when the intervention happens.
     return lambda tensor: other.to(tensor)
 
 
 def run_cases(trial: Trial, cases: Sequence[Case]) -> Iterator[tuple[Case, Iterator[Thought]]]:
-    """Each case on the network's device with its iterations, to be consumed before the next."""
+    """Each case on the network's device, with its iterations; consume them before the next case."""
     fast, steps = fused(trial.net), trial.steps
 
-    def iterations(place: int, case: Case, inputs: Tensor) -> Iterator[Thought]:
+    def iterations(index: int, case: Case, inputs: Tensor) -> Iterator[Thought]:
         for thought in think(fast, inputs, steps=steps, intervene=case.intervene):
             yield thought
             if trial.progress is not None:
-                trial.progress(place * steps + thought.step, len(cases) * steps)
+                trial.progress(index * steps + thought.step, len(cases) * steps)
 
-    for place, case in enumerate(cases):
+    for index, case in enumerate(cases):
         inputs = like(trial.net, case.batch.inputs)
         batch, target = case.batch.to(inputs.device), case.target.to(inputs.device)
-        yield replace(case, batch=batch, target=target), iterations(place, case, inputs)
+        yield replace(case, batch=batch, target=target), iterations(index, case, inputs)
 
 
 @torch.no_grad()
@@ -165,9 +166,9 @@ def track(trial: Trial, cases: Sequence[Case]) -> tuple[Tensor, Tensor, float]:
     Returns (N, T) bool: correct; (N,) bool: features became NaN or infinite, and the answer counts
     as wrong from then on; the accuracy at the intervention, NaN before the first iteration.
     """
-    solved_before, corrects, brokens = 0, [], []
+    solved_before, correct_parts, broken_parts = 0, [], []
     for case, thoughts in run_cases(trial, cases):
-        columns = []  # on the device until the end: copying would wait for the GPU
+        columns = []  # (B,) each; on the device until the end: copying would wait for the GPU
         broken = torch.zeros(len(case.target), dtype=torch.bool, device=case.target.inputs.device)
         for thought in thoughts:
             if thought.step > trial.after:
@@ -176,11 +177,11 @@ def track(trial: Trial, cases: Sequence[Case]) -> tuple[Tensor, Tensor, float]:
             elif thought.step == trial.after:
                 solved = trial.task.solved(thought.prediction, case.batch)
                 solved_before += int((solved & is_finite(thought.features)).sum())
-        corrects.append(torch.stack(columns, dim=1).cpu())
-        brokens.append(broken.cpu())
+        correct_parts.append(torch.stack(columns, dim=1).cpu())  # (B, T)
+        broken_parts.append(broken.cpu())
     count = sum(len(case.batch) for case in cases)
     before = solved_before / count if trial.after else float("nan")
-    return torch.cat(corrects), torch.cat(brokens), before
+    return torch.cat(correct_parts), torch.cat(broken_parts), before
 
 
 def recover(trial: Trial) -> Result:
@@ -207,11 +208,11 @@ def recover(trial: Trial) -> Result:
         "iterations to first right answer": first.tolist(),
     }
     axis = f"iterations since iteration {trial.after}" if trial.after else "iterations"
-    plot = Plot(trial.what, axis, "problems solved (%)", share=True, begun=trial.after)
+    plot = Plot(trial.what, axis, "problems solved (%)", share=True, offset=trial.after)
     plots = [(plot, Trace(list(range(1, len(accuracy) + 1)), (100 * accuracy).tolist()))]
     if trial.what == "bit-flip":
         length = trial.batch.inputs.shape[-1]
-        by_index = since.view(-1, length).double()
+        by_index = since.view(-1, length).double()  # (strings, L)
         means = torch.where(by_index > 0, by_index, torch.nan).nanmean(dim=0).tolist()
         figures["by index"] = {
             "mean iterations to solution": means,
@@ -237,7 +238,10 @@ def recover(trial: Trial) -> Result:
 
 
 def times_to_solution(correct: Tensor) -> tuple[Tensor, Tensor]:
-    """(N,) int64 each: the first correct iteration, and that from which all are; 0: none."""
+    """The first correct iteration, and the first from which on all are correct; 0: none.
+
+    (N, T) bool -> (N,) int64 each.
+    """
     first = (correct.int().argmax(dim=1) + 1) * correct.any(dim=1)
-    stayed = correct.flip(1).int().cumprod(dim=1).sum(dim=1)
-    return first, (correct.shape[1] - stayed + 1) * correct[:, -1]
+    correct_at_end = correct.flip(1).int().cumprod(dim=1).sum(dim=1)  # length of the last run
+    return first, (correct.shape[1] - correct_at_end + 1) * correct[:, -1]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from iterant.analysis.studies import Subject
 
 Table = list[list[str]]
-"""Rows of cells, the head first."""
+"""Rows of cells, the header first."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -57,14 +57,14 @@ figure {{ margin: 1rem 0; }} img {{ max-width: 100%; background: white; }}
 
 @dataclass(frozen=True)
 class Result:
-    """What one measurement of a network gave."""
+    """The result of one measurement of a network."""
 
     figures: dict[str, Any]
     """All numbers, as JSON"""
     cells: dict[str, str]
     """The main numbers, as a row of a table"""
     plots: Sequence[tuple[Plot, Trace]]
-    """Its line in each plot"""
+    """Axes, and the line of this network on them"""
     failures: Sequence[Description] = ()
     """The first wrong answers, of the study near-misses"""
 

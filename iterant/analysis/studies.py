@@ -1,4 +1,4 @@
-"""The studies by name, their subjects, and `analyze`, which makes several in one call.
+"""The studies by name, their subjects, and `analyze`, which runs several in one call.
 
     >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
     >>> report.table()                    # the paper's table of interventions
@@ -54,7 +54,7 @@ class Subject:
     """Iterations in training, which are shaded"""
 
     def __post_init__(self) -> None:
-        """Refuse a network that does not fit the task."""
+        """Check that the network fits the task."""
         check_fits(self.net, self.task)
 
     @property
@@ -64,12 +64,12 @@ class Subject:
         return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
 
-Given = Subject | str | os.PathLike[str]
-"""A subject, or an argument of `iterant.load`: a name, a path, a run."""
+SubjectLike = Subject | str | os.PathLike[str]
+"""A subject, or an argument of `iterant.load`: the name of shipped weights or a path."""
 
 
 def subject_of(
-    given: Given,
+    source: SubjectLike,
     *,
     task: Task | str | None = None,
     device: str = "cpu",
@@ -79,15 +79,15 @@ def subject_of(
 
     ``task`` is for weights that do not name the task they were trained on.
     """
-    if isinstance(given, Subject):
-        return given
-    if not isinstance(given, str | os.PathLike):
+    if isinstance(source, Subject):
+        return source
+    if not isinstance(source, str | os.PathLike):
         raise UsageError(
             "wanted a run folder, a folder of weights or a shipped name, got "
-            f'{type(given).__name__}; a network at hand is Subject(net, task, label="mine")'
+            f'{type(source).__name__}; a network at hand is Subject(net, task, label="mine")'
         )
-    net, folder = load(given, device), folder_of(given)
-    path = Path(os.fspath(given)).resolve()
+    net, folder = load(source, device), folder_of(source)
+    path = Path(os.fspath(source)).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():
         label = f"{path.parent.parent.name} {path.name}"
@@ -109,10 +109,10 @@ def subject_of(
     recipe = config.get("recipe") or {}
     model, alpha = "", None
     if recipe:
-        chosen = Recipe().changed(**recipe)
+        full_recipe = Recipe().changed(**recipe)  # with defaults
         model = str(recipe["net"])
-        if chosen.objective.startswith("progressive"):
-            alpha = chosen.alpha
+        if full_recipe.objective.startswith("progressive"):
+            alpha = full_recipe.alpha
         else:
             model += f", {recipe['objective']}"
     return Subject(net, task, label, model, alpha, recipe.get("iterations"))
@@ -167,7 +167,7 @@ STUDIES = {
 
 @torch.no_grad()
 def analyze(
-    runs: Given | Sequence[Given],
+    runs: SubjectLike | Sequence[SubjectLike],
     what: str | Sequence[str] | None = None,
     *,
     size: Size | str | None = None,
@@ -181,7 +181,7 @@ def analyze(
     tolerance: float = 1e-3,
     progress: Callable[[str, float], None] | None = None,
 ) -> Report:
-    """Make these studies (None: all that the task offers) on networks of one task.
+    """Run these studies (None: all that the task supports) on networks of one task.
 
         >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=60)
         >>> report.of("zeros").figures["peak"]["accuracy"]
@@ -189,9 +189,9 @@ def analyze(
 
     ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
     data without it (the chess sample that ships), the training size. ``max_steps`` is the number
-    of iterations in all; ``after`` moves every intervention from its time in the paper. Studies
-    that are not possible for a network or task are skipped, with the reason. ``progress`` is
-    called with the current study and the share of all work that is done.
+    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper).
+    Studies that are not possible for a network or task are skipped, with the reason. ``progress``
+    is called with the current study and the share of all work that is done.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -226,7 +226,7 @@ def analyze(
     jobs, skipped = [], []
     for name in (name for name in STUDIES if name in names):
         study = STUDIES[name]
-        # The baseline and studies without an intervention have no time to move.
+        # ``after`` does not apply to the baseline and to studies without an intervention.
         at = after if after is not None and study.after else study.after or 0
         for subject in subjects:
             steps = budget_of(
@@ -242,8 +242,8 @@ def analyze(
                     f"an intervention after iteration {at} leaves nothing to see of {steps}; "
                     f"intervene earlier, or take at least {at + 1} iterations"
                 )
-                asked = what is not None or after is not None
-                if asked and depth_of(subject.net) is None:
+                explicit = what is not None or after is not None
+                if explicit and depth_of(subject.net) is None:
                     raise UsageError(reason)
             if reason:
                 skipped.append(Skipped(subject.label, name, reason))

@@ -52,7 +52,7 @@ class Plot:
     """Values are percentages"""
     shade: bool = True
     """Whether x counts iterations, of which the training regime is shaded"""
-    begun: int = 0
+    offset: int = 0
     """Iterations before the origin of the x-axis"""
     ticks: tuple[str, ...] = ()
     """Labels for 0, 1, 2 … on the x-axis"""
@@ -148,10 +148,10 @@ def draw_lines(axes: Axes, plot: Plot, lines: Sequence[Line], *, regime: int | N
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), plot.ticks)
         axes.set_xlim(-0.25, len(plot.ticks) - 0.75)
-    if regime is not None and plot.shade and regime > plot.begun:
+    if regime is not None and plot.shade and regime > plot.offset:
         low, high = axes.get_xlim()
         label = f"training regime ({counted(regime, 'iteration')})"
-        axes.axvspan(0, regime - plot.begun, color="0.9", zorder=0, label=label)
+        axes.axvspan(0, regime - plot.offset, color="0.9", zorder=0, label=label)
         axes.set_xlim(min(0.0, low), high)
     axes.grid(color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -20,10 +20,10 @@ from iterant.errors import UnknownName
 from iterant.experiments.measures import (
     Accuracy,
     Changes,
-    Indices,
     Measure,
     Peaks,
     Recovered,
+    RecoveryByIndex,
     Value,
 )
 from iterant.experiments.models import MODELS, Model
@@ -70,7 +70,7 @@ PEAKS: dict[str, dict[str, Value]] = {
         "chess-ff": Value(61.17, 1.76, 30),
     },
 }
-"""By size, then by model, in per cent."""
+"""The paper's peak accuracies in per cent, by size, then by model."""
 
 FITTED: dict[str, tuple[Value, Value]] = {
     "sums-dt-a0": (Value(99.98, 0.01), Value(100.0, 0.0)),
@@ -123,28 +123,28 @@ class Row:
     measure: Measure
     paper: Value | None = None
     prefix: str = ""
-    """What the paper has before its number: mean iterations to solution"""
+    """The paper's mean iterations to solution, shown before its number"""
     name: str = ""
-    """What it is called instead of the model's label: "m = 30" in a grid of m"""
+    """Shown instead of the model's label: "m = 30" in a grid of m"""
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A line of a table from results without curves, one a test."""
+class CountRow:
+    """A row of a table from tests without a curve: problems solved after a few iteration counts."""
 
     model: str
     size: str
     seeds: int = 0
-    """How many are wanted; 0: shown where there are any, beside what records say"""
+    """Planned seeds; 0: plan none, show the results that exist"""
     problems: int = 0
-    """Of a test, where one is wanted"""
+    """Problems per planned test"""
     iterations: int = 0
-    """Until its first look"""
-    takes: float = 0.0
-    """Seconds of such a test: on an H200, of local rules on a CPU"""
+    """Iterations before the first check; the second is after twice as many"""
+    seconds: float = 0.0
+    """Duration of one test: on an H200, for local rules on a CPU"""
     paper: Value | None = None
     text: str = ""
-    """What the paper has where it has no number"""
+    """The paper's statement where it gives no number"""
 
 
 @dataclass(frozen=True)
@@ -155,51 +155,51 @@ class Panel:
     measure: Measure
     models: tuple[str, ...]
     grid: str = ""
-    """Against this field of the recipe instead of iterations"""
+    """The recipe field on the x-axis; "": iterations"""
     names: tuple[str, ...] = ()
-    """What its lines are called, and coloured in turn, where they are one model made differently"""
+    """Labels of the lines where they are variants of one model; each gets its own colour"""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure."""
+    """A table or a figure of the paper."""
 
     name: str
     title: str
     place: str
-    """In the paper"""
+    """Where it is in the paper: ``Figure 3``"""
     rows: tuple[Row, ...] = ()
     panels: tuple[Panel, ...] = ()
     note: str = ""
-    counted: tuple[Counted, ...] = ()
+    count_rows: tuple[CountRow, ...] = ()
     see: tuple[str, ...] = ()
     """Other results that bear on it, by their path in results/"""
 
     @property
     def anchor(self) -> str:
-        """Of its heading in RESULTS.md."""
+        """The link target of its heading in RESULTS.md."""
         return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     @property
     def needs(self) -> dict[str, set[str]]:
         """The names of the tests and studies that it shows, by model."""
-        shown = [(row.model, row.measure) for row in self.rows]
-        shown += [(key, panel.measure) for panel in self.panels for key in panel.models]
+        measures = [(row.model, row.measure) for row in self.rows]
+        measures += [(key, panel.measure) for panel in self.panels for key in panel.models]
         needs: dict[str, set[str]] = {}
-        for key, measure in shown:
+        for key, measure in measures:
             needs.setdefault(key, set()).add(measure.needs)
         return needs
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """What must be trained and recorded for it."""
+        """The models whose runs its rows and panels need."""
         return tuple(MODELS[key] for key in self.needs)
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What its models do, those of other results among them."""
-        counted = [MODELS[row.model].task for row in self.counted]
-        return tuple(dict.fromkeys([*(model.task for model in self.models), *counted]))
+        """The tasks of all its models, also those of rows without curves."""
+        models = [*self.models, *(MODELS[row.model] for row in self.count_rows)]
+        return tuple(dict.fromkeys(model.task for model in models))
 
 
 SUMS = ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1", "sums-ff")
@@ -229,11 +229,11 @@ def _with_ours(models: Sequence[str]) -> tuple[str, ...]:
 
 
 def _recovered(model: str, study: str) -> Row:
-    """What a network makes of an intervention, beside the paper's number where it has one."""
-    known = INTERVENTIONS.get(model, {}).get(study)
-    if known is None:
+    """The row of an intervention, with the paper's number where it has one."""
+    paper = INTERVENTIONS.get(model, {}).get(study)
+    if paper is None:
         return Row(model, Recovered(study))
-    steps, height = known
+    steps, height = paper
     return Row(model, Recovered(study), Value(height), "–" if steps is None else f"{steps:.2f}")
 
 
@@ -275,9 +275,9 @@ def _grid(
     field: str,
     note: str = GRID,
 ) -> Experiment:
-    """Peaks against a field of the recipe, and the curves that they are the peaks of.
+    """Peaks by a field of the recipe, and the curves behind them.
 
-    Our own recipe, which has no place on the axis, is a row only.
+    Our own recipe has no value on this axis, so it is a row only.
     """
     keys = tuple(models.values())
     rows = tuple(
@@ -325,13 +325,13 @@ _SEARCHED = (
     "The paper names this grid, from which it chose α; of two of its points it has numbers, in its "
     "tables of peaks."
 )
-_LONGEST, _LARGEST = (Counted("sums-ours", "512"),), (Counted("mazes-ours", "59"),)
+_LONGEST, _LARGEST = (CountRow("sums-ours", "512"),), (CountRow("mazes-ours", "59"),)
 
 _ALL = (
     Experiment("fig-arch-loss-ablation", "Prefix sums of 512 bits by iteration", "Figure 3",
-               _peaks(SUMS, "512"), (_curves("512 bits", "512", SUMS),), counted=_LONGEST),
+               _peaks(SUMS, "512"), (_curves("512 bits", "512", SUMS),), count_rows=_LONGEST),
     Experiment("fig-mazes-ablation", "Mazes of 59×59 by iteration", "Figure 4",
-               _peaks(MAZES, "59"), (_curves("59×59", "59", MAZES),), counted=_LARGEST),
+               _peaks(MAZES, "59"), (_curves("59×59", "59", MAZES),), count_rows=_LARGEST),
     Experiment("fig-chess", "Chess puzzles 600K–700K by iteration", "Figure 5",
                _peaks(CHESS, "600000:700000"),
                (_curves("Puzzles 600K–700K", "600000:700000", CHESS),)),
@@ -344,10 +344,10 @@ _ALL = (
                (_curves("48 bits", "48", SUMS), _curves("13×13", "13", MAZES))),
     Experiment("fig-overthinking", "Flipped bits, swapped features, and whether features rest",
                "Figure 7",
-               (*(Row(model, Indices()) for model in _with_ours(SUMS[:4])),
+               (*(Row(model, RecoveryByIndex()) for model in _with_ours(SUMS[:4])),
                 *(_recovered(model, "swap") for model in _with_ours(MAZES[:4])),
                 *(Row(model, Changes("problems")) for model in _with_ours(MAZES[:4]))),
-               (Panel("48 bits, one flipped after 50 iterations", Indices(),
+               (Panel("48 bits, one flipped after 50 iterations", RecoveryByIndex(),
                       _with_ours(SUMS[:4])),
                 Panel("13×13, features swapped after 50 iterations", Recovered("swap"),
                       _with_ours(MAZES[:4])),
@@ -357,9 +357,9 @@ _ALL = (
                "Table 7, without errors. Networks that recover from fewer than one flip in twenty "
                "have no line."),
     Experiment("table-prefix-peaks", "Peaks on prefix sums", "Table 3",
-               _peaks(SUMS, "48", "512"), counted=_LONGEST),
+               _peaks(SUMS, "48", "512"), count_rows=_LONGEST),
     Experiment("table-maze-peaks", "Peaks on mazes", "Table 4",
-               _peaks(MAZES, "13", "59"), counted=_LARGEST),
+               _peaks(MAZES, "13", "59"), count_rows=_LARGEST),
     Experiment("table-chess-peaks", "Peaks on chess puzzles", "Table 5",
                _peaks(CHESS, "600000:700000")),
     Experiment("table-in-distribution", "Accuracy at the training size",
@@ -411,14 +411,15 @@ _ALL = (
     Experiment("mazes-201", "Mazes of 201×201", "Text, section 4",
                note="The paper: 74 of its 100 mazes with 2,000 iterations; 20 more have one pixel "
                "wrong and none has more than seven. It does not say from how many models.",
-               counted=(Counted("mazes-recall-a0.01", "201", 3, 20, 2000, 50.0,
+               count_rows=(CountRow("mazes-recall-a0.01", "201", 3, 20, 2000, 50.0,
                                 PEAKS["201"]["mazes-recall-a0.01"]),
-                        Counted("mazes-ours", "201", 8, 100, 12_000, 100.0))),
+                        CountRow("mazes-ours", "201", 8, 100, 12_000, 100.0))),
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               counted=(Counted("mazes-recall-a0.01", "801", 1, 1, 10_000, 190.0, text="one maze"),
-                        Counted("mazes-ours", "801", 1, 3, 150_000, 220.0))),
+               count_rows=(CountRow("mazes-recall-a0.01", "801", 1, 1, 10_000, 190.0,
+                                    text="one maze"),
+                           CountRow("mazes-ours", "801", 1, 3, 150_000, 220.0))),
 )  # fmt: skip
 
 _CHESS_RESULTS = ("paper/compare-chess.jsonl", "paper/chess-compare-one-rate-h200.json",
@@ -447,7 +448,7 @@ _SEE = {
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: replace(experiment, see=_SEE.get(experiment.name, ())) for experiment in _ALL
 }
-"""All of them, in the paper's order."""
+"""All tables and figures by name, in the paper's order."""
 
 
 BESIDES = Experiment(
@@ -459,7 +460,7 @@ BESIDES = Experiment(
     note="The same runs at the size of training and at 33×33, and 48 bits without an intervention "
     "and with features swapped after iteration 50.",
 )  # fmt: skip
-"""What was measured on all of them beyond that."""
+"""Measurements of the same runs that the paper does not show."""
 
 
 def experiment(name: str) -> Experiment:

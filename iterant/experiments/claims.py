@@ -3,13 +3,13 @@
     >>> CLAIMS["n-zero"].check(records).verdict
     'not seen'
 
-A claim is the sentence, where the paper makes it, the numbers it gives, the tables of RESULTS.md
-that have ours, and checks, each of which turns records into a verdict. None of our numbers is
-written here. A `Quantity` is a number of every seed of a model.
+A claim is the paper's sentence, its place in the paper, the numbers given there, the tables of
+RESULTS.md with our numbers, and checks, each of which turns records into a verdict. None of our
+numbers is written here. A `Quantity` is a number per seed of a model, with its mean.
 
-Intervals are 95 % over seeds (see measures.py). The interval of a difference of two means joins
-both: its lower end is below the difference by the root of the sum of squares of how far the first
-reaches down and the second reaches up, and the other way round for its upper end.
+Intervals are 95 % over seeds (see measures.py). For the difference of two means, the half-widths
+that point the same way add in quadrature: the first mean's lower one with the second's upper one,
+and the reverse.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
 from iterant.experiments.measures import (
     LEAST_SEEDS,
     Changes,
-    Indices,
     Peaks,
     Recovered,
+    RecoveryByIndex,
     Summary,
     summary,
 )
@@ -47,7 +47,7 @@ AT_REST = 0.01
 """Features converge where the last change is at most this share of the first."""
 
 LINEAR = 0.9
-"""The least r² of a straight line."""
+"""A curve counts as a straight line from this r² on."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ Check = Callable[[Records], Verdict]
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and how it is checked."""
+    """A sentence of the paper, and its checks."""
 
     text: str
     place: str
@@ -80,27 +80,27 @@ class Claim:
         """
         verdicts = [check(records) for check in self.checks]
         order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
-        worst = min((one.verdict for one in verdicts), key=order.index)
-        return Verdict(worst, tuple(line for one in verdicts for line in one.ours))
+        worst = min((result.verdict for result in verdicts), key=order.index)
+        return Verdict(worst, tuple(line for result in verdicts for line in result.ours))
 
 
 # Numbers of every seed of a model
 
 
 def _points(low: float, middle: float, high: float) -> str:
-    """A difference of two means with its interval; shares differ by at most 100."""
+    """A difference of two percentages with its interval, clipped to ±100."""
     return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of every seed of a model, by default in per cent."""
+    """A number per seed of a model, by default in per cent."""
 
     of: Callable[[Records, str], Summary | None]
     """Its mean over all finished seeds; None: not measured"""
     text: Callable[[Summary], str] = lambda value: value.text
     difference: Callable[[float, float, float], str] = _points
-    """From its lower end, middle and upper end"""
+    """Text of a difference, from its lower end, middle and upper end"""
     heading: str = ""
     """Text before the numbers"""
 
@@ -108,7 +108,7 @@ class Quantity:
 def peak(size: str) -> Quantity:
     """The peak of the accuracy averaged over seeds, as in the paper's tables.
 
-    Plain DT is shown by its most confident iteration there, and so it is here.
+    As there, plain DT is evaluated at its most confident iteration.
     """
 
     def of(records: Records, model: str) -> Summary | None:
@@ -137,9 +137,9 @@ def fall(size: str) -> Quantity:
 
 
 def iterations_needed(size: str) -> Quantity:
-    """Iterations until `REACHED` of a seed's peak, as binary logarithms: the claim is a ratio.
+    """log2 of the iterations until `REACHED` of a seed's peak; logarithms, as the claim is a ratio.
 
-    Seeds that solve nothing have none.
+    Seeds that solve nothing are left out.
     """
 
     def of(records: Records, model: str) -> Summary | None:
@@ -188,11 +188,11 @@ def within(
     names: tuple[str, ...] = (),
     shown: bool = True,
 ) -> Check:
-    """The mean of one model, or its difference from that of another, is between two bounds.
+    """Check that the mean of one model, or the difference of two means, is between two bounds.
 
-    Reproduced: its whole interval is, and its middle is at least ``middle_at_least``; contrary:
-    none of the interval is. Otherwise not seen, or too few seeds where the interval reaches further
-    than ``effect`` from its middle: an effect of that size could not have been distinguished.
+    Reproduced: the whole interval is, and its middle is at least ``middle_at_least``. Contrary: no
+    part of the interval is. Otherwise not seen; or too few seeds, where the interval reaches
+    further than ``effect`` from its middle, so that an effect of that size could not have shown.
     """
 
     def decide(low: float, middle: float, high: float) -> str:
@@ -237,16 +237,18 @@ def _difference(one: Summary, other: Summary | None = None) -> tuple[float, floa
     return middle - down, middle, middle + up
 
 
-def higher(quantity: Quantity, more: str, less: str, effect: float = MARGIN, **how: Any) -> Check:
-    """The first model is above the other; ``effect``: by how much in the paper."""
-    return within(quantity, more, less, at_least=0.0, effect=effect, **how)
+def higher(
+    quantity: Quantity, more: str, less: str, effect: float = MARGIN, **options: Any
+) -> Check:
+    """Check that the first model is above the other; ``effect``: the paper's difference."""
+    return within(quantity, more, less, at_least=0.0, effect=effect, **options)
 
 
 def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
-    """Every seed of some models has a property; None: not measured.
+    """Check that every seed of some models has a property (``has`` is None: not measured).
 
-    Reproduced: all have it; contrary: none has; not seen: some have; each model needs
-    `LEAST_SEEDS`.
+    Reproduced: all have it; contrary: none has; not seen: some have; too few seeds: a model has
+    fewer than `LEAST_SEEDS`.
     """
 
     def check(records: Records) -> Verdict:
@@ -269,17 +271,20 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
 
 
 def solved(model: str, size: str) -> Check:
-    """A problem of that size is solved at all: one network is enough."""
+    """Check that some problem of this size is solved; one network is enough."""
 
     def check(records: Records) -> Verdict:
-        looks = [
+        results = [
             (count, one.problems, steps)
             for one in records.counts(model, size)
             for steps, count in one.solved.items()
         ]
-        if not looks:
+        if not results:
             return Verdict(NOT_RUN)
-        count, problems, steps = max(looks, key=lambda look: (look[0] / look[1], -look[2]))
+        # The largest share; of equal ones, that with the fewest iterations.
+        count, problems, steps = max(
+            results, key=lambda result: (result[0] / result[1], -result[2])
+        )
         ours = f"{label(model)}: {count} of {problems} after {steps:,} iterations"
         return Verdict(REPRODUCED if count else NOT_SEEN, (ours,))
 
@@ -287,16 +292,16 @@ def solved(model: str, size: str) -> Check:
 
 
 def label(key: str) -> str:
-    """What a model is called."""
+    """The title of a model."""
     return MODELS[key].title
 
 
 def _linear(record: Record) -> bool | None:
-    """Whether recovery from a flipped bit falls in a straight line with its index."""
-    curves = Indices().curves([record])
+    """Whether the iterations to recover from a flipped bit fall linearly with its index."""
+    curves = RecoveryByIndex().curves([record])
     if not curves:
         return None
-    # NaN: at some index no flip was recovered from.
+    # NaN: an index at which no flip was recovered from.
     if any(map(math.isnan, curves[0])) or len(set(curves[0])) < 2:
         return False
     r = correlation(range(len(curves[0])), curves[0])
@@ -304,14 +309,15 @@ def _linear(record: Record) -> bool | None:
 
 
 def _converges(record: Record) -> bool | None:
-    """Whether ‖Δφ‖ on test problems ends at a hundredth of where it began."""
+    """Whether the last ‖Δφ‖ on test problems is at most `AT_REST` of the first."""
     curves = Changes("problems").curves([record])
     return curves[0][-1] <= AT_REST * curves[0][0] if curves else None
 
 
 def _grows(record: Record) -> bool | None:
-    """Whether ‖Δφ‖ on test problems ends above where it began; overflow counts."""
+    """Whether the last ‖Δφ‖ on test problems is above the first, or overflowed."""
     curves = Changes("problems").curves([record])
+    # Negated, so that NaN (overflow) counts as growth.
     return not curves[0][-1] <= curves[0][0] if curves else None
 
 
@@ -321,14 +327,14 @@ _STUDIES = ("noise", "zeros", "swap")
 
 
 def _paper(size: str, *models: str) -> str:
-    """The paper's peaks."""
+    """The paper's peaks of these models, as text."""
     return ", ".join(f"{label(model)} {PEAKS[size][model].text}" for model in models)
 
 
 def _higher(
     text: str, place: str, rows: tuple[str, ...], size: str, *pairs: tuple[str, str]
 ) -> Claim:
-    """Of each pair of models, the first has the higher peak, by numbers that the paper gives."""
+    """The claim that of each pair of models the first has the higher peak, as in the paper."""
     peaks = PEAKS[size]
     checks = [
         higher(peak(size), more, less, peaks[more].mean - peaks[less].mean) for more, less in pairs
@@ -338,22 +344,22 @@ def _higher(
 
 
 def _keeps(size: str, recall: str, *without: str) -> tuple[Check, ...]:
-    """One model keeps its accuracy to the last iteration; others lose more of theirs."""
+    """Check that one model keeps its accuracy to the last iteration and others lose more."""
     falls = [higher(fall(size), other, recall) for other in without]
     return (*falls, within(fall(size), recall, at_most=MARGIN, shown=False))
 
 
 def _recovers(recall: str, without: str) -> tuple[Check, ...]:
-    """After each intervention of Table 7, recall is above the same network without it."""
-    known, lost = INTERVENTIONS[recall], INTERVENTIONS[without]
+    """Check that after each intervention of Table 7 recall is above the same net without it."""
+    high, low = INTERVENTIONS[recall], INTERVENTIONS[without]
     return tuple(
-        higher(peak_after(study), recall, without, known[study][1] - lost[study][1])
+        higher(peak_after(study), recall, without, high[study][1] - low[study][1])
         for study in _STUDIES
     )
 
 
 def _fixed_point(text: str, place: str, rows: str, recall: list[str], without: list[str]) -> Claim:
-    """With recall ‖Δφ‖ falls to nearly 0, without it grows."""
+    """The claim that ‖Δφ‖ falls to nearly 0 with recall and grows without."""
     rest = f"end at {100 * AT_REST:g} % of the first ‖Δφ‖ or less"
     checks = (
         every_seed(tuple(recall), _converges, rest),
@@ -489,4 +495,4 @@ CLAIMS: dict[str, Claim] = {
         _keeps(_PUZZLES, _BEST, "chess-dt-a0", "chess-dt-a0.5", "chess-recall-a0"),
     ),
 }  # fmt: skip
-"""All that is checked, in the order of RESULTS.md."""
+"""All claims by name, in the order of RESULTS.md."""

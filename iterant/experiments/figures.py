@@ -20,7 +20,14 @@ from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
 from iterant.errors import RunError
 from iterant.experiments.catalogue import PEAKS, Experiment, Panel
-from iterant.experiments.measures import Changes, Indices, Measure, Peaks, Recovered, summary
+from iterant.experiments.measures import (
+    Changes,
+    Measure,
+    Peaks,
+    Recovered,
+    RecoveryByIndex,
+    summary,
+)
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records, Timed
 from iterant.formatting import markdown_table
@@ -29,7 +36,7 @@ from iterant.io.files import PathLike, make_folder, quoted
 from iterant.nets import paper_net
 
 CAPTION = "Means over all finished runs, none filtered out; the table has the numbers of seeds."
-"""The line below a figure."""
+"""The text below every figure."""
 _CHANGES_CAPTION = (
     " A line of ‖Δφ‖ ends where its features come to rest, since 0 has no place on the axis, or "
     "where those of a seed overflow."
@@ -39,17 +46,18 @@ REGIME = 30
 """Iterations in training, in all of the paper's figures."""
 
 LEAST_RECOVERED, ALL_RECOVERED = 0.05, 0.995
-"""Share of flipped bits recovered: least for a line, and from which its label is plain."""
+"""Shares of flipped bits recovered from: below the first no line is drawn; from the second on its
+label does not give the share."""
 
 BY_TIME = "by-time"
-"""Ends the names of figures of networks trained for a time."""
+"""The end of the file names of figures of networks trained for a fixed time."""
 
 _STYLES = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3, 3, 2)}
-"""By family: colour, the lighter one without the progressive loss, and stroke"""
+"""By label: colour, the lighter colour for α = 0, line style"""
 _GRID, _PAPER = 6, 5
-"""Colours of a grid's points, which lines beside them do not have"""
+"""Colours of our and the paper's points in a grid; no other line has them."""
 _OTHER = 4
-"""The stroke of lines with more training time."""
+"""The line style of networks with more training time."""
 
 Panels = list[tuple[Plot, list[Line]]]
 
@@ -57,7 +65,7 @@ Panels = list[tuple[Plot, list[Line]]]
 def save_figures(
     experiment: Experiment, records: Records, timed: Records, folder: PathLike
 ) -> list[Path]:
-    """Write the figure, and that of ``timed`` networks; nothing where no panel has a line."""
+    """Write the figure, and that of networks trained for a fixed time, unless empty."""
     name = experiment.name
     return [
         *save_panels(figure_panels(experiment, records), name, folder),
@@ -68,7 +76,7 @@ def save_figures(
 def save_panels(
     panels: Panels, name: str, folder: PathLike, regime: int | None = REGIME
 ) -> list[Path]:
-    """Write panels as PNG, and as SVG with a stamp of their numbers; nothing without a line."""
+    """Write panels as PNG, and as SVG with a hash of their numbers; nothing without a line."""
     if not any(lines for _, lines in panels):
         return []
     figure, target = panels_figure(panels, regime=regime), make_folder(folder)
@@ -85,26 +93,26 @@ def caption(experiment: Experiment) -> str:
 
 
 def figure_panels(experiment: Experiment, records: Records) -> Panels:
-    """The panels of the figure."""
+    """The panels of the figure with their lines."""
     return [(_plot(panel), lines_of(panel, records)) for panel in experiment.panels]
 
 
 def has_figure(experiment: Experiment, *records: Records) -> bool:
-    """Whether there is something to draw of any of these."""
-    return any(lines_of(panel, some) for panel in experiment.panels for some in records)
+    """Whether any of these records gives a line."""
+    return any(lines_of(panel, group) for panel in experiment.panels for group in records)
 
 
 def timed_panels(experiment: Experiment, records: Records) -> Panels:
-    """The panels of the figure of networks trained for a time."""
+    """The panels of the figure of networks trained for a fixed time."""
     panels: Panels = []
     for panel in experiment.panels:
         groups = [(group.time, _timed_lines(panel, group)) for group in records.timed]
         (time, first), *others = [group for group in groups if group[1]] or [("", [])]
-        # The axis ends where the networks with the least time do; others have another stroke.
-        reach = max((line.trace.x[-1] for line in first), default=0.0)
+        # The axis ends with the lines of the shortest time; others have another line style.
+        last = max((line.trace.x[-1] for line in first), default=0.0)
         lines = [replace(line, label=line.label.replace(f", {time}", "")) for line in first]
-        for line in (line for _, some in others for line in some):
-            length = sum(x <= reach for x in line.trace.x)
+        for line in (line for _, group_lines in others for line in group_lines):
+            length = sum(x <= last for x in line.trace.x)
             trace = Trace(line.trace.x[:length], line.trace.y[:length])
             lines.append(replace(line, trace=trace, spread=line.spread[:length], stroke=_OTHER))
         panels.append((_plot(replace(panel, title=f"{panel.title}, {time} of training")), lines))
@@ -112,14 +120,14 @@ def timed_panels(experiment: Experiment, records: Records) -> Panels:
 
 
 def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
-    """Lines of networks trained for one time, with their settings where these differ."""
+    """The lines of networks trained for the same time, with their settings where these differ."""
     if not group.mixed:
         return lines_of(panel, group.records, group.time)
     lines = []
     for key in panel.models:
-        mine = Records(group.records.of(key))
-        for line in lines_of(panel, mine, group.time):
-            setting = "" if line.marker else f", {mine.all[0].setting}"
+        records = Records(group.records.of(key))
+        for line in lines_of(panel, records, group.time):
+            setting = "" if line.marker else f", {records.all[0].setting}"
             lines.append(replace(line, label=line.label + setting))
     return lines
 
@@ -132,13 +140,13 @@ def _plot(panel: Panel) -> Plot:
                     ticks=_even_ticks(panel))  # fmt: skip
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
-    if isinstance(measure, Indices):
+    if isinstance(measure, RecoveryByIndex):
         label = "index of the flipped bit"
         return Plot(panel.title, label, "iterations to recover", shade=False)
     if isinstance(measure, Recovered):
         start = {"noise": 1, "zeros": 1}.get(measure.study, 50)
         label = f"iterations since iteration {start}"
-        return Plot(panel.title, label, solved, share=True, begun=start)
+        return Plot(panel.title, label, solved, share=True, offset=start)
     # Lines that were trained with different numbers of iterations have no common regime.
     one_regime = len({MODELS[key].recipe().iterations for key in panel.models}) == 1
     return Plot(panel.title, "iterations", solved, share=True, shade=one_regime or not panel.names)
@@ -150,28 +158,28 @@ def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
         return _grid_lines(panel, records)
     lines: list[Line | None] = []
     measure = panel.measure
-    for place, key in enumerate(panel.models):
+    for index, key in enumerate(panel.models):
         runs = records.of(key)
         line = _line(key, measure, runs, time)
         if panel.names:
             # Errors are at the points of the panel beside it; bands would hide the lines.
-            lines += [line and replace(line, label=panel.names[place], colour=place, stroke=place,
+            lines += [line and replace(line, label=panel.names[index], colour=index, stroke=index,
                                        spread=())]  # fmt: skip
             continue
-        drawn = [line]
+        model_lines = [line]
         if isinstance(measure, Peaks) and MODELS[key].confident:
-            # The paper shows plain DT by its most confident iteration; without it is behind.
+            # The paper shows plain DT at its most confident iteration; without is a thin line.
             confident = _line(key, replace(measure, confident=True), runs, time)
-            drawn = [confident, line and replace(line, thin=True, spread=())]
-        lines += drawn
-        if isinstance(measure, Peaks) and any(drawn):
-            lines += _papers_peak(key, measure.size, time)
+            model_lines = [confident, line and replace(line, thin=True, spread=())]
+        lines += model_lines
+        if isinstance(measure, Peaks) and any(model_lines):
+            lines += _paper_peak(key, measure.size, time)
     return [line for line in lines if line is not None]
 
 
 def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> Line | None:
     """The mean of a model's curves; None where there is nothing to show."""
-    # A mean of changes needs every seed: where one overflows, the others alone would be less.
+    # ‖Δφ‖ needs every seed: where one overflows, the mean of the others would be too low.
     steps, means, errors = _mean(measure.curves(records), whole=isinstance(measure, Changes))
     if all(map(math.isnan, means)):
         return None
@@ -180,7 +188,7 @@ def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> L
     if model.alpha is not None and model.label != "FF":
         label += f", α = {model.alpha:g}"
     label += f", {time}" if time else ""
-    if isinstance(measure, Indices):
+    if isinstance(measure, RecoveryByIndex):
         share = measure.mean(records, "recovered")
         if share is None or share.mean < LEAST_RECOVERED:
             return None
@@ -192,7 +200,7 @@ def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> L
     return Line(Trace(steps, means), label, **style_of(key), spread=spread)
 
 
-def _papers_peak(key: str, size: str, time: str) -> list[Line]:
+def _paper_peak(key: str, size: str, time: str) -> list[Line]:
     value, alpha = PEAKS.get(size, {}).get(key), MODELS[key].alpha
     if value is None or value.step is None:
         return []
@@ -211,28 +219,28 @@ def _even_ticks(panel: Panel) -> tuple[str, ...]:
 
 
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
-    """Peaks against a field of the recipe, and the paper's where it gives any."""
-    ours: list[tuple[float, float, float]] = []  # place, mean, error
-    papers: list[tuple[float, float, float]] = []
-    for number, key in enumerate(panel.models):
+    """Peaks by a field of the recipe, and the paper's where it gives any."""
+    ours: list[tuple[float, float, float]] = []  # x, mean, error
+    paper: list[tuple[float, float, float]] = []
+    for index, key in enumerate(panel.models):
         model = MODELS[key]
-        field = number if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
-        place = paper_net(model.task).width if field is None else field
+        field = index if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
+        x = paper_net(model.task).width if field is None else field
         cell = panel.measure.of(records.of(key))
         if cell.value is not None:
-            ours.append((place, cell.value.mean, cell.value.error or 0.0))
+            ours.append((x, cell.value.mean, cell.value.error or 0.0))
         if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
             value = PEAKS[panel.measure.size][key]
-            papers.append((place, value.mean, value.error or 0.0))
+            paper.append((x, value.mean, value.error or 0.0))
     if not ours:
         return []
     name = "mean over seeds ± standard error"
-    places, means, errors = (list(column) for column in zip(*sorted(ours), strict=True))
-    lines = [Line(Trace(places, means), name, colour=_GRID),
-             Line(Trace(places, means), name, colour=_GRID, marker="o", spread=errors)]  # fmt: skip
-    if papers:
-        places, means, errors = (list(column) for column in zip(*sorted(papers), strict=True))
-        points = Trace(places, means)
+    xs, means, errors = (list(column) for column in zip(*sorted(ours), strict=True))
+    lines = [Line(Trace(xs, means), name, colour=_GRID),
+             Line(Trace(xs, means), name, colour=_GRID, marker="o", spread=errors)]  # fmt: skip
+    if paper:
+        xs, means, errors = (list(column) for column in zip(*sorted(paper), strict=True))
+        points = Trace(xs, means)
         lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors))
     return lines
 
@@ -242,7 +250,7 @@ def _mean(
 ) -> tuple[list[float], list[float], list[float]]:
     """Steps from 1, means and standard errors ([] for one seed).
 
-    Gaps are left out seed by seed; ``whole``: there is no mean where any seed has a gap.
+    The mean is over the seeds that are not NaN; with ``whole`` it is NaN where any seed is.
     """
     means, errors = [], []
     for column in zip(*curves, strict=False):
@@ -267,26 +275,26 @@ _MODEL = "mazes-recall-a0.01"
 _AUTHORS = 6
 """The authors' colour: black"""
 _MARKERS = ("o", "s", "^", "D", "v")
-"""Of our seeds, with a stroke each, for grey print"""
+"""Markers of our seeds; with the line styles they are distinguishable in greyscale."""
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Training:
-    """How one run went."""
+class TrainingCurves:
+    """Loss and accuracies of one run."""
 
     name: str
     precision: str
     losses: Points
-    """By epoch"""
+    """Training loss by epoch"""
     validations: Points
-    """Per cent of held-out mazes, by epoch"""
+    """Per cent of held-out mazes solved, by epoch"""
     larger: Points
-    """Per cent of 33×33, by iteration"""
+    """Per cent of mazes of 33×33 solved, by iteration"""
 
 
-def read_reference(results: PathLike, records: Records) -> list[Training]:
+def read_reference(results: PathLike, records: Records) -> list[TrainingCurves]:
     """The authors' maze run, then ours; [] where the authors' is not in the folder of results."""
     path = Path(results) / "paper" / f"{REFERENCE}.json"
     if not path.exists():
@@ -303,7 +311,7 @@ def read_reference(results: PathLike, records: Records) -> list[Training]:
         raise RunError(
             f"{quoted(path)} is damaged ({type(error).__name__}: {error}); restore it from a copy"
         ) from error
-    runs = [Training("theirs", "fp32", losses, validations, larger)]
+    runs = [TrainingCurves("theirs", "fp32", losses, validations, larger)]
     for one in records.of(_MODEL):
         history = one.figures["training"].get("history", [])
         losses, shares = (
@@ -313,29 +321,29 @@ def read_reference(results: PathLike, records: Records) -> list[Training]:
         validations = [(epoch, 100.0 * share) for epoch, share in shares]
         curve = [point for curve in Peaks("33").curves([one]) for point in enumerate(curve, 1)]
         name = f"ours, seed {one.seed}"
-        runs.append(Training(name, one.precision, losses, validations, curve))
+        runs.append(TrainingCurves(name, one.precision, losses, validations, curve))
     return runs
 
 
-def reference_table(runs: Sequence[Training]) -> list[str]:
-    """Every tenth validation and the first of the best, whose weights are tested; ends of 33×33."""
+def reference_table(runs: Sequence[TrainingCurves]) -> list[str]:
+    """Table: validation at every tenth epoch and at the tested one (the first best), and 33×33."""
     ends = [runs[0].larger[0][0], runs[0].larger[-1][0]]
     rows = []
     for run in runs:
         best = max(run.validations, key=lambda point: point[1], default=None)
-        validated = [point for point in run.validations if point[0] % 10 == 0 or point == best]
+        validation = [point for point in run.validations if point[0] % 10 == 0 or point == best]
         larger = [point for point in run.larger if point[0] in ends]
         if run.larger and run is not runs[0]:  # theirs ends long before its peak
             larger.append(max(run.larger, key=lambda point: point[1]))
         texts = [
-            ", ".join(f"{x:.0f}: {y:.2f}" for x, y in points) for points in (validated, larger)
+            ", ".join(f"{x:.0f}: {y:.2f}" for x, y in points) for points in (validation, larger)
         ]
         rows.append([run.name, run.precision, *texts])
     head = ["run", "precision", "validated at epoch: %", "33×33 after iterations: %"]
     return markdown_table(head, rows)
 
 
-def reference_panels(runs: Sequence[Training]) -> Panels:
+def reference_panels(runs: Sequence[TrainingCurves]) -> Panels:
     """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
     solved = "problems solved (%)"
     panels: Panels = [
@@ -344,13 +352,13 @@ def reference_panels(runs: Sequence[Training]) -> Panels:
         (Plot("33×33, by iteration", "iterations", solved, shade=False), []),
     ]
     steps = {step for run in runs[:1] for step, _ in run.larger}
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         larger = [point for point in run.larger if point[0] in steps]
         for (_, lines), points in zip(panels, (run.losses, run.validations, larger), strict=True):
             trace = Trace([x for x, _ in points], [y for _, y in points])
-            if place == 0:
+            if index == 0:
                 lines.append(Line(trace, "the authors' run", colour=_AUTHORS))
             elif points:
-                marker = _MARKERS[(place - 1) % len(_MARKERS)] if points is run.validations else ""
-                lines.append(Line(trace, run.name, place - 1, place, marker))
+                marker = _MARKERS[(index - 1) % len(_MARKERS)] if points is run.validations else ""
+                lines.append(Line(trace, run.name, index - 1, index, marker))
     return panels

@@ -9,7 +9,8 @@ Every measure gives a `Cell`: the mean over some seeds, and the text that tables
 paper, a peak is that of the curve averaged over seeds, with the standard error there.
 Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
 problems allows: seeds that all solve the same 200 of 200 do not show 100.00 %. A difference is
-called one only where the intervals are apart, and its absence only where seeds could have shown it.
+reported only where the intervals do not overlap, and its absence only where the seeds could have
+shown one.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.2
 _Z = 1.96
 
 LEAST_SEEDS = 3
-"""Fewer say nothing about a difference."""
+"""The fewest seeds for a statement about a difference."""
 
 VISIBLE = 10.0
-"""The difference in per cent that seeds must be able to show before "none" is said."""
+"""The difference in points that seeds must be able to show before "no difference" is reported."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Some seeds in a few numbers."""
+    """Mean and standard error over seeds."""
 
     mean: float
     error: float | None
-    """The standard error of the mean; None: one seed has none"""
+    """The standard error of the mean; None for one seed"""
     seeds: int
     problems: int = 0
-    """Test problems, the same for all seeds, where the mean is a share of them; 0: it is none"""
+    """Test problems (the same for all seeds) if the mean is a share of them; 0: it is not"""
 
     @property
     def number(self) -> str:
@@ -61,22 +62,22 @@ class Summary:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where the mean of many seeds lies, with 95 %; None: one seed does not say."""
+        """The 95 % confidence interval of the mean; None for one seed."""
         if self.error is None:
             return None
         half = self.error * (_T[self.seeds - 2] if self.seeds - 2 < len(_T) else _Z)
         low, high = self.mean - half, self.mean + half
         if self.problems:
-            least, most = over_problems(self.mean, self.problems)
-            low, high = min(low, least), max(high, most)
+            lowest, highest = problem_interval(self.mean, self.problems)
+            low, high = min(low, lowest), max(high, highest)
         return low, high
 
     @property
     def interval_text(self) -> str:
-        """As tables have it: ``96.30 to 100.00``; of one seed, what its problems allow."""
+        """As tables have it: ``96.30 to 100.00``; for one seed, the interval over its problems."""
         if not self.problems:
             return ""
-        low, high = self.interval or over_problems(self.mean, self.problems)
+        low, high = self.interval or problem_interval(self.mean, self.problems)
         return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
 
 
@@ -87,9 +88,9 @@ class Value:
     mean: float
     error: float | None = None
     step: int | None = None
-    """At which iteration"""
+    """The iteration of the peak"""
     problems: int = 0
-    """How many it is of, where the paper gives no error but says so"""
+    """Test problems, where the paper gives their number and no error"""
 
     @property
     def text(self) -> str:
@@ -99,14 +100,14 @@ class Value:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Within 1.96 standard errors; the paper does not say how many seeds."""
+        """1.96 standard errors either side: the paper does not give its number of seeds."""
         if self.error is None:
-            return over_problems(self.mean, self.problems) if self.problems else None
+            return problem_interval(self.mean, self.problems) if self.problems else None
         return self.mean - _Z * self.error, self.mean + _Z * self.error
 
 
 def summary(values: Sequence[float], problems: int = 0) -> Summary | None:
-    """Mean and standard error; None where there is nothing."""
+    """Mean and standard error; None without values."""
     return mean_of(values, problems) if values else None
 
 
@@ -121,38 +122,38 @@ def mean_of(values: Sequence[float], problems: int = 0) -> Summary:
 
 
 def peak(curves: Sequence[Curve], problems: int = 0) -> tuple[int, Summary] | None:
-    """The first peak of the mean curve, as far as all curves go: its iteration and its height."""
+    """Iteration and height of the first peak of the mean curve, up to the shortest curve's end."""
     columns = list(zip(*curves, strict=False))
     if not columns:
         return None
     means = [math.fsum(column) / len(column) for column in columns]
-    place = means.index(max(means))
-    return place + 1, mean_of(columns[place], problems)
+    best = means.index(max(means))
+    return best + 1, mean_of(columns[best], problems)
 
 
 def verdict(ours: Summary | None, paper: Value | None) -> str:
-    """How the two compare; "": no statement.
+    """Our number compared with the paper's; "": no statement.
 
-    "above" and "below" where the intervals are apart. "no difference shown" only where one could
-    have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no further
-    than `VISIBLE` points. Otherwise "too few seeds".
+    "above" and "below" where the intervals do not overlap. "no difference shown" only where one
+    could have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no
+    further than `VISIBLE` points. Otherwise "too few seeds".
     """
     if ours is None or paper is None or paper.interval is None:
         return ""
-    mine, (low, high) = ours.interval, paper.interval
-    if mine is None:
+    if ours.interval is None:
         return "too few seeds"
-    if mine[0] > high:
+    (our_low, our_high), (low, high) = ours.interval, paper.interval
+    if our_low > high:
         return "above"
-    if mine[1] < low:
+    if our_high < low:
         return "below"
-    reach = math.hypot((mine[1] - mine[0]) / 2, (high - low) / 2)
-    able = ours.seeds >= LEAST_SEEDS and reach <= VISIBLE
-    return "no difference shown" if able else "too few seeds"
+    half_width = math.hypot((our_high - our_low) / 2, (high - low) / 2)
+    conclusive = ours.seeds >= LEAST_SEEDS and half_width <= VISIBLE
+    return "no difference shown" if conclusive else "too few seeds"
 
 
-def over_problems(mean: float, problems: int) -> tuple[float, float]:
-    """Where a share in per cent lies, with 95 %, by the number of problems alone."""
+def problem_interval(mean: float, problems: int) -> tuple[float, float]:
+    """The 95 % Wilson interval, in per cent, of a share of ``problems``."""
     solved = torch.tensor(mean / 100 * problems, dtype=torch.float64)
     low, high = (100 * wilson(solved, problems)).tolist()
     return low, high
@@ -160,7 +161,7 @@ def over_problems(mean: float, problems: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number over seeds, in per cent or in iterations."""
+    """A number over seeds for a cell of a table, in per cent or in iterations."""
 
     value: Summary | None = None
     text: str = ""
@@ -172,7 +173,7 @@ class Cell:
 
 
 class Measure:
-    """How a number is taken from the records of one model."""
+    """Takes a number for tables, and curves for figures, from the records of one model."""
 
     @property
     def title(self) -> str:
@@ -185,7 +186,7 @@ class Measure:
         return ""
 
     def parts(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
-        """That test or study of each record; {} where there is none."""
+        """The test or study `needs` of each record; {} where it is missing."""
         return [{**one.tests, **one.studies}.get(self.needs, {}) for one in records]
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
@@ -222,11 +223,11 @@ class PeakMeasure(Measure):
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Of the problems solved after every iteration, and of their number."""
+        """The keys of the problems solved by iteration and of the number of problems."""
         raise NotImplementedError
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Per cent solved by iteration; a run that diverged solves nothing at any."""
+        """Per cent solved by iteration; 0 throughout for a run that diverged."""
         solved, total = self.keys
         parts = [part for part in self.parts(records) if solved in part]
         curves = [[100 * count / part[total] for count in part[solved]] for part in parts]
@@ -235,7 +236,7 @@ class PeakMeasure(Measure):
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The peak of the mean curve."""
-        # All seeds have the same problems: more seeds are not more of them.
+        # All seeds have the same test problems, so their numbers do not add up.
         totals = [part[self.keys[1]] for part in self.parts(records) if part.get(self.keys[1])]
         highest = peak(self.curves(records), min(totals, default=0))
         if highest is None:
@@ -250,7 +251,7 @@ class Peaks(PeakMeasure):
 
     size: str
     confident: bool = False
-    """By the rule of the most confident iteration"""
+    """With the most confident iteration as the exit rule"""
 
     @property
     def needs(self) -> str:
@@ -259,7 +260,7 @@ class Peaks(PeakMeasure):
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Of a test."""
+        """The keys of a test."""
         return (CONFIDENT if self.confident else "solved"), "problems"
 
     @property
@@ -271,10 +272,10 @@ class Peaks(PeakMeasure):
 
 @dataclass(frozen=True)
 class Recovered(PeakMeasure):
-    """Mean iterations until a problem is right for the first time after an intervention.
+    """Peak accuracy after an intervention, with the mean iterations to the first right answer.
 
-    With the peak accuracy. The paper has such a number for networks whose answers are all wrong
-    again at the end.
+    Later wrong answers do not count: the paper gives such means for networks whose answers are all
+    wrong at the end.
     """
 
     study: str
@@ -312,13 +313,14 @@ class Changes(Measure):
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """‖Δφ‖ by iteration."""
         studies = [part.get(self.inputs) for part in self.parts(records)]
-        # Otherwise it is a number of problems.
+        # The key "problems" may also hold a number of problems.
         return [_with_gaps(study["change"]) for study in studies if isinstance(study, dict)]
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The change at the end; no mean where some seeds overflow.
 
-        Seeds differ by powers of ten, so the mean is nearly the largest: text has both ends.
+        Seeds differ by powers of ten and the mean is close to the largest, so the text has the
+        lowest and the highest too.
         """
         last = [curve[-1] for curve in self.curves(records)]
         if overflows := sum(map(math.isnan, last)):
@@ -331,7 +333,7 @@ class Changes(Measure):
 
 
 @dataclass(frozen=True)
-class Indices(Measure):
+class RecoveryByIndex(Measure):
     """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
 
     needs = "bit-flip"
@@ -348,7 +350,7 @@ class Indices(Measure):
         return summary([value for value in values if value is not None])
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The mean over all indices, of flips recovered from, with their share."""
+        """Mean iterations over the flips that were recovered from, and the share of these."""
         mean, share = self.mean(records, "mean iterations"), self.mean(records, "recovered")
         if share is None:
             return Cell()

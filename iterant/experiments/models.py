@@ -3,7 +3,7 @@
     >>> MODELS["sums-recall-a1"].recipe().alpha
     1.0
 
-A model is a network, a recipe and its tests; with a seed it is a run, which leaves one record. The
+A model is a network, a recipe and its tests; a model and a seed are a run, with one record. The
 paper gives the grids of width and depth only as pictures; their values are our choice.
 """
 
@@ -31,22 +31,23 @@ class TestSpec:
 
     @property
     def name(self) -> str:
-        """In records: ``512``, or ``600000:700000``."""
+        """The key in records: ``512``, or ``600000:700000``."""
         return size_text(self.size)
 
 
 @dataclass(frozen=True)
 class StudySpec:
-    """A study of `iterant.analysis`; ``after``: another iteration than usual to intervene at."""
+    """A study of `iterant.analysis`."""
 
     study: str
     after: int | None = None
+    """The iteration to intervene after; None: the study's default"""
     seeds: int | None = None
-    """Only this many first seeds are studied; None: all"""
+    """The number of seeds that are studied, from seed 0; None: all"""
 
     @property
     def name(self) -> str:
-        """In records: ``zeros``, ``zeros after 50``."""
+        """The key in records: ``zeros``, ``zeros after 50``."""
         return self.study if self.after is None else f"{self.study} after {self.after}"
 
     def covers(self, seed: int) -> bool:
@@ -61,27 +62,26 @@ class Model:
     key: str
     task: str
     net: str
-    """"": the recipe's own"""
+    """The architecture; "": the recipe's default"""
     label: str
-    """In tables"""
+    """Its name in tables"""
     alpha: float | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the recipe that differ"""
-    word: str = "paper"
-    """The recipe"""
+    """Fields that differ from the named recipe"""
+    recipe_name: str = "paper"
     tests: tuple[TestSpec, ...] = ()
     studies: tuple[StudySpec, ...] = ()
     study_size: Size | None = None
     seeds: int = 5
-    """How many are planned"""
+    """Planned seeds: 0, 1, …"""
     confident: bool = False
-    """Also shown by the rule of the most confident iteration, as the paper shows plain DT"""
+    """Also evaluate with the most confident iteration as the exit rule, as the paper does for DT"""
     pace: float = 5.0
-    """Milliseconds an optimizer step on an H200, from results/speed/training-update-h200.json"""
+    """Milliseconds per optimizer step on an H200 (results/speed/training-update-h200.json)"""
     early: bool = True
-    """Whether prefix sums usually validate perfectly long before the last epoch"""
+    """For prefix sums: validation is usually perfect long before the last epoch"""
     half: bool = True
-    """Whether it may be trained in half precision; our recipes have their own precision"""
+    """Whether ``precision`` of `train_missing` applies; our recipes set their own precision"""
 
     @property
     def title(self) -> str:
@@ -90,24 +90,24 @@ class Model:
         return self.label if plain else f"{self.label} α = {self.alpha:g}"
 
     def recipe(self, **changes: Any) -> Recipe:
-        """The whole recipe, with these changes."""
+        """The model's recipe, with these further changes."""
         alpha = {} if self.alpha is None else {"alpha": self.alpha}
-        recipe = named_recipe(self.word, self.task, self.net or None)
+        recipe = named_recipe(self.recipe_name, self.task, self.net or None)
         return recipe.changed(**{**alpha, **self.changes, **changes})
 
 
-_STRINGS = (
+_SUMS_TESTS = (
     TestSpec(24, 1000, 100),
     TestSpec(32, 1000, 100),
     TestSpec(48, 1000, 300),
     TestSpec(512, 200, 500),
 )
-_LONG = _STRINGS[-1:]
+_LONG_TEST = _SUMS_TESTS[-1:]
 _SUMS_STUDIES = (
     *map(StudySpec, ("clean", "noise", "zeros", "swap", "convergence")),
     StudySpec("bit-flip", seeds=3),
 )  # fmt: skip
-_IMAGES = (
+_MAZE_TESTS = (
     TestSpec(9, 1000, 100),
     TestSpec(13, 1000, 300),
     TestSpec(33, 100, 600),
@@ -118,10 +118,10 @@ _MAZE_STUDIES = (
     *map(StudySpec, ("swap", "move-end", "convergence", "near-misses")),
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
-_PUZZLES = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
-_PATIENT = (*_IMAGES[:-1], TestSpec(59, 100, 1500))
-"""The local rule needs an iteration for every cell of the longest path. Larger mazes are tested
-without curves."""
+_CHESS_TESTS = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
+_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], TestSpec(59, 100, 1500))
+"""A local rule needs one iteration per cell of the longest path. Larger mazes are tested without
+curves."""
 
 
 OURS = "best"
@@ -134,7 +134,7 @@ _PERFECT = 10
 def _paper_nets(
     group: str, task: str, alpha: float, paces: tuple[float, float], **about: Any
 ) -> Iterator[Model]:
-    """DT and DT-Recall, without the progressive loss and with it; ``paces`` of the two losses."""
+    """DT and DT-Recall, each with α = 0 and with ``alpha``; ``paces``: `Model.pace` for the two."""
     for net, label in (("dt", "DT"), ("dt-recall", "DT-Recall")):
         for weight, pace in zip((0.0, alpha), paces, strict=True):
             key = f"{group}-{net.removeprefix('dt-')}-a{weight:g}"
@@ -143,13 +143,13 @@ def _paper_nets(
 
 
 def _sums() -> Iterator[Model]:
-    for model in _paper_nets("sums", "prefix-sums", 1.0, (7.3, 4.0), tests=_STRINGS,
+    for model in _paper_nets("sums", "prefix-sums", 1.0, (7.3, 4.0), tests=_SUMS_TESTS,
                              studies=_SUMS_STUDIES, study_size=48):  # fmt: skip
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
         yield replace(model, changes={"rate": 1e-3}) if model.key == "sums-dt-a0" else model
-    # Its validation is never perfect: the whole schedule, in 450 s of a card shared by seven.
-    yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_STRINGS, pace=6.0, early=False)
-    grid: dict[str, Any] = {"tests": _LONG, "seeds": 3}
+    # Validation is never perfect, so it takes the whole schedule: 450 s on a GPU shared by seven.
+    yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_SUMS_TESTS, pace=6.0, early=False)
+    grid: dict[str, Any] = {"tests": _LONG_TEST, "seeds": 3}
     for width in (50, 100, 200, 300):
         yield Model(f"sums-recall-a1-w{width}", "prefix-sums", "dt-recall", f"width {width}", 1.0,
                     {"width": width}, pace=3.0, **grid)  # fmt: skip
@@ -161,50 +161,51 @@ def _sums() -> Iterator[Model]:
                     pace=9.5, **grid)  # fmt: skip
     yield Model("sums-n0", "prefix-sums", "dt-recall", "DT-Recall, n = 0", 1.0,
                 {"objective": "progressive-n0"}, pace=4.4, **grid)  # fmt: skip
-    # A loss after every iteration leaves alpha nothing to weigh.
+    # The loss already covers every iteration, so alpha does not apply.
     yield Model("sums-run-time", "prefix-sums", "dt-recall", "DT-Recall, run-time-weighted", None,
                 {"objective": "run-time-weighted"}, pace=8.0, **grid)  # fmt: skip
 
 
 def _mazes() -> Iterator[Model]:
-    yield from _paper_nets("mazes", "mazes", 0.01, (10.0, 13.1), tests=_IMAGES, seeds=3,
+    yield from _paper_nets("mazes", "mazes", 0.01, (10.0, 13.1), tests=_MAZE_TESTS, seeds=3,
                            studies=_MAZE_STUDIES, study_size=13)  # fmt: skip
-    yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_IMAGES, seeds=1, pace=9.4)
+    yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_MAZE_TESTS, seeds=1, pace=9.4)
     for alpha in (0.1, 0.5, 1.0):
         yield Model(f"mazes-recall-a{alpha:g}", "mazes", "dt-recall", "DT-Recall", alpha,
-                    tests=_IMAGES[2:], seeds=1, pace=13.1)  # fmt: skip
+                    tests=_MAZE_TESTS[2:], seeds=1, pace=13.1)  # fmt: skip
     yield Model("mazes-run-time", "mazes", "dt-recall", "DT-Recall, run-time-weighted", None,
-                {"objective": "run-time-weighted"}, tests=_IMAGES[2:], seeds=1,
+                {"objective": "run-time-weighted"}, tests=_MAZE_TESTS[2:], seeds=1,
                 pace=12.0)  # fmt: skip
 
 
 def _chess() -> Iterator[Model]:
-    yield from _paper_nets("chess", "chess", 0.5, (90.0, 90.0), tests=_PUZZLES, seeds=1)
-    yield Model("chess-ff", "chess", "ff", "FF", 0.0, tests=_PUZZLES, seeds=1, pace=80.0)
+    yield from _paper_nets("chess", "chess", 0.5, (90.0, 90.0), tests=_CHESS_TESTS, seeds=1)
+    yield Model("chess-ff", "chess", "ff", "FF", 0.0, tests=_CHESS_TESTS, seeds=1, pace=80.0)
 
 
 def _ours() -> Iterator[Model]:
-    # A local rule needs an iteration for every position, and some more.
-    strings = (*_STRINGS[:-1], TestSpec(512, 200, 700))
-    yield Model("sums-ours", "prefix-sums", "", "ours", word=OURS, half=False, tests=strings,
+    # A local rule needs one iteration per position, and a few more.
+    sums_tests = (*_SUMS_TESTS[:-1], TestSpec(512, 200, 700))
+    ours: dict[str, Any] = {"recipe_name": OURS, "half": False}
+    yield Model("sums-ours", "prefix-sums", "", "ours", **ours, tests=sums_tests,
                 studies=(*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1)), study_size=48,
                 pace=4.0)  # fmt: skip
-    yield Model("mazes-ours", "mazes", "", "ours", word=OURS, half=False, tests=_PATIENT,
+    yield Model("mazes-ours", "mazes", "", "ours", **ours, tests=_OUR_MAZE_TESTS,
                 studies=_MAZE_STUDIES, study_size=13, seeds=3, pace=4.0)  # fmt: skip
-    yield Model("chess-ours", "chess", "", "ours", word=OURS, half=False, tests=_PUZZLES, seeds=1,
+    yield Model("chess-ours", "chess", "", "ours", **ours, tests=_CHESS_TESTS, seeds=1,
                 pace=6.0)  # fmt: skip
 
 
 MODELS: dict[str, Model] = {
     model.key: model for group in (_sums, _mazes, _chess, _ours) for model in group()
 }
-"""All of them, by key."""
+"""All models by key."""
 
 
 def usual_seconds(model: Model) -> float:
-    """About how long a seed takes on an H200, tests included.
+    """Estimated seconds of one seed on an H200, tests included.
 
-    Prefix sums usually validate perfectly after a few epochs, which ends their run; feed-forward
+    Runs on prefix sums usually end after a few epochs, when validation is perfect; feed-forward
     networks take the whole schedule.
     """
     recipe, spec = model.recipe(), registry.task(model.task).spec

@@ -6,12 +6,12 @@
 
 A record is a result (see `iterant.io.results`) of one network. Its figures are
 
-    model, seed   what was trained: a key of `MODELS`, and the seed
-    finished      trained as long as its recipe says, or until validation was perfect
-    reduced       what differs from the model's recipe: {} nothing, {"seconds": 75} the time
+    model, seed   a key of `MODELS`, and the seed of the run
+    finished      whether the recipe ended or validation was perfect
+    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time
     precision     of training
-    training      how training went: accuracies, recipe, history. Records without it are of networks
-                  that were tested only; they count in rows without curves, not as runs
+    training      accuracies, recipe, history. Records without it are later tests of a network;
+                  they count in rows without curves, not as runs
     tests         by size, "solved" after every iteration: a list. Or, by SIZE:PROBLEMS:ITERATIONS,
                   "solved" after a few numbers of iterations: {"2000": 97, "4000": 98}
     studies       interventions and convergence, by name
@@ -39,7 +39,7 @@ FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
 
 CONFIDENT = "solved by the most confident"
-"""The key of a curve by the rule of the most confident iteration."""
+"""The key of a curve with the most confident iteration as the exit rule."""
 
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""
@@ -53,16 +53,16 @@ class Count:
     size: str
     problems: int
     solved: Mapping[int, int]
-    """By iterations, ascending"""
+    """Problems solved, by iterations in ascending order"""
     file: Path
     older: bool
     """Whether the model's recipe has changed since"""
     precision: str
-    """Of training; "": unknown"""
+    """Precision of training; "": unknown"""
 
     @property
     def iterations(self) -> int:
-        """The fewest."""
+        """The iterations of the first check."""
         return next(iter(self.solved))
 
 
@@ -79,7 +79,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """Of the run: model and seed."""
+        """Model and seed: ``mazes-ff-s0``."""
         return f"{self.model}-s{self.seed}"
 
     @property
@@ -106,17 +106,17 @@ class Record:
 
     @property
     def studies(self) -> dict[str, Any]:
-        """By name."""
+        """Results of studies, by name."""
         return dict(self.figures["studies"])
 
     def accuracy(self, which: str) -> float | None:
-        """Of the tested weights on training ("train") or held-out ("validation") problems."""
+        """Accuracy of the tested weights on "train" (training) or "validation" problems."""
         part = self.figures.get("training", {}).get(which)
         return None if part is None else float(part["solved"] / part["of"])
 
     @property
     def precision(self) -> str:
-        """Of training: fp16, bf16 or fp32; "": unknown."""
+        """Precision of training: fp16, bf16 or fp32; "": unknown."""
         return str(self.figures.get("precision", ""))
 
     @property
@@ -126,37 +126,37 @@ class Record:
 
     @property
     def failed(self) -> bool:
-        """Whether training diverged, so that there was nothing to test: it solves nothing.
+        """Whether training diverged: there was nothing to test, and it counts as solving nothing.
 
-        A run on a small machine may have no test but one study.
+        A run on a small machine may have studies and no tests.
         """
         measured = self.figures["tests"] or self.studies
         return self.finished and self.is_run and not measured and self.accuracy("train") is None
 
     @property
     def converged(self) -> bool:
-        """Whether it passes the paper's filter."""
+        """Whether it passes the paper's filter (`CONVERGED`)."""
         return (self.accuracy("train") or 0.0) >= CONVERGED
 
     @property
     def changed_fields(self) -> dict[str, Any]:
-        """Fields of the model's recipe that have changed since, as they were; {}: unknown."""
+        """Former values of recipe fields that have changed since; {} if none or unknown."""
         about = self.figures.get("training", self.figures)
         recipe = about.get("recipe")
         if self.model not in MODELS or not recipe:
             return {}
         now = to_json(MODELS[self.model].recipe().described())
         then = to_json(Recipe().described()) | recipe  # new fields had their defaults
-        same = {"name", "notes", "precision"}  # which may differ from run to run
+        ignored = {"name", "notes", "precision"}  # may differ from run to run
         # A run that was as good as the recipe asks for now would not have been restarted.
         validation = about.get("best", {}).get("validation")
         if validation is not None and validation >= now["again_below"]:
-            same.add("again_below")
-        return {key: then[key] for key in sorted(now.keys() - same) if then[key] != now[key]}
+            ignored.add("again_below")
+        return {key: then[key] for key in sorted(now.keys() - ignored) if then[key] != now[key]}
 
     @property
     def setting(self) -> str:
-        """Learning rate, bounded features and precision, of networks trained for a time."""
+        """Learning rate, bounded features and precision, of networks trained for a fixed time."""
         setting = self.figures["training"]["setting"]
         features = "bounded" if setting["bounded"] else "unbounded"
         return f"rate {setting['rate']:g}, {features} features, {setting['precision']}"
@@ -176,35 +176,35 @@ class Records:
 
     @property
     def whole(self) -> Records:
-        """Those by their model's recipe, with nothing reduced."""
+        """The records of unreduced runs: trained by their model's recipe."""
         return Records(tuple(one for one in self.all if not one.reduced))
 
     @property
     def as_finished(self) -> Records:
-        """The same with all taken as finished; of a run that did finish, only that record."""
+        """The same with unfinished runs marked as finished; a finished record replaces them."""
         finished = [one for one in self.all if one.finished]
-        cut_off = [replace(one, finished=True) for one in self.unfinished]
-        return Records(tuple(finished + cut_off))
+        unfinished = [replace(one, finished=True) for one in self.unfinished]
+        return Records(tuple(finished + unfinished))
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
-        """Runs that were cut off and have not been finished since."""
+        """Runs that were stopped early and have no finished record."""
         return tuple(one for one in self.all if not one.finished and one.name not in self.names)
 
     @property
     def names(self) -> set[str]:
-        """Of the finished runs."""
+        """The names of the finished runs."""
         return {one.name for one in self.all if one.finished and one.is_run}
 
     def counts(self, model: str, size: str) -> list[Count]:
         """Tests of one model without curves on problems of one size."""
-        mine = (one for one in self.all if one.model == model)
-        counts = [count for one in mine for count in one.counts if count.size == size]
-        return sorted(counts, key=lambda one: one.file.stem)
+        records = (one for one in self.all if one.model == model)
+        counts = [count for one in records for count in one.counts if count.size == size]
+        return sorted(counts, key=lambda count: count.file.stem)
 
     @property
     def timed(self) -> tuple[Timed, ...]:
-        """Networks trained for a time instead of by their recipe, the shortest time first."""
+        """Networks trained for a fixed time instead of by their recipe, the shortest time first."""
         groups: dict[int, list[Record]] = {}
         for one in self.all:
             if one.reduced.keys() == {"seconds"} and one.model in MODELS:
@@ -214,7 +214,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Timed:
-    """Networks that were trained for the same time."""
+    """Networks trained for the same time."""
 
     time: str
     """``75 s``"""
@@ -222,8 +222,8 @@ class Timed:
 
     @property
     def mixed(self) -> bool:
-        """Whether the paper's networks were trained in different settings; ours has its own."""
-        paper = [one for one in self.records.all if MODELS[one.model].word != OURS]
+        """Whether the paper's networks differ in their settings; ours, which always does, aside."""
+        paper = [one for one in self.records.all if MODELS[one.model].recipe_name != OURS]
         return len({one.setting for one in paper}) > 1
 
 
@@ -261,7 +261,7 @@ def read_records(*places: PathLike) -> Records:
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:
-    """Append the record of a run to a ``.jsonl`` file, or write a separate file in a folder."""
+    """Append a record to a ``.jsonl`` file, or write it as a separate file in a folder."""
     place, result = Path(place), make_result(name, figures, seed=seed)
     if place.suffix == ".jsonl":
         make_folder(place.parent)
@@ -278,7 +278,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _record(line: Any, file: Path, number: int) -> Record | None:
-    """A checked record; None for a result of another kind, in a separate file."""
+    """Check a record; None for a result of another kind in a ``.json`` file."""
     where = f"{quoted(file)}, record {number}"
     result = check_result(line, where)
     figures = result["figures"]
@@ -302,9 +302,9 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
 
 
 def check_figures(figures: Mapping[str, Any]) -> None:
-    """Raise where something that tables and figures read is missing or impossible.
+    """Raise if a value that tables and figures read is missing or impossible.
 
-    People copy and edit these files.
+    Users copy and edit these files.
     """
     for name, kind in (
         ("model", str), ("finished", bool), ("reduced", dict), ("tests", dict), ("studies", dict),
@@ -337,7 +337,7 @@ def check_figures(figures: Mapping[str, Any]) -> None:
         _check_numbers(f"study {name}", [study.get(key) for key in means])
         _check_numbers(f"study {name}", study.get("mean iterations by index", [0]))
         for inputs in ("problems", "random inputs"):
-            # Otherwise it is a number of problems.
+            # The key "problems" may also hold a number of problems.
             if isinstance(study.get(inputs), dict):
                 _check_numbers(f"study {name}", study[inputs]["change"])
 
@@ -348,14 +348,14 @@ def _check_type(name: str, value: Any, kind: type) -> None:
 
 
 def _check_numbers(name: str, values: Any) -> None:
-    """Numbers, or None for those that there are not."""
+    """Check for a non-empty list of numbers; None stands for a missing one."""
     _check_type(name, values, list)
     if not values or not all(type(value) in (int, float, type(None)) for value in values):
         raise TypeError(f"{name} has {reprlib.repr(values)}")
 
 
 def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
-    """Integers from 0 to ``most``, which a float has exactly."""
+    """Check for a non-empty list of integers from 0 to ``most``, at most 2**53: exact as floats."""
     _check_type(name, values, list)
     possible = type(most) is int and 0 < most <= 2**53
     if not values or not possible or not all(type(n) is int and 0 <= n <= most for n in values):

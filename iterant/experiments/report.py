@@ -17,7 +17,7 @@ from iterant.experiments.catalogue import (
     EXPERIMENTS,
     PEAKS,
     SEEDS,
-    Counted,
+    CountRow,
     Experiment,
     Row,
 )
@@ -40,7 +40,7 @@ from iterant.experiments.measures import (
     Summary,
     Value,
     mean_of,
-    over_problems,
+    problem_interval,
     summary,
     verdict,
 )
@@ -57,7 +57,7 @@ Link = Callable[[Path], str]
 """Makes a Markdown link of a file of results."""
 
 FIGURES = "results/figures"
-"""Where RESULTS.md finds the pictures."""
+"""The folder of figures, relative to RESULTS.md."""
 
 _INTRODUCTION = """\
 # Results
@@ -125,7 +125,7 @@ _HOW_TO_READ = f"""\
 
 
 def results_page(results: PathLike) -> str:
-    """RESULTS.md from a folder of results. Reduced runs are no part of it."""
+    """RESULTS.md from a folder of results. Reduced runs are left out, but for those by time."""
     every = read_results(results)
     records = every.whole
     reference = read_reference(results, records)
@@ -169,7 +169,7 @@ def _section(title: str, about: str, lines: Sequence[str]) -> str:
 
 
 def markdown(rows: Sequence[Cells], *, drop_empty: bool = True) -> list[str]:
-    """A Markdown table, by default without columns that are empty below their head."""
+    """A Markdown table, by default without columns that have no values."""
     if not rows:
         return []
     head = [name for name in rows[0] if not drop_empty or any(row[name] for row in rows)]
@@ -212,7 +212,7 @@ def _experiment(experiment: Experiment, every: Records, link: Link) -> str:
         f"`iterant reproduce {experiment.name}` · {experiment.place} · {done} of {planned} runs · "
         f"seeds in the paper: {'; '.join(seeds)}"
     )
-    counts = [one for row in experiment.counted for one in records.counts(row.model, row.size)]
+    counts = [one for row in experiment.count_rows for one in records.counts(row.model, row.size)]
     older = {one.file for one in counts if one.older}
     files = dict.fromkeys(one.file for one in counts)
     sources = [link(file) + (" (by an older recipe)" if file in older else "") for file in files]
@@ -256,12 +256,12 @@ _ABOUT_OLDER = (
 
 
 def _ended(record: Record) -> str:
-    """How training ended, in a few words."""
+    """Why training ended, without details."""
     return str(record.figures["training"].get("ended", "")).partition(" (")[0].partition(";")[0]
 
 
 def _unfinished(records: Records) -> list[str]:
-    """Runs that count nowhere above, with what they reached."""
+    """Table of unfinished runs with the accuracies that they reached."""
     rows = []
     for one in records.unfinished:
         training, validation = one.figures["training"], one.accuracy("validation")
@@ -282,18 +282,18 @@ def _unfinished(records: Records) -> list[str]:
 
 
 def older_recipes(records: Records) -> list[str]:
-    """Runs whose model has another recipe now, a line for each difference."""
+    """Runs whose model's recipe has changed, one line per model and set of changed fields."""
     seeds: dict[tuple[str, str], list[str]] = {}
     for one in records.all:
         if one.is_run and (changed := one.changed_fields):
             now = MODELS[one.model].recipe()
             fields = [f"{key} {value}, now {getattr(now, key)}" for key, value in changed.items()]
             seeds.setdefault((one.model, "; ".join(fields)), []).append(str(one.seed))
-    return [f"- {model}, seed {', '.join(some)}: {text}" for (model, text), some in seeds.items()]
+    return [f"- {model}, seed {', '.join(group)}: {text}" for (model, text), group in seeds.items()]
 
 
 def _missing(records: Records) -> list[str]:
-    """Planned seeds that are missing, a line for every model and every row without curves."""
+    """Planned seeds that are missing, one line per model and per row without curves."""
     lines = []
     for model in MODELS.values():
         left = [seed for seed in range(model.seeds) if f"{model.key}-s{seed}" not in records.names]
@@ -313,9 +313,9 @@ def _missing(records: Records) -> list[str]:
 
 def rows_of(experiment: Experiment, records: Records) -> list[Cells]:
     """The table of an experiment: rows with curves, then rows without."""
-    several = len(experiment.tasks) > 1  # then a label alone does not say which network it is
+    several = len(experiment.tasks) > 1  # labels repeat between tasks, so rows name the task too
     rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
-    return rows + [cells for row in experiment.counted for cells in _counted(row, records)]
+    return rows + [cells for row in experiment.count_rows for cells in _count_cells(row, records)]
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
@@ -323,7 +323,7 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     parts = [(len(records.of(model.key)), model.seeds) for model in experiment.models]
     parts += [
         (len({one.seed for one in records.counts(row.model, row.size)}), row.seeds)
-        for row in experiment.counted
+        for row in experiment.count_rows
     ]
     return sum(min(part) for part in parts), sum(planned for _, planned in parts)
 
@@ -367,13 +367,13 @@ def precisions(names: Iterable[str]) -> str:
 
 
 def _is_measured(row: Row, record: Record) -> bool:
-    """Whether a run contributes to the number: some studies are of the first seeds only."""
+    """Whether a run contributes to the number: some studies are made on the first seeds only."""
     if record.failed:
         return isinstance(row.measure, PeakMeasure)
     return row.measure.of([record]).seeds > 0
 
 
-def _counted(row: Counted, records: Records) -> Iterator[Cells]:
+def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
     """A row for every test without curves; "not run" where one is planned."""
     trained = {one.seed: one.precision for one in records.of(row.model)}
     label, alpha = _model(row.model)
@@ -427,8 +427,8 @@ def _text(value: Value | None) -> str:
     return "–" if value is None else value.text
 
 
-# Networks that were trained for a time. They do not reproduce the paper's recipe, so they have
-# separate tables, and no verdict.
+# Networks that were trained for a fixed time. They do not follow the paper's recipe, so they have
+# separate tables and no verdict.
 
 ABOUT_TIMED = (
     "**Trained for a time, not by the paper's recipe.** Every network had the seconds given here, "
@@ -474,7 +474,7 @@ def _timed_row(row: Row, group: Timed) -> Cells | None:
     cell = measure.of(records)
     if cell.value is None or not isinstance(measure, Peaks | Accuracy):
         return None
-    low, high = over_problems(cell.value.mean, cell.value.problems)
+    low, high = problem_interval(cell.value.mean, cell.value.problems)
     end = ""
     if curves := measure.curves(records):
         length = min(map(len, curves))
@@ -495,8 +495,8 @@ def _timed_row(row: Row, group: Timed) -> Cells | None:
     }
 
 
-# The paper's network after as many iterations as the paper needed: README.md has this table word
-# for word, and a test compares it.
+# The paper's network after as many iterations as the paper needed. README.md repeats this table,
+# and a test compares the two.
 
 _HEADLINE_ROWS = (
     ("prefix sums, 48 bits", "48", "sums-recall-a1"),
@@ -510,7 +510,7 @@ _HEADLINE_ROWS = (
 
 
 def headline(records: Records) -> list[str]:
-    """The lines of the table."""
+    """The table of the paper's network at the paper's iterations, in Markdown."""
     rows = []
     for name, size, model in _HEADLINE_ROWS:
         paper, runs = PEAKS[size][model], records.of(model)
@@ -547,26 +547,26 @@ BY_HAND = {"by hand": True}
 
 
 def _by_model(records: Iterable[Record]) -> list[Record]:
-    """In the order of `MODELS`, then by file."""
+    """Records of known models, in the order of `MODELS`, then by file."""
     order = list(MODELS)
     known = [one for one in records if one.model in MODELS]
     return sorted(known, key=lambda one: (order.index(one.model), one.file.stem))
 
 
 def _every_seed(records: Records, link: Link) -> list[str]:
-    """A table of files with the tests of several seeds, and remarks on how they were made."""
+    """Table of files with tests of several seeds, then notes on how these were trained."""
     files: dict[Path, list[Record]] = {}
     for one in _by_model(records.all):
         if not one.is_run and one.reduced != BY_HAND:
             files.setdefault(one.file, []).append(one)
     rows: list[Cells] = []
     notes: list[str] = []
-    for file, some in files.items():
-        if len(some) == 1:
+    for file, group in files.items():
+        if len(group) == 1:
             continue
-        rows += _every_seed_rows(some, link)
-        older = "by an older recipe" if any(one.changed_fields for one in some) else ""
-        note = "; ".join(filter(None, (older, some[0].figures.get("provenance", ""))))
+        rows += _every_seed_rows(group, link)
+        older = "by an older recipe" if any(one.changed_fields for one in group) else ""
+        note = "; ".join(filter(None, (older, group[0].figures.get("provenance", ""))))
         notes += [f"- {file.stem}: {note}."] if note else []
     return [*markdown(rows), *([""] if notes else []), *notes]
 
@@ -601,7 +601,7 @@ def _singles(records: Records, link: Link) -> list[str]:
     """A table of single runs."""
     rows = []
     for one in _by_model(one for one in records.all if one.reduced == BY_HAND):
-        ours = MODELS[one.model].word == OURS
+        ours = MODELS[one.model].recipe_name == OURS
         if ours:
             network = f"ours, {one.figures['parameters']:,} parameters, {one.precision}"
         else:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import torch
 
 from iterant import registry
-from iterant.experiments.catalogue import Counted, Experiment
+from iterant.experiments.catalogue import CountRow, Experiment
 from iterant.experiments.models import MODELS, Model, usual_seconds
 from iterant.experiments.records import Record, Records, keep_record
 from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
@@ -38,10 +38,10 @@ from iterant.zoo.loading import load
 _T = TypeVar("_T")
 
 FOLDER = "runs/campaign"
-"""Where runs are trained."""
+"""The folder of runs in full size."""
 
 SMALL_FOLDER = "runs/reduced"
-"""The same for runs that were made smaller."""
+"""The folder of reduced runs."""
 
 SMALLER: dict[str, dict[str, Any]] = {
     "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 2,
@@ -53,31 +53,32 @@ SMALLER: dict[str, dict[str, Any]] = {
 """Fields of the recipe on a machine without a GPU, by task."""
 
 SMALLER_TESTS = 0.05
-"""The share of every test set that is used then."""
+"""The share of every test set that is used on a machine without a GPU."""
 
 PROCESSES = 2
-"""Runs that share a GPU."""
+"""Runs that share a GPU at the same time."""
 
 _NARROW = 4
-"""A network this many times narrower than the paper's is small already."""
+"""A network at least this many times narrower than the paper's is not reduced further."""
 
 _TEST_SHARE, _TEST_SECONDS = 0.2, 30.0
-"""What is kept for tests: a share of the time on a small machine, seconds on a GPU."""
+"""Time reserved for tests: a share of the budget on a small machine, seconds on a GPU."""
 
 _GRACE = 60.0
-"""Seconds after the budget when processes that are still there are stopped."""
+"""Seconds after the end of the budget until running processes are stopped."""
 
 _ENOUGH = 0.6
 """The share of its usual time that must be left before a run starts."""
 
 
 def smaller(model: Model) -> dict[str, Any]:
-    """A model's recipe fields on a small machine; what a grid varies shrinks in proportion.
+    """A model's recipe fields on a small machine.
 
-    A learning rate of its own grows in proportion to the usual one.
+    Fields that a grid varies shrink in proportion; a model's learning rate keeps its ratio to that
+    of the paper's recipe.
     """
     fields = dict(SMALLER[model.task])
-    recipe = named_recipe(model.word, model.task, model.net or None)
+    recipe = named_recipe(model.recipe_name, model.task, model.net or None)
     width = paper_net(model.task).width
     if recipe.width is not None and _NARROW * recipe.width <= width:
         return {"watch_every": 0}
@@ -90,7 +91,7 @@ def smaller(model: Model) -> dict[str, Any]:
 
 
 def smaller_text(experiment: Experiment) -> str:
-    """What is made smaller, in words: ``prefix-sums: width 32 (400), size 16 (32)``."""
+    """The reduced fields with their usual values: ``prefix-sums: width 32 (400), size 16 (32)``."""
     parts = []
     for task in dict.fromkeys(model.task for model in experiment.models):
         spec, paper = registry.task(task).spec, named_recipe("paper", task)
@@ -117,29 +118,29 @@ def tested_enough(experiment: Experiment, records: Records) -> Records:
 def planned_run(key: str, seed: int) -> PlannedRun:
     """A model with a seed, as a run of a plan."""
     model = MODELS[key]
-    own = {"net": model.net or None, "alpha": model.alpha}
-    fields = {name: value for name, value in own.items() if value is not None}
+    fields: dict[str, Any] = {"net": model.net} if model.net else {}
+    fields |= {} if model.alpha is None else {"alpha": model.alpha}
     name = f"{key}-s{seed}"
-    return PlannedRun(name, model.task, model.word, seed, {**fields, **model.changes})
+    return PlannedRun(name, model.task, model.recipe_name, seed, {**fields, **model.changes})
 
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[PlannedRun]:
-    """Runs that are not recorded yet; ``seeds``: another number than planned."""
+    """Runs without a record; ``seeds``: replaces the planned number of seeds."""
     planned = {model.key: seeds or model.seeds for model in experiment.models}
     runs = [planned_run(key, seed) for key, seed in _in_turn(planned)]
     return [run for run in runs if run.name not in records.names]
 
 
 def _in_turn(planned: Mapping[_T, int]) -> Iterator[tuple[_T, int]]:
-    """As many seeds as planned: a seed of each, then the next."""
+    """All planned (item, seed) pairs: seed 0 of every item, then seed 1, and so on."""
     for seed in range(max(planned.values(), default=0)):
-        for one, seeds in planned.items():
+        for item, seeds in planned.items():
             if seed < seeds:
-                yield one, seed
+                yield item, seed
 
 
 def estimate(runs: Iterable[PlannedRun]) -> float:
-    """Seconds on an H200, one after the other, from measured costs of an optimizer step."""
+    """Seconds to run them one after the other on an H200, from measured times per step."""
     return sum(usual_seconds(MODELS[run.point]) for run in runs)
 
 
@@ -157,12 +158,13 @@ def train_missing(
     recorded: Collection[str] = (),
     say: Say = print,
 ) -> list[str]:
-    """Train and measure these runs, write their records to ``out``; returns those without one.
+    """Train and measure these runs, write records to ``out``; return the names without one.
 
-    ``experiment``: without a GPU, train smaller runs and test only what this experiment shows.
-    Every run then gets its share of the budget; one that is cut off is measured as it is, and
-    resumed by the next call. ``precision``: of the paper's models, "fp16" on a GPU.
-    ``recorded``: names of runs that have a record; they are trained but not recorded again.
+    ``experiment``: for machines without a GPU: train reduced runs and test only what this
+    experiment shows. Every run then gets a share of the budget; one that reaches its limit is
+    measured as it is and resumed by the next call. ``precision``: of the paper's models (default:
+    fp16 on a GPU). ``recorded``: names of runs that have a record already; they are trained, but
+    not recorded again.
     """
     models = {run.point: MODELS[run.point] for run in runs}
     options: dict[str, Any] = {}
@@ -228,35 +230,35 @@ def train_missing(
 
 def missing_counts(
     experiment: Experiment, records: Records, seeds: int | None = None
-) -> list[tuple[Counted, int]]:
-    """Tests without a record; ``seeds``: another number than planned."""
-    planned = {row: seeds or row.seeds for row in experiment.counted if row.seeds}
+) -> list[tuple[CountRow, int]]:
+    """Tests without a record; ``seeds``: replaces the planned number of seeds."""
+    planned = {row: seeds or row.seeds for row in experiment.count_rows if row.seeds}
     done = {row: {one.seed for one in records.counts(row.model, row.size)} for row in planned}
     return [(row, seed) for row, seed in _in_turn(planned) if seed not in done[row]]
 
 
-def untrained(tests: Sequence[tuple[Counted, int]], folder: PathLike) -> list[PlannedRun]:
+def untrained(tests: Sequence[tuple[CountRow, int]], folder: PathLike) -> list[PlannedRun]:
     """Runs that must be trained before these tests."""
     runs = dict.fromkeys((row.model, seed) for row, seed in tests)
     planned = [planned_run(model, seed) for model, seed in runs]
     return [run for run in planned if trained_run(run.name, folder) is None]
 
 
-def estimate_counts(tests: Sequence[tuple[Counted, int]], folder: PathLike = FOLDER) -> float:
-    """Seconds on an H200, one after the other."""
-    return estimate(untrained(tests, folder)) + sum(row.takes for row, _ in tests)
+def estimate_counts(tests: Sequence[tuple[CountRow, int]], folder: PathLike = FOLDER) -> float:
+    """Seconds to train and test them one after the other on an H200."""
+    return estimate(untrained(tests, folder)) + sum(row.seconds for row, _ in tests)
 
 
 def trained_run(name: str, folder: PathLike = FOLDER) -> RunFolder | None:
-    """Its run folder, if more training could not change what is tested."""
+    """The folder of this run if its training is complete, otherwise None."""
     for path in (Path(folder) / "runs" / f"{name}-{EXACT}", Path(folder) / "runs" / name):
-        if (path / "config.json").exists() and is_over(opened := RunFolder.open(path)):
-            return opened
+        if (path / "config.json").exists() and is_over(run := RunFolder.open(path)):
+            return run
     return None
 
 
 def fill_counts(
-    tests: Sequence[tuple[Counted, int]],
+    tests: Sequence[tuple[CountRow, int]],
     records: Records,
     *,
     out: PathLike,
@@ -265,7 +267,7 @@ def fill_counts(
     budget: str | float | None = None,
     say: Say = print,
 ) -> list[str]:
-    """Train what has no run, test, write a record each; returns the tests that are left."""
+    """Train missing runs, test them and write records; return the tests that were not made."""
     clock = Clock(None if budget is None else seconds(budget))
     if runs := untrained(tests, folder):
         train_missing(runs, out=out, folder=folder, device=device, budget=budget,
@@ -298,7 +300,7 @@ def fill_counts(
 
 
 def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record of a trained network says besides its tests."""
+    """The fields of a record of a trained network except its tests."""
     about: dict[str, Any] = {"model": model, "seed": seed, "finished": True}
     about |= {"reduced": {}, "studies": {}}
     return about | ({"precision": recipe["precision"], "recipe": dict(recipe)} if recipe else {})

@@ -32,16 +32,16 @@ from iterant.training.recipe import Recipe
 from iterant.zoo.loading import load
 
 SEED = 7
-"""Of every test set; training has another."""
+"""The seed of every test set; training problems have another."""
 
 TRAIN_PROBLEMS = 10_000
-"""Training problems that the training accuracy is measured on, at most."""
+"""The most training problems that the training accuracy is measured on."""
 
 STUDY_COUNT, STUDY_STEPS = 100, 300
 """Problems and iterations of a study."""
 
 EXACT = "fp32"
-"""The precision that a run which diverges in half precision is trained in again."""
+"""The precision in which a run is repeated if it diverges in half precision."""
 
 Say = Callable[[str], None]
 
@@ -49,9 +49,9 @@ Say = Callable[[str], None]
 def train_and_measure(job: Job) -> dict[str, Any] | None:
     """Train a run until its recipe ends or validation is perfect, measure it, return its record.
 
-    Options of the plan: ``reduced`` (fields of each model's recipe that are smaller), ``needs``
-    (the tests and studies of each model, all unless given), ``share`` of the problems of every
-    test, ``unfinished``: whether a run is measured whose time is over.
+    Options of the plan: ``reduced``: by model, the recipe fields that were made smaller;
+    ``needs``: by model, the tests and studies to make (default: all); ``share``: of the problems of
+    every test; ``unfinished``: also measure runs that reached their time limit.
     """
     start, options = time.monotonic(), job.folder.plan.options
     key, share = job.planned.point, options.get("share", 1.0)
@@ -71,8 +71,8 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
                    "tests": {}, "studies": {}}  # fmt: skip
         return {"seconds": time.monotonic() - start, "tests": {}, "record": record}
     record["finished"] = is_over(run)
-    late = options.get("unfinished") and "time limit" in str(run.status.reason)
-    if not record["finished"] and not late:
+    timed_out = options.get("unfinished") and "time limit" in str(run.status.reason)
+    if not record["finished"] and not timed_out:
         return None
     record["precision"] = run.config["recipe"]["precision"]
     device = registry.device(job.device)
@@ -84,9 +84,9 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
 
 
 def _train(job: Job) -> RunFolder:
-    """Train in half precision if the plan says so; a run that diverges in it, in float32.
+    """Train in the plan's precision; if that is half precision and the run diverges, in float32.
 
-    The paper's are float32: features beyond the range of float16 say nothing about the recipe.
+    The paper trains in float32, and an overflow of float16 is no failure of its recipe.
     """
     if not job.folder.is_started(f"{job.planned.name}-{EXACT}"):
         try:
@@ -99,7 +99,7 @@ def _train(job: Job) -> RunFolder:
 
 
 def is_over(run: RunFolder) -> bool:
-    """Whether more training could not change what is tested."""
+    """Whether training is complete: the recipe has ended, or validation is perfect."""
     return run.state == "finished" or run.status.reason == PERFECT
 
 
@@ -114,7 +114,7 @@ def measure(
     share: float = 1.0,
     say: Say = lambda text: None,
 ) -> dict[str, Any]:
-    """All figures of one run; ``share`` of the problems of every test, for small machines."""
+    """All figures of one run; ``share``: of the problems of every test, less on small machines."""
     net, tests, studies = load(run.path, device), {}, {}
     for test in model.tests:
         start = time.monotonic()
@@ -140,7 +140,7 @@ def measure(
 def measure_training(
     run: RunFolder, net: Net, task: Task, device: torch.device, share: float = 1.0
 ) -> dict[str, Any]:
-    """How training went, and the accuracy of the tested weights at the training size."""
+    """Recipe, history and end of training, and the tested weights' accuracy at that size."""
     recipe, status = Recipe().changed(**run.config["recipe"]), run.status
     figures: dict[str, Any] = {
         "ended": run.state if status.reason is None else status.reason,
@@ -178,7 +178,7 @@ def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def measure_test(net: Net, task: Task, test: TestSpec, *, confident: bool) -> dict[str, Any]:
-    """Problems solved after each iteration; ``confident``: also by the most confident one."""
+    """Problems solved after each iteration; ``confident``: also with `MostConfident` halting."""
     batch = task.sample(test.count, size=test.size, seed=SEED)
     steps = budget_of(net, test.steps, cut=True)
     curve = evaluate_batch(net, task, batch, steps=steps)
@@ -197,7 +197,7 @@ def measure_test(net: Net, task: Task, test: TestSpec, *, confident: bool) -> di
 def measure_study(
     subject: Subject, study: StudySpec, model: Model, share: float = 1.0
 ) -> dict[str, Any]:
-    """One study in a few numbers and curves; the reason, where it cannot be made."""
+    """The figures of one study, or the reason why it was skipped."""
     after = STUDIES[study.study].after if study.after is None else study.after
     steps = min(STUDY_STEPS, depth_of(subject.net) or STUDY_STEPS)
     if (after or 0) >= steps:
@@ -214,36 +214,39 @@ def measure_study(
 
 
 def _study_figures(result: Result) -> dict[str, Any]:
-    """What tables and figures need of the result of a study."""
-    found = result.figures
-    if "recovered" in found:  # from an intervention
+    """The part of a study's result that tables and figures need."""
+    full = result.figures
+    if "recovered" in full:  # from an intervention
         figures = {
-            "samples": found["problems"],
-            "right": [round(share * found["problems"]) for share in found["accuracy"]],
-            "recovered": found["recovered"],
-            "mean iterations": _rounded(found["mean iterations to solution"]),
-            "mean iterations to first": _rounded(found["mean iterations to first right answer"]),
-            "left out": found["left out"],
-            "broken": found["broken"],
+            "samples": full["problems"],
+            "right": [round(share * full["problems"]) for share in full["accuracy"]],
+            "recovered": full["recovered"],
+            "mean iterations": _rounded(full["mean iterations to solution"]),
+            "mean iterations to first": _rounded(full["mean iterations to first right answer"]),
+            "left out": full["left out"],
+            "broken": full["broken"],
         }
-        if "by index" in found:
-            by_index = found["by index"]["mean iterations to solution"]
+        if "by index" in full:
+            by_index = full["by index"]["mean iterations to solution"]
             figures["mean iterations by index"] = [_rounded(value) for value in by_index]
         return figures
-    if "mean change" in found:
-        about: dict[str, Any] = {"change": [_rounded(value) for value in found["mean change"]]}
+    if "mean change" in full:
+        about: dict[str, Any] = {"change": [_rounded(value) for value in full["mean change"]]}
         for name in ("features", "answers"):
-            about[name] = {word: n for word, n in found[name].items() if word != "periods"}
-        return {found["inputs"]: about}
-    if "starts" in found:
+            about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
+        return {full["inputs"]: about}
+    if "starts" in full:
         return {"starts": result.cells}
-    return found
+    return full
 
 
 def measure_counts(
     net: Net, task: Task, size: int, count: int, steps: int, *, seed: int = SEED, **options: Any
 ) -> tuple[str, dict[str, Any], Any]:
-    """Problems solved after ``steps`` and twice as many: name and figures of the test, the run."""
+    """Problems solved after ``steps`` and after twice as many iterations.
+
+    Returns the name of the test in a record, its figures, and the `LongRun`.
+    """
     batch = task.sample(count, size=size, seed=seed)
     run = evaluate_long(net, task, batch, steps, **options)
     figures = run.figures | {"test seed": seed}

@@ -120,7 +120,7 @@ def test_failures_have_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = misses(with_loose_pixels()).failures
     assert [one.title for one in failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
     assert "3 pixels wrong" in failures[1].caption
-    monkeypatch.setattr(module, "PICTURED", 2)
+    monkeypatch.setattr(module, "MAX_PICTURES", 2)
     assert len(misses(with_loose_pixels()).failures) == 2
 
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from iterant.analysis import Trial, interventions
 from iterant.analysis.interventions import (
     cases,
+    derangement,
     gaussian,
     parts,
     recover,
-    swapped,
     times_to_solution,
 )
 from iterant.engine import last, think
@@ -78,7 +78,7 @@ def test_noise_with_recall() -> None:
 
 
 def test_swap_recovery_depends_on_the_common_prefix() -> None:
-    other = BATCH.targets[swapped(len(BATCH), 3, "swap 0")]
+    other = BATCH.targets[derangement(len(BATCH), 3, "swap 0")]
     times = recovery(EXACT, "swap", REST)["iterations to solution"]
     assert times == swap_recovery(BATCH.targets, other).tolist()
     # Swapping the input instead poses the other problem, from the same distance.
@@ -137,7 +137,7 @@ def test_nan_features_count_as_wrong() -> None:
 @settings(max_examples=30)
 @given(count=st.integers(2, 50), seed=st.integers(0, 1000))
 def test_swap_has_no_fixed_points(count: int, seed: int) -> None:
-    other = swapped(count, seed, "swap")
+    other = derangement(count, seed, "swap")
     assert sorted(other.tolist()) == list(range(count))
     assert (other != torch.arange(count)).all()
 

@@ -150,7 +150,13 @@ def test_marker_of_several_colours_is_grey_in_the_legend() -> None:
 
 @pytest.mark.parametrize(
     ("options", "width"),
-    [({}, 30), ({"begun": 1}, 29), ({"begun": 30}, 0), ({"begun": 50}, 0), ({"shade": False}, 0)],
+    [
+        ({}, 30),
+        ({"offset": 1}, 29),
+        ({"offset": 30}, 0),
+        ({"offset": 50}, 0),
+        ({"shade": False}, 0),
+    ],
 )
 def test_training_regime(options: dict[str, Any], width: float) -> None:
     (axes,) = figure_of(line("a"), plot=Plot("p", "x", "y", **options), regime=30).axes

@@ -34,7 +34,7 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
 
 @EVERY
 def test_what_is_shown_is_also_measured(one: Experiment) -> None:
-    assert one.needs or any(row.seeds for row in one.counted)
+    assert one.needs or any(row.seeds for row in one.count_rows)
     for key, needs in one.needs.items():
         assert needs <= {"", *measured(MODELS[key])}
     for row in one.rows:
@@ -45,7 +45,7 @@ def test_every_number_of_the_paper_is_shown() -> None:
     rows = [row for one in EXPERIMENTS.values() for row in one.rows]
     shown = [(row.model, row.measure.needs, row.paper) for row in rows]
     shown += [(row.model, row.size, row.paper)
-              for one in EXPERIMENTS.values() for row in one.counted]  # fmt: skip
+              for one in EXPERIMENTS.values() for row in one.count_rows]  # fmt: skip
     for size, models in PEAKS.items():
         for model, value in models.items():
             assert (model, size, value) in shown
@@ -71,13 +71,13 @@ def test_all_that_is_measured_on_a_model_is_shown_somewhere(model: Model) -> Non
 
 @EVERY
 def test_our_own_recipe_is_a_row_wherever_it_is_measured(one: Experiment) -> None:
-    ours = {model.task: model.key for model in MODELS.values() if model.word == OURS}
+    ours = {model.task: model.key for model in MODELS.values() if model.recipe_name == OURS}
     rows = {(row.model, row.measure) for row in one.rows}
     for model, measure in rows:
         if not (isinstance(measure, Peaks) and measure.confident):
             assert (ours[MODELS[model].task], measure) in rows
-    for row in one.counted:
-        assert any(other.model == ours[MODELS[row.model].task] for other in one.counted)
+    for row in one.count_rows:
+        assert any(other.model == ours[MODELS[row.model].task] for other in one.count_rows)
 
 
 @pytest.mark.parametrize(

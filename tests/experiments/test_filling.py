@@ -11,7 +11,7 @@ from made_up import keep, keep_count
 
 import iterant
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.catalogue import Counted, Experiment
+from iterant.experiments.catalogue import CountRow, Experiment
 from iterant.experiments.measures import Recovered
 from iterant.experiments.models import MODELS, usual_seconds
 from iterant.experiments.records import Records, read_records
@@ -26,9 +26,9 @@ from iterant.runner.plan import PlannedRun
 KEY = "mazes-recall-a0.01"
 TINY: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
                         "epochs": 1, "watch_every": 0}  # fmt: skip
-ONE = Experiment("x", "x", "x", counted=(Counted(KEY, "11", 2, 3, 4, 50.0),
-                                         Counted("mazes-ours", "11", 1, 3, 4, 7.0),
-                                         Counted("mazes-ours", "9")))  # fmt: skip
+ONE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0),
+                                         CountRow("mazes-ours", "11", 1, 3, 4, 7.0),
+                                         CountRow("mazes-ours", "9")))  # fmt: skip
 
 
 def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) 
     assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
 
 
-def names(tests: list[tuple[Counted, int]]) -> list[str]:
+def names(tests: list[tuple[CountRow, int]]) -> list[str]:
     return [f"{row.model}-s{seed}" for row, seed in tests]
 
 

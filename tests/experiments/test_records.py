@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
-from iterant.experiments.measures import Accuracy, Changes, Indices, Peaks, Recovered
+from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import (
     Record,
@@ -31,7 +31,7 @@ STUDIES = {
 }  # fmt: skip
 MEASURES = (Peaks("512"), Peaks("512", confident=True), Accuracy("train"), Accuracy("validation"),
             Recovered("noise"), Changes("problems"), Changes("random inputs"),
-            Indices())  # fmt: skip
+            RecoveryByIndex())  # fmt: skip
 
 
 def whole() -> dict[str, Any]:

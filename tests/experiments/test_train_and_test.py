@@ -18,7 +18,7 @@ from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments import train_and_test as module
 from iterant.experiments.catalogue import Experiment, Row
-from iterant.experiments.measures import Changes, Indices, Peaks, Recovered
+from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
 from iterant.experiments.records import Record, read_records
 from iterant.experiments.reproduce import planned_run, train_missing
@@ -225,7 +225,7 @@ def test_studies_in_a_few_numbers() -> None:
         assert (
             Recovered(name).of(exact).text.startswith(f"{studies[name]['mean iterations']:.2f} (")
         )
-    (curve,) = Indices().curves(exact)
+    (curve,) = RecoveryByIndex().curves(exact)
     assert len(curve) == 8
     assert curve == sorted(curve, reverse=True), "later bits change less"
     (change,) = Changes("problems").curves(exact)

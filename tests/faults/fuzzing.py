@@ -30,7 +30,7 @@ WORDS = ["mazes", "chess", "prefix-sums", "13", "0-7", "quick", "cpu", "9m", "a.
          "true", "none", "512", "0:100", "--", "-", "--help", "-h"]  # fmt: skip
 
 
-def made_readers(home: Path) -> dict[str, Reader]:
+def build_readers(home: Path) -> dict[str, Reader]:
     """Every reader, with files in a folder to work in."""
     run = train("prefix-sums", recipe="quick", out=home / "run", **TINY)
     return readers(home, run.path)

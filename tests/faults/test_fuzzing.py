@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fuzzing import crashes_of, fuzzed_commands, made_readers, tried
+from fuzzing import build_readers, crashes_of, fuzzed_commands, tried
 from readers import Reader
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -19,7 +19,7 @@ CORPUS = Path(__file__).with_name("corpus")
 
 @pytest.fixture(scope="module", name="all_readers")
 def _all_readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
-    return made_readers(tmp_path_factory.mktemp("readers"))
+    return build_readers(tmp_path_factory.mktemp("readers"))
 
 
 def test_random_files(
