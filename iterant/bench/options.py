@@ -10,11 +10,11 @@ from cyclopts import Parameter
 Task = Annotated[str, Parameter(help="prefix-sums, mazes, chess, or module:Class of your own")]
 Recipe = Annotated[str, Parameter(help="the training recipe")]
 Variant = Annotated[str | None, Parameter(help="dt, dt-recall, ff or ff-recall")]
-Width = Annotated[int | None, Parameter(help="features [default: the recipe's]")]
+Width = Annotated[int | None, Parameter(help="number of features [default: the recipe's]")]
 BatchSize = Annotated[int | None, Parameter(help="problems per step [default: the recipe's]")]
 ProblemSize = Annotated[str | None, Parameter(help="of the problems [default: as in training]")]
-Count = Annotated[int, Parameter(help="problems")]
-Rounds = Annotated[int, Parameter(help="rounds; all sides take turns")]
+Count = Annotated[int, Parameter(help="number of problems")]
+Rounds = Annotated[int, Parameter(help="repetitions; the implementations take turns")]
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")]
 Seed = Annotated[int, Parameter(help="of weights and problems")]
 Memory = Annotated[bool, Parameter(help="measure the peak memory too")]
@@ -29,11 +29,11 @@ class TrainOptions:
     net: Variant = None
     width: Width = None
     batch: BatchSize = None
-    steps: Annotated[int, Parameter(help="steps per round")] = 20
+    steps: Annotated[int, Parameter(help="optimizer steps per round")] = 20
     rounds: Rounds = 5
     device: Device = "auto"
     precision: Annotated[
-        str | None, Parameter(help="fp32 or bf16, of ours [default: bf16 on a GPU]")
+        str | None, Parameter(help="of our step: fp32 or bf16 [default: bf16 on a GPU]")
     ] = None
     seed: Seed = 0
     memory: Memory = True
@@ -45,7 +45,7 @@ class EvaluateOptions:
 
     task: Task = "prefix-sums"
     run: Annotated[
-        str | None, Parameter(help="a trained network, for halting too [default: random weights]")
+        str | None, Parameter(help="a trained network; adds halting [default: random weights]")
     ] = None
     net: Variant = "dt-recall"
     width: Width = None
@@ -79,7 +79,7 @@ class ScaleOptions:
     recipe: Recipe = "quick"
     width: Width = None
     batch: BatchSize = None
-    updates: Annotated[int, Parameter(help="updates per round")] = 20
+    updates: Annotated[int, Parameter(help="optimizer steps per round")] = 20
     rounds: Rounds = 3
     processes: Annotated[
         tuple[int, ...],

@@ -55,7 +55,7 @@ def analyze(
 
     Args:
         runs: run folders, folders of weights or shipped names
-        size: of the problems [default: 48 bits, mazes of 13 …]
+        size: of the problems [default: 48 bits, mazes of 13×13 …]
         count: number of problems
         max_steps: iterations [default: 300, or the depth of the network]
         after: intervene after this iteration [default: as in the paper, 1 or 50]

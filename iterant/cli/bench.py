@@ -1,4 +1,4 @@
-"""``iterant bench``: speed and memory beside the plain way of doing the same.
+"""``iterant bench``: speed and memory compared with a plain implementation.
 
 iterant bench train --task mazes --width 32
 iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
@@ -17,18 +17,18 @@ from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, T
 from iterant.cli.common import echo, print_table, progress_bar
 from iterant.formatting import byte_size
 
-bench = App(name="bench", help="Measure iterant beside the plain way of doing the same.")
+bench = App(name="bench", help="Compare speed and memory with a plain implementation.")
 
 FLAGS = Parameter(name="*")
 """Each field of the options is a flag."""
-Out = Annotated[Path, Parameter(help="the folder for the result")]
+Out = Annotated[Path, Parameter(help="folder for the result")]
 
 
 @bench.command
 def train(
     *, options: Annotated[TrainOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure our training step beside one written the way the reference works."""
+    """Compare our training step with a plain one, written like the authors' code."""
     figures = _measure("train", options or TrainOptions(), out)
     _print_sides(figures, "precision", figures["precision"], "steps per second")
 
@@ -37,7 +37,7 @@ def train(
 def evaluate(
     *, options: Annotated[EvaluateOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure our evaluation beside one that keeps every output and stops nothing."""
+    """Compare our evaluation with one that keeps all outputs and stops no problem early."""
     figures = _measure("evaluate", options or EvaluateOptions(), out)
     seconds = {side: f"{s:.3g} s" for side, s in figures["seconds to the curve"].items()}
     _print_sides(figures, "time to the curve", seconds, "iterations per second")
@@ -50,7 +50,7 @@ def evaluate(
 def solve(
     *, options: Annotated[SolveOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure iterant.solve beside this command line's path and beside the dense network."""
+    """Compare iterant.solve with the command `iterant solve` and with the dense network."""
     figures = _measure("solve", options or SolveOptions(), out)
     print_table(
         ("", "seconds"),
@@ -63,7 +63,7 @@ def solve(
 def scale(
     *, options: Annotated[ScaleOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Measure several CPU processes on one run: speed-up, and the share of communication."""
+    """Measure training by several CPU processes: speed-up and the share of communication."""
     figures = _measure("scale", options or ScaleOptions(), out)
     rows = [
         [

@@ -34,7 +34,9 @@ TASKS = f"{', '.join(registry.known('task'))}, or module:Class of your own"
 RULES = ("rest", "stable", "plain", "max-confidence")
 TaskName = Annotated[str, Parameter(help=TASKS)]
 DeviceName = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0", validator=_check_device)]
-DataPath = Annotated[Path | None, Parameter(help="take the problems from these files")]
+DataPath = Annotated[
+    Path | None, Parameter(help="folder of problem files, used instead of the task's own problems")
+]
 Sizes = Annotated[
     list[str] | None,
     SEVERAL,

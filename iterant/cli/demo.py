@@ -29,12 +29,12 @@ def demo(
 
     Args:
         port: of the server; 0: any free one
-        host: this machine only by default; 0.0.0.0 shows it to the network
+        host: address to listen on; 0.0.0.0 makes the page reachable from other machines
         browser: open the page in a browser
-        build: build the page first: fetches onnxruntime-web by npm
+        build: build the page first; npm downloads onnxruntime-web
         net: build it with these runs instead of the shipped networks
         out: write the page into this new folder, for any web server, and stop
-        runtime: the archive of onnxruntime-web, where there is no npm
+        runtime: archive of onnxruntime-web, to build without npm
     """
     from iterant.io.files import check_new_folder
     from iterant.web import build_page, find_page, page_server

@@ -56,7 +56,7 @@ def evaluate(
     portion: int | None = None,
     data: DataPath = None,
 ) -> None:
-    """Measure accuracy after every iteration on fresh problems.
+    """Measure accuracy after every iteration on new problems.
 
     Args:
         runs: run folders, RUN/checkpoints/last, folders of weights, or shipped names
@@ -68,7 +68,7 @@ def evaluate(
         save: draw the curves into this .png or .svg file
         json: write the figures to this .json file
         task: for weights that do not name the task they were trained on
-        portion: problems in a batch [default: as many as seem to fit]
+        portion: batch size [default: as many problems as should fit in memory]
     """
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of

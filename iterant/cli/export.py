@@ -27,7 +27,7 @@ def export(
         run: the folder of a run or of weights, or a shipped name
         to: onnx: three graphs; hub: a folder in the Hugging Face layout
         out: the new folder [default: NAME-onnx or NAME-hub, here]
-        which: a checkpoint of a run: best, averaged or last
+        which: checkpoint of a run: best, averaged (EMA) or last
     """
     from iterant.export import export_hub, export_onnx, open_source
     from iterant.export.onnx import STEPS
@@ -51,12 +51,12 @@ def export(
 
 
 def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = False) -> None:
-    """Turn a checkpoint of the paper's authors into a folder of weights.
+    """Convert a checkpoint of the paper's authors to a folder of weights.
 
     Args:
         file: a checkpoint of the paper's authors, such as *.pth
         out: the new folder for the weights
-        group_norm: it was trained with group norm, which the file does not say
+        group_norm: the network was trained with group norm (the file does not record it)
     """
     from iterant.export import import_checkpoint
 

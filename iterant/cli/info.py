@@ -57,7 +57,7 @@ def info() -> None:
 
 
 def runs(folder: Path = Path("runs"), /) -> None:
-    """List training runs with their state and best figures.
+    """List training runs with their state and best validation.
 
     Args:
         folder: a run, or a folder above runs

@@ -39,8 +39,8 @@ from iterant.errors import IterantError
 
 app = App(
     name="iterant",
-    help="Small recurrent networks learn an algorithm on easy problems and solve far harder ones "
-    "by iterating longer.",
+    help="Small recurrent networks learn an algorithm on easy problems and solve much harder "
+    "ones by running more iterations.",
     usage="""Usage: iterant COMMAND
 
   iterant solve mazes --size 59      watch a network solve a maze
@@ -73,7 +73,7 @@ _COMMANDS: dict[str, list[tuple[Callable[..., None] | App, str, str]]] = {
         (reproduce, "reproduce", "NAME [OPTIONS]"),
         (import_, "import", "FILE --task TASK --out DIR"),
     ],
-    "And more": [
+    "More": [
         (sweep, "sweep", "FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR"),
         (bench, "bench", "COMMAND"),
         (data, "data", "COMMAND"),

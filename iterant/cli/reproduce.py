@@ -45,17 +45,17 @@ def reproduce(
     device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
-    """Make a table or figure of the paper, ours beside theirs.
+    """Make a table or figure of the paper, with our numbers next to the paper's.
 
     Args:
         name: a table or figure; see --list
-        list_: show all of them, with their state
+        list_: list all of them, and what is missing for each
         all_: make all of them from results
         write: with --all: write them into this Markdown file
-        train: train what is missing (--budget means that too)
-        seeds: of every model [default: as many as planned]
+        train: train what is missing (--budget implies this)
+        seeds: seeds per model [default: as many as planned]
         budget: train this long: 10m, 1h
-        results: where records and pictures are
+        results: folder of records and pictures
     """
     from iterant import registry
     from iterant.experiments.catalogue import experiment

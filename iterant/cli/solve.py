@@ -91,14 +91,14 @@ def solve(
     Args:
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze drawn
             with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is generated
-        net: a run folder, weights or a shipped name [default: the one shipped for the task]
+        net: a run folder, a folder of weights or a shipped name [default: as shipped for the task]
         size: of a generated problem [default: as in training]
         seed: of a generated problem [default: 0]
-        count: generated problems [default: 1]
+        count: number of generated problems [default: 1]
         save: write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json
-        max_steps: most iterations [default: 1000, plus one per cell]
+        max_steps: limit on the iterations [default: 1000, plus one per cell]
         live: show the iterations while they are computed, on a terminal
-        pace: most iterations per second, on a terminal
+        pace: limit on the iterations per second, on a terminal
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """

@@ -1,4 +1,4 @@
-"""``iterant sweep``: many runs from one file, here or on a cluster.
+"""``iterant sweep``: many runs from one file, on this machine or on Slurm.
 
 iterant sweep widths.toml
 iterant sweep widths.toml --on slurm --partition gpu --time 4h
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 sweep = App(
     name="sweep",
     usage="Usage: iterant sweep FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR",
-    help="Carry out many runs from one file, here or on a cluster; again to go on or to extend.",
+    help="Train and test many runs from one file, on this machine or on Slurm; repeat the command "
+    "to resume or extend them.",
 )
 
 
@@ -53,26 +54,26 @@ def start(
     look: float = 5.0,
     results: Path = Path("results"),
 ) -> None:
-    """Begin a sweep, go on with it, try its failed runs again, or extend it.
+    """Start, resume or extend a sweep; failed runs are repeated.
 
     Args:
         file: a TOML file; docs/scale.md shows all its settings
         out: the sweep's folder [default: runs/NAME]
         seeds: instead of the file's: 0-7 or 0,2,5
         on: local or slurm
-        at_once: runs side by side [default: as many as fit]
-        processes: of one run on a node, joined by torchrun [default: one, or one a GPU]
-        threads: of a process on the CPU
-        time: limit of a job on Slurm, or of the whole sweep here: 90m, 4h
-        partition: of Slurm
-        nodes: of one run on Slurm
-        gpus_per_node: of one run on Slurm
-        cpus_per_task: of one run on Slurm
-        memory: of one run on Slurm, in GB
-        warning: seconds before its limit at which a job is signalled to save
-        detach: submit to Slurm and do not watch
-        look: seconds between looks at Slurm's queue
-        results: the folder for the result
+        at_once: runs in parallel [default: as many as cores or GPUs and memory allow]
+        processes: processes per run and node, started by torchrun [default: one, or one per GPU]
+        threads: CPU threads per process
+        time: time limit of a job on Slurm, or of the whole sweep on this machine: 90m, 4h
+        partition: Slurm partition
+        nodes: nodes per run, on Slurm
+        gpus_per_node: GPUs per node of a run, on Slurm
+        cpus_per_task: CPU cores per node of a run, on Slurm
+        memory: memory per node of a run in GB, on Slurm
+        warning: seconds before its time limit at which a job is told to save a checkpoint
+        detach: submit to Slurm and exit
+        look: seconds between polls of Slurm's queue
+        results: folder for the result
     """
     from iterant.runner import Cluster, Launch
     from iterant.runner import sweep as run_sweep
@@ -125,7 +126,7 @@ def print_outcome(final: SweepStatus, command: str) -> None:
 
 @sweep.command
 def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
-    """Say what is done, running, failed (with the last line of the error) and left.
+    """Show which runs are done, running, failed (with the last line of the error) or left.
 
     Args:
         folder: the sweep's folder, runs/NAME
@@ -159,7 +160,7 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
 
 @sweep.command
 def stop(folder: Path, /) -> None:
-    """Stop a sweep: running ones save first; the same command as before goes on with it.
+    """Stop a sweep; its runs save a checkpoint first. Repeat the command that began it to resume.
 
     Args:
         folder: the sweep's folder, runs/NAME
@@ -180,14 +181,14 @@ def one(
     device: DeviceName = "auto",
     time: str | None = None,
 ) -> None:
-    """Carry out one run of a sweep: what its processes do; also by hand, also under torchrun.
+    """Execute one run of a sweep, as its worker processes do; also works under torchrun.
 
     Args:
         folder: the sweep's folder, runs/NAME
         run: the run's name
-        begin: it has no folder yet
-        resume: it has
-        time: stop in time with a checkpoint: 9m
+        begin: the run is new [default: look for its folder]
+        resume: the run was started before
+        time: save a checkpoint and stop before this time is over: 9m
     """
     from iterant.runner.worker import STOPPED, run_one
 

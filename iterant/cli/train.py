@@ -121,15 +121,15 @@ def train(
         recipe_file: a TOML file whose fields change the recipe; flags take precedence
         out: the new run folder [default: runs/TASK-RECIPE-SEED]
         seed: of the weights and the order of problems [default: 0]
-        seeds: several runs OUT-s0, OUT-s1 …: 0-7 or 0,2,5; side by side on a GPU
+        seeds: several runs OUT-s0, OUT-s1 …, a process each: 0-7 or 0,2,5; in parallel on a GPU
         resume: continue this run (with --seeds: RESUME-s0 …)
         start: begin the new run with the last weights and optimizer state of this one
         time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m
-        shard_mb: size of a checkpoint file in millions of bytes; tensors stay whole
+        shard_mb: size of a checkpoint file in MB; a tensor is never split
         drop_pool: leave the replay pool out of checkpoints: a resumed run then differs
         tensorboard: write events for TensorBoard into RUN/events
         show: print the whole recipe and train nothing
-        json: print it as JSON (with --show)
+        json: with --show: print the recipe as JSON
     """
     arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit}
     options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
