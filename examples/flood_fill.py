@@ -10,20 +10,20 @@ from iterant.tasks import PlainTask, TaskSpec
 
 
 class FloodFill(PlainTask):
-    """Walls at random and one spring; a cell is wet if it is connected with the spring."""
+    """Random walls and one spring; a cell is wet if open cells connect it with the spring."""
 
     spec = TaskSpec(name="flood-fill", title="flood fill", dims=2, channels=2, train_size=9,
                     readout="argmax-open")  # fmt: skip
 
     def make(self, size, random):
-        """Channels: open cells, the spring. The water spreads until nothing changes."""
+        """Open cells and the spring (2, size, size), and the wet cells (size, size)."""
         ground = random.random((size, size)) < 0.58
         spring = np.zeros((size, size), dtype=bool)
         spring[tuple(random.choice(np.argwhere(ground)))] = True
         wet, before = spring, None
         while not np.array_equal(wet, before):
-            before, edged = wet, np.pad(wet, 1)
-            near = edged[2:, 1:-1] | edged[:-2, 1:-1] | edged[1:-1, 2:] | edged[1:-1, :-2]
+            before, padded = wet, np.pad(wet, 1)
+            near = padded[2:, 1:-1] | padded[:-2, 1:-1] | padded[1:-1, 2:] | padded[1:-1, :-2]
             wet = ground & (wet | near)
         return np.stack([ground, spring]), wet
 

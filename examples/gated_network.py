@@ -10,7 +10,7 @@ import iterant
 
 
 class Gated(torch.nn.Module):
-    """A convolution that says what to write into the features, and one that says where."""
+    """Gated update: one half of the channels is the new value, the other half the gate."""
 
     def __init__(self, dims, channels, classes=2, width=32):
         super().__init__()
@@ -19,17 +19,17 @@ class Gated(torch.nn.Module):
         self.head = conv(width, classes, 1)
 
     def read(self, inputs):
-        return inputs  # once a problem: what every step recalls of it
+        return inputs  # (N, channels, *space), once per problem: the recall term of every step
 
     def start(self, inputs):
         return inputs.new_zeros(len(inputs), self.width, *inputs.shape[2:])
 
     def step(self, features, memory, index):
-        what, where = self.look(torch.cat([features, memory], dim=1)).chunk(2, dim=1)
-        return torch.lerp(features, what.tanh(), where.sigmoid())
+        value, gate = self.look(torch.cat([features, memory], dim=1)).chunk(2, dim=1)
+        return torch.lerp(features, value.tanh(), gate.sigmoid())  # (N, width, *space)
 
     def answer(self, features):
-        return self.head(features)  # logits, computed only when needed
+        return self.head(features)  # logits (N, classes, *space), computed only when needed
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ from iterant.tasks import PlainTask, TaskSpec
 
 
 class RunningSum(PlainTask):
-    """Digits 0, 1 and 2 at random; a position's class is what they add up to until there."""
+    """Random digits 0, 1 and 2; the class of a position is the running sum modulo 3."""
 
     spec = TaskSpec(name="running-sum", title="running sum modulo 3", dims=1, channels=3,
                     classes=3, train_size=10)  # fmt: skip
 
     def make(self, size, random):
-        """A channel a digit."""
+        """One-hot digits (3, size), and the class of every position (size,)."""
         digits = random.integers(0, 3, size)
         return np.eye(3)[:, digits], digits.cumsum() % 3
 
