@@ -205,7 +205,7 @@ def _train_missing(
                 data=None if data is None else str(data),
             )  # fmt: skip
     except KeyboardInterrupt:
-        echo("what was trained is kept; the same command goes on from there")
+        echo("what was trained is kept; the same command continues from there")
         raise
     if left:
         echo(f"not done: {', '.join(left)}; give the same command again")

@@ -193,12 +193,12 @@ def one(
     from iterant.runner.worker import STOPPED, run_one
 
     if begin and resume:
-        raise UsageError("a run is begun or resumed, not both; leave one of the two out")
+        raise UsageError("--begin and --resume exclude each other; leave one out")
     with display(console()) as reporter:
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
             time_limit=time, reporter=reporter,
         )  # fmt: skip
-    echo("done" if done else "stopped; go on with the same command")
+    echo("done" if done else "stopped; continue with the same command")
     if not done:
         sys.exit(STOPPED)

@@ -118,7 +118,7 @@ class RunFolder:
         names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
         if CONFIG in names:
             raise RunError(
-                f"{quoted(folder)} holds a run already; go on with it: --resume {folder}, "
+                f"{quoted(folder)} holds a run already; continue it: --resume {folder}, "
                 "or choose another --out"
             )
         # A process killed while creating a run leaves some parts without a config: start over.

@@ -62,15 +62,15 @@ def train_seeds(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError("several processes train one seed together; give --seed, not --seeds")
     if (out is None) == (resume is None):
-        raise UsageError("give either out= (new runs) or resume= (runs to go on with)")
+        raise UsageError("give either out= (new runs) or resume= (runs to continue)")
     base = Path(str(out or resume))
     paths = {seed: base.with_name(f"{base.name}-s{seed}") for seed in seeds}
     if resume is None:
         for seed, path in paths.items():
             if check_writable_folder(path).exists() and any(path.iterdir()):
                 raise RunError(
-                    f"{path} for seed {seed} is there already; choose another --out, or go on "
-                    f"with all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
+                    f"{path} for seed {seed} exists already; choose another --out, or "
+                    f"continue all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
                 )
         name, task_object = find_task(task, data)
         full_recipe = recipe_for(task_object, recipe, **({"net": net} if net else {}), **changes)
@@ -79,7 +79,7 @@ def train_seeds(
             raise UsageError("resumed runs keep their recipe; its fields cannot change")
         existing = [path for path in paths.values() if path.exists()]
         if not existing:
-            raise RunError(f"there is no run {paths[seeds[0]]} to go on with; see: iterant runs")
+            raise RunError(f"there is no run {paths[seeds[0]]} to continue; see: iterant runs")
         # Seeds that are missing get the task and recipe of those that exist.
         config = RunFolder.open(existing[0]).config
         name, data = config["task"], data or config.get("data")

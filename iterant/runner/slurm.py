@@ -10,7 +10,7 @@ folder could change the runs anyway.
 
 Slurm sends SIGUSR1 before a time limit and SIGTERM when it preempts, requeues or cancels, to every
 process of a job: training saves and exits. At a time limit the job requeues itself; Slurm requeues
-preempted jobs. Either way the run goes on from its checkpoint.
+preempted jobs. Either way the run resumes from its checkpoint.
 """
 
 from __future__ import annotations

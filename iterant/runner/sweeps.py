@@ -138,7 +138,7 @@ def _watch(
             if look_seconds is None or not (now.of("running", "waiting") or missing):
                 return now
             if signals.raised is not None:
-                say("no longer watching; the jobs go on (stop them with: iterant sweep stop "
+                say("no longer watching; the jobs continue (stop them with: iterant sweep stop "
                     f"{folder.path})")  # fmt: skip
                 return now
             # Only runs missing in two polls in a row: one may be between two states.

@@ -311,7 +311,7 @@ class Loop:
     def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
         if not source.has("last"):
-            self.reporter.note("this run has no checkpoint yet; it begins anew")
+            self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         else:
             tensors, metadata = source.load("last")
             try:
@@ -337,8 +337,8 @@ class Loop:
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
             self.reporter.note(
-                "the checkpoint was saved without its replay pool (--drop-pool), which begins "
-                "anew: from here on the run differs from an unbroken one"
+                "the checkpoint was saved without its replay pool (--drop-pool), which starts "
+                "empty: from here on the run differs from an uninterrupted one"
             )
 
     def _log(self, kind: str, **record: Any) -> None:

@@ -77,7 +77,7 @@ def train(
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
-        raise UsageError("give either out= (a new run) or resume= (a run folder to go on with)")
+        raise UsageError("give either out= (a new run) or resume= (a run folder to continue)")
     if isinstance(net, nn.Module):
         kind = type(net).__name__
         raise UsageError(
@@ -185,8 +185,8 @@ def _prepare_resumed(
     config, before, (now, _) = run.config, run.environment.get("commit"), code_version()
     if before != now:
         reporter.note(
-            f"this run was begun by another version of the code ({before or 'unknown'} then, "
-            f"{now or 'unknown'} now): it goes on, but an unbroken run may have differed"
+            f"this run was started by another version of the code ({before or 'unknown'} then, "
+            f"{now or 'unknown'} now): it continues, but an uninterrupted run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
     net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])

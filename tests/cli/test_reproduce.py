@@ -190,7 +190,7 @@ def test_interrupted(
         run(["reproduce", "fig-width", "--budget", "1m", "--device", "cpu",
              "--results", str(tmp_path)])  # fmt: skip
     assert caught.value.code == 130
-    assert capsys.readouterr().out.endswith("the same command goes on from there\n")
+    assert capsys.readouterr().out.endswith("the same command continues from there\n")
 
 
 def test_a_failed_write_leaves_the_figures(

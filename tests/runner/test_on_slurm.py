@@ -128,7 +128,7 @@ def test_six_runs_that_are_disturbed_equal_six_that_are_not(slurm: None, tmp_pat
     assert folder.failures(long[2]).failures == 1
     for name in long[:2]:
         log = (folder.work_path(name) / "log").read_text()
-        assert "stopped; go on with the same command" in log, log
+        assert "stopped; continue with the same command" in log, log
 
     quiet = tmp_path / "quiet"
     assert sweep(plan, out=quiet, at_once=4, results=None).counts == counts

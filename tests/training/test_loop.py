@@ -70,7 +70,7 @@ def test_a_run_without_checkpoint_restarts(tmp_path: Path) -> None:
     run.log({"step": 2, "kind": "train", "loss": 0.1})
     listener = Listener()
     assert_equal(train(resume=run.path, device="cpu", reporter=listener), unbroken()["pool"])
-    assert any("begins anew" in note for note in listener.notes)
+    assert any("starts from the beginning" in note for note in listener.notes)
 
 
 def test_a_finished_run_is_not_touched() -> None:
