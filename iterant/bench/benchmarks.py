@@ -1,8 +1,8 @@
-"""Training, evaluation, solving and several processes, each beside another way of doing the same.
+"""Benchmarks of training, evaluation, solving and several processes, each against a baseline.
 
     >>> options = EvaluateOptions(task="mazes", width=32, size="13", count=50, steps=50)
     >>> name, figures = bench_evaluate(options)
-    >>> figures["ratio"]["median"]          # how many times sooner the whole curve is there
+    >>> figures["ratio"]["median"]          # time of the plain evaluation / ours
     >>> write_result(name, figures)
 
 Each function returns the name of the result and its figures.
@@ -57,10 +57,10 @@ _WARM_UP = 3
 
 
 def bench_train(options: TrainOptions, progress: Progress | None = None) -> Result:
-    """Our training step beside the plain one; None: as in the recipe.
+    """Compare our training step with the plain one; options that are None are the recipe's.
 
     A round is ``steps`` updates of each side, from the same weights, on the same problems and with
-    the same n and k, which are spread evenly over what the recipe may draw. Ours is the `Trainer`
+    the same n and k, which are spread evenly over the recipe's range. Ours is the `Trainer`
     of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise, in bf16.
     """
     steps, seed = options.steps, options.seed
@@ -105,7 +105,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     figures["steps per second"] = {side: steps / median for side, median in medians(times).items()}
     figures["seconds a step"] = {
-        side: [round(seconds / steps, 6) for seconds in ones] for side, ones in times.items()
+        side: [round(seconds / steps, 6) for seconds in rounds] for side, rounds in times.items()
     }
     figures["ratio"] = ratio(times["plain"], times["ours"])
     return "-".join(["bench-train", spec.name, device.type, *differs]), figures
@@ -114,7 +114,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
 def training(
     device: torch.device, options: TrainOptions, recipe: Recipe, updates: list[int]
 ) -> dict[str, Work]:
-    """Some of the training updates of a round, both ways."""
+    """The work of these training updates of a round, by side."""
     batch = _problems(options.task, recipe, recipe.batch, options.seed).to(device)
     network, _ = build_network(recipe, registry.task(options.task).spec, options.seed)
     factor = lr_factor(recipe, 0, _EPOCH)
@@ -128,7 +128,7 @@ def training(
 
 
 def _changed(recipe: Recipe, options: object, *names: str) -> Recipe:
-    """The recipe with the options that are given."""
+    """The recipe with those of the named options that are not None."""
     values = {name: getattr(options, name) for name in names}
     return recipe.changed(**{name: value for name, value in values.items() if value is not None})
 
@@ -144,10 +144,10 @@ def _size(task: Task, text: str | None) -> Size:
 
 
 def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -> Result:
-    """Our evaluation beside the plain one; without ``run`` the network has random weights.
+    """Compare our evaluation with the plain one; without ``run`` the network has random weights.
 
-    Both give the same curve. A trained network (``run``) is also evaluated under a halting rule,
-    which is where most of the time is saved.
+    Both give the same curve. A trained network (``run``) is also evaluated with a halting rule,
+    which saves most of the time.
     """
     device, trained = registry.device(options.device), options.run is not None
     net, task, batch = _evaluated(device, options)
@@ -188,7 +188,7 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
 
 
 def evaluation(device: torch.device, options: EvaluateOptions) -> dict[str, Callable[[], Any]]:
-    """The same evaluation, all ways."""
+    """The work of the same evaluation, by side."""
     net, task, batch = _evaluated(device, options)
     budget, rule = budget_of(net, options.steps), StableAnswer()
     return {
@@ -219,20 +219,20 @@ def _evaluated(
 
 
 class Dense:
-    """A network that `iterant.nets.fast.accelerate` leaves as it is."""
+    """A wrapper that `accelerate` does not recognise, so that the network stays dense."""
 
     def __init__(self, net: Net) -> None:
-        """Wrap that network."""
+        """Wrap this network."""
         self.readout, self.depth = readout_of(net), depth_of(net)
         self.read, self.start, self.step, self.answer = net.read, net.start, net.step, net.answer
 
 
 def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Result:
-    """`iterant.solve` beside the command line's path and beside the dense network.
+    """Compare `iterant.solve` with `iterant solve` (the command) and with the dense network.
 
     ``run``: weights, None for the shipped ones. The dense network computes every cell at every
-    iteration, with the same halting rule; it takes one round, since it is far slower. The seconds
-    of the command are those that it reports: without reading, drawing and checking.
+    iteration, with the same halting rule; it gets one round, since it is far slower. The seconds of
+    the command are those that it reports: without reading, drawing and checking.
     """
     device, task, count = (
         registry.device(options.device),
@@ -242,21 +242,21 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
     net, size = load(options.run or task.spec.name, device), _size(task, options.size)
     batch = task.sample(count, size=size, seed=options.seed)
     problems = [Problem(batch[row : row + 1]) for row in range(count)]
-    inputs, dense, reported = batch.inputs.to(device), Dense(net), list[float]()
+    inputs, dense, command_seconds = batch.inputs.to(device), Dense(net), list[float]()
     budget = budget_for(task, problems[0])
 
-    def by_command() -> None:
-        solved = solutions(net, task, problems, max_steps=budget)
-        reported.append(sum(one.seconds for one in solved))
+    def run_command() -> None:
+        results = solutions(net, task, problems, max_steps=budget)
+        command_seconds.append(sum(solution.seconds for solution in results))
 
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
-    sides = {"solve": lambda: solve(net, inputs, max_steps=budget), "command": by_command}
+    sides = {"solve": lambda: solve(net, inputs, max_steps=budget), "command": run_command}
     times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     solve(dense, inputs, max_steps=min(budget, 20))
     start = time.perf_counter()
     plain = solve(dense, inputs, max_steps=budget)
     iterations, plain_iterations = int(answer.steps.max()), int(plain.steps.max())
-    times |= {"command": reported, "dense": [time.perf_counter() - start]}
+    times |= {"command": command_seconds, "dense": [time.perf_counter() - start]}
     seconds = medians(times)
     figures = {
         "task": task.spec.name,
@@ -278,7 +278,7 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
             "dense": 1e3 * seconds["dense"] / plain_iterations,
         },
         "ratio": {
-            "solve / command": ratio(times["solve"], reported),
+            "solve / command": ratio(times["solve"], command_seconds),
             "dense / solve": ratio(times["dense"] * options.rounds, times["solve"]),
         },
     }
@@ -297,15 +297,15 @@ def bench_scale(options: ScaleOptions, progress: Progress | None = None) -> Resu
     if options.updates < 1 or rounds < 1 or not processes or min(processes) < 1:
         raise UsageError("at least one update, round and process are needed")
     load_before = os.getloadavg()[0]
-    measured: dict[int, list[dict[str, Any]]] = {count: [] for count in processes}
+    results: dict[int, list[dict[str, Any]]] = {count: [] for count in processes}  # a dict a round
     for done in range(1, rounds + 1):
         for count in processes:
-            measured[count].append(in_new_process(scaling, options, processes=count))
+            results[count].append(in_new_process(scaling, options, processes=count))
         if progress is not None:
             progress(done, rounds)
     rows, base = {}, 0.0
-    for count, ones in measured.items():
-        speeds = [one["updates per second"] for one in ones]
+    for count, round_results in results.items():
+        speeds = [result["updates per second"] for result in round_results]
         speed = statistics.median(speeds)
         base = base or speed
         rows[str(count)] = {
@@ -314,10 +314,12 @@ def bench_scale(options: ScaleOptions, progress: Progress | None = None) -> Resu
             "highest": max(speeds),
             "times faster": speed / base,
             "efficiency": speed / base * processes[0] / count,
-            "talking": statistics.median(one["talking"] for one in ones),
-            "CPU seconds an update": statistics.median(one["CPU seconds"] for one in ones),
+            "talking": statistics.median(result["talking"] for result in round_results),
+            "CPU seconds an update": statistics.median(
+                result["CPU seconds"] for result in round_results
+            ),
         }
-    first = measured[processes[0]][0]
+    first = results[processes[0]][0]
     return f"bench-scale-{options.task}-cpu", {
         "task": options.task,
         "recipe": options.recipe,
@@ -330,29 +332,29 @@ def bench_scale(options: ScaleOptions, progress: Progress | None = None) -> Resu
     }
 
 
-class _Timed(ProcessGroup):
-    """A process group that adds up the time of its communication."""
+class _TimedGroup(ProcessGroup):
+    """A process group that adds up the seconds of its communication."""
 
-    talked = 0.0
+    seconds = 0.0
 
     def _communicate(self, call: Callable[[], object]) -> None:
         start = time.perf_counter()
         super()._communicate(call)
-        _Timed.talked += time.perf_counter() - start
+        _TimedGroup.seconds += time.perf_counter() - start
 
 
 def scaling(options: ScaleOptions) -> dict[str, Any]:
-    """The part of one process: a few updates to warm up, then those that count."""
+    """Run in each process: a few updates to warm up, then those that are timed."""
     torch.set_num_threads(1)
     cpu, spec = torch.device("cpu"), registry.task(options.task).spec
-    processes = _Timed(cpu) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+    group = _TimedGroup(cpu) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
     recipe = _changed(named_recipe(options.recipe, spec.name), options, "width", "batch")
     net, _ = build_network(recipe, spec, 0)
-    trainer = Trainer(net, recipe, cpu, processes)
+    trainer = Trainer(net, recipe, cpu, group)
     batch = _problems(options.task, recipe, trainer.objective.new_problems, 0)
     for update in range(_WARM_UP + options.updates):
         if update == _WARM_UP:
-            talked = _Timed.talked
+            communication = _TimedGroup.seconds
             start, cpu_start = time.perf_counter(), time.process_time()
         trainer.step(batch.inputs, batch.targets, StepRng(0, update), 1.0)
     seconds, parameters = time.perf_counter() - start, parameter_count(net)
@@ -362,6 +364,6 @@ def scaling(options: ScaleOptions) -> dict[str, Any]:
         "batch": recipe.batch,
         "bytes an update": 4 * parameters,
         "updates per second": options.updates / seconds,
-        "talking": (_Timed.talked - talked) / seconds,
+        "talking": (_TimedGroup.seconds - communication) / seconds,
         "CPU seconds": (time.process_time() - cpu_start) / options.updates,
     }

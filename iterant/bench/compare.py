@@ -1,4 +1,4 @@
-"""Time several ways of the same work in turns, and measure the memory that each takes.
+"""Time several implementations of the same work in turns, and measure the memory of each.
 
     >>> times = compare({"ours": fast, "plain": slow}, rounds=5, device=device)
     >>> ratio(times["plain"], times["ours"])
@@ -32,7 +32,7 @@ from iterant.formatting import counted
 T = TypeVar("T")
 Work = Callable[[], object]
 Progress = Callable[[int, int], None]
-"""Called with the rounds done and their number."""
+"""Called with the number of rounds done and of all rounds."""
 SIDES = ("ours", "plain")
 
 
@@ -76,18 +76,17 @@ def ratio(slow: Iterable[float], fast: Iterable[float]) -> dict[str, float]:
 
 
 def machine() -> dict[str, Any]:
-    """What else decides about times: threads of torch and the load of the machine."""
+    """Conditions that affect times: the threads of torch and the load of the machine."""
     return {"threads": torch.get_num_threads(), "load before": round(os.getloadavg()[0], 2)}
 
 
 def peak_memory(
     prepare: Callable[..., Mapping[str, Work]], device: torch.device, *arguments: Any
 ) -> dict[str, Any]:
-    """Bytes that the work of each side takes at its peak, and their ratio.
+    """Peak bytes of the work of each side, and their ratio.
 
-    ``prepare(device, *arguments)`` returns the work by side. On the CPU each side has a process of
-    its own, because memory that one side freed and the allocator kept would not be counted for the
-    other.
+    ``prepare(device, *arguments)`` returns the work by side. On the CPU each side has its own
+    process: memory that one side freed and the allocator kept would not be counted for the other.
     """
     peaks = {}
     for side in SIDES:
@@ -106,7 +105,7 @@ def peak_memory(
 
 
 def growth(side: str, prepare: Callable[..., Mapping[str, Work]], *arguments: Any) -> int:
-    """Bytes by which this process grows, at its peak, by the work of one side."""
+    """Bytes by which the work of one side raises the peak memory of this process."""
     work = prepare(*arguments)[side]
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak: importing does not count

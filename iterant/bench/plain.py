@@ -1,4 +1,4 @@
-"""Training step and evaluation as one would write them first, to measure ours against.
+"""A straightforward training step and evaluation, the baseline of benchmarks.
 
     >>> step = PlainStep(net, recipe, device)
     >>> loss = step.step(inputs, targets, EvenRng(seed=0, step=0, of=20), lr_factor=1.0)
@@ -34,9 +34,9 @@ _GOLDEN = 0.618033988749895
 
 @dataclass(frozen=True)
 class EvenRng(StepRng):
-    """Draws of the progressive loss that ``of`` steps spread evenly over all possible ones.
+    """Draws n and k of the progressive loss, spread evenly over their range within ``of`` steps.
 
-    A few steps drawn at random may happen to be long or short; these have the mean length.
+    A few random draws may happen to be long or short; these have the mean length.
     """
 
     of: int
@@ -51,7 +51,7 @@ class EvenRng(StepRng):
 
 
 def iterate(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tensor:
-    """The features (N, width, *space) after iteration ``index``."""
+    """(N, width, *space) features before -> after iteration ``index``; inputs (N, C, *space)."""
     if net.recall is not None:
         convolve = functional.conv1d if net.config.dims == 1 else functional.conv2d
         features = convolve(torch.cat([features, inputs], dim=1), net.recall.weight, padding=1)
@@ -67,12 +67,14 @@ def plain_curve(net: PaperNet, task: Task, batch: Batch, steps: int) -> Tensor:
     """(steps,) int64: problems solved after each iteration."""
     inputs = batch.inputs
     features = torch.relu(net.projection(inputs))
+    # (N, steps, classes, *space)
     outputs = inputs.new_zeros(len(inputs), steps, net.config.classes, *inputs.shape[2:])
     for index in range(steps):
         features = iterate(net, inputs, features, index)
         outputs[:, index] = net.head(features)
     predictions = [net.readout.predict(outputs[:, index], inputs) for index in range(steps)]
-    return torch.stack([task.solved(each, batch).sum() for each in predictions]).cpu()
+    solved = [task.solved(prediction, batch).sum() for prediction in predictions]
+    return torch.stack(solved).cpu()
 
 
 def plain_loss(

@@ -83,20 +83,20 @@ def _without_targets(batch: Batch) -> Batch:
     return Batch(batch.inputs, torch.full_like(batch.targets, -1), batch.extras)
 
 
-def animation_frames(task: Task, solved: Sequence[Solution]) -> list[Pixels]:
+def animation_frames(task: Task, results: Sequence[Solution]) -> list[Pixels]:
     """A frame for every change of an answer, or `FRAMES` evenly spread ones if there are more."""
-    films = [solution.film for solution in solved if solution.prediction is not None]
+    films = [solution.film for solution in results if solution.prediction is not None]
     steps = sorted({frame.step for film in films for frame in film.changes()})
     if len(steps) >= FRAMES:
         steps = np.linspace(1, steps[-1], FRAMES - 1).round().astype(int).tolist()
-    last = [describe_solution(task, each) for each in solved]
+    last = [describe_solution(task, solution) for solution in results]
 
     def at(step: int) -> list[Description]:
         return [
             end
-            if one.prediction is None
-            else describe_iteration(task, one.problem, one.film.at(step))
-            for one, end in zip(solved, last, strict=True)
+            if solution.prediction is None
+            else describe_iteration(task, solution.problem, solution.film.at(step))
+            for solution, end in zip(results, last, strict=True)
         ]
 
     return [*(pixels(at(step)) for step in steps), pixels(last)]
@@ -117,7 +117,7 @@ def check_animation(path: PathLike) -> Path:
 
 
 def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
-    """Write frames as .gif or .mp4: the fewer, the longer each; the last one for two seconds."""
+    """Write frames as .gif or .mp4, longer ones if they are few; the last is shown two seconds."""
     target = check_animation(path)
     if not frames:
         raise UsageError("there is nothing to animate: the list of frames is empty")
@@ -137,8 +137,8 @@ def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
 
 def _gif(frames: Sequence[Pixels], milliseconds: int) -> bytes:
     # Drawings have few colours, so the palette holds the commonest of some frames exactly.
-    some = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]]).reshape(-1, 3)
-    numbers, counts = np.unique(some.astype(np.int64) @ (65536, 256, 1), return_counts=True)
+    sample = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]]).reshape(-1, 3)
+    numbers, counts = np.unique(sample.astype(np.int64) @ (65536, 256, 1), return_counts=True)
     common = numbers[np.argsort(-counts, kind="stable")[:_COLOURS], None]
     palette = Image.new("P", (1, 1))
     palette.putpalette((common >> (16, 8, 0) & 255).astype(np.uint8).tobytes())

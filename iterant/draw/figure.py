@@ -77,11 +77,11 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
     panels, cells, extents = [], [], []
     with rc_context(_STYLE):
         for description in descriptions:
-            rows, columns = description.cells.shape[:2]
+            height, width = description.cells.shape[:2]
             # About 600 pixels per side; glyphs need 26 per cell to be readable.
             least = 26 if description.glyphs else 1
-            size = scale or min(max(600 // max(rows, columns), least), 64)
-            cells.append(Bbox.from_bounds(0, 0, columns * size, rows * size))
+            size = scale or min(max(600 // max(height, width), least), 64)
+            cells.append(Bbox.from_bounds(0, 0, width * size, height * size))
             axes = figure.add_axes(cells[-1].transformed(to_fractions()).bounds)
             paint(axes, description)
             panels.append(axes)
@@ -91,10 +91,10 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
     left, down, right, up = np.ceil(np.array(extents) * (-1, -1, 1, 1) - 1e-3).astype(int).T
     wide, tall = max(left + right) + _MARGIN, up + down + _MARGIN
     # About square, and at least two side by side unless they are long strips.
-    beside = max(round(sqrt(len(panels) * max(tall) / wide)), 2 if wide < 2 * max(tall) else 1, 1)
-    beside = min(beside, len(panels))
-    heights = [max(tall[first : first + beside]) for first in range(0, len(panels), beside)]
-    width, height = beside * wide + _MARGIN, sum(heights) + _MARGIN
+    columns = max(round(sqrt(len(panels) * max(tall) / wide)), 2 if wide < 2 * max(tall) else 1, 1)
+    columns = min(columns, len(panels))
+    heights = [max(tall[first : first + columns]) for first in range(0, len(panels), columns)]
+    width, height = columns * wide + _MARGIN, sum(heights) + _MARGIN
     if max(width, height) > _LARGEST:
         raise UsageError(
             f"the picture would be {width} by {height} pixels and at most {_LARGEST} a side "
@@ -102,11 +102,11 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
         )
     # Slightly more than whole, so that rounding does not remove a pixel.
     figure.set_size_inches((width + 1e-3) / _DPI, (height + 1e-3) / _DPI)
-    for place, axes in enumerate(panels):
-        row, column = divmod(place, beside)
-        x = _MARGIN + column * wide + left[place]
-        y = height - _MARGIN - sum(heights[:row]) - up[place]
-        axes.set_position(cells[place].translated(x, y).transformed(to_fractions()))
+    for index, axes in enumerate(panels):
+        row, column = divmod(index, columns)
+        x = _MARGIN + column * wide + left[index]
+        y = height - _MARGIN - sum(heights[:row]) - up[index]
+        axes.set_position(cells[index].translated(x, y).transformed(to_fractions()))
     return figure
 
 

@@ -73,8 +73,9 @@ class Line:
     trace: Trace
     label: str
     colour: int | str = 0
-    """A number of the palette, or any colour of matplotlib"""
+    """An index into the palette, or any colour of matplotlib"""
     stroke: int = 0
+    """An index into the line styles"""
     marker: str = ""
     """A marker at every point instead of a line: matplotlib's ``x``, ``o`` …"""
     spread: Sequence[float] = ()
@@ -186,7 +187,7 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
 
 
 def stamp(panels: Panels) -> str:
-    """A hash of the numbers drawn, by which an outdated picture is recognised."""
+    """A hash of the numbers drawn, to detect an outdated picture."""
     numbers = [
         (plot.name, line.label, [*line.trace.x], [*line.trace.y], [*line.spread])
         for plot, lines in panels
@@ -217,7 +218,7 @@ def curves_figure(
 
 
 def draw_curves(axes: Axes, curves: Mapping[str, Curve], *, regime: int | None = None) -> None:
-    """The same on existing axes."""
+    """Draw the curves on existing axes, with a legend."""
     draw_lines(axes, *_curve_lines(curves, ""), regime=regime)
     axes.legend(fontsize=9)
 

@@ -98,9 +98,9 @@ def _board(description: Description, cells: Cells, width: int) -> Text | None:
         return None
     glyphs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
     brightness = np.array([0.3, 0.6, 0.1])
-    for place, glyph in glyphs.items():
+    for cell, glyph in glyphs.items():
         ink = np.array(Color.parse(glyph.colour).get_truecolor())
-        if 0 < (ink - cells[place].astype(int)) @ brightness < _CONTRAST:
+        if 0 < (ink - cells[cell].astype(int)) @ brightness < _CONTRAST:
             cells = (cells * 0.8).astype(np.uint8)  # a light glyph would be hard to see
             break
     lines = []
@@ -108,10 +108,10 @@ def _board(description: Description, cells: Cells, width: int) -> Text | None:
         label = description.row_labels[row] if row < len(description.row_labels) else ""
         line = Text(label.ljust(margin))
         for column in range(columns):
-            here = glyphs.get((row, column))
-            colour = Color.parse(here.colour) if here else None
-            style = Style(color=colour, bgcolor=_colour(cells[row, column]), bold=bool(here))
-            line.append((here.text if here else "").center(room), style)
+            letter = glyphs.get((row, column))
+            colour = Color.parse(letter.colour) if letter else None
+            style = Style(color=colour, bgcolor=_colour(cells[row, column]), bold=bool(letter))
+            line.append((letter.text if letter else "").center(room), style)
         lines.append(line)
     if description.column_labels:
         labels = (label.center(room)[:room] for label in description.column_labels)
@@ -175,10 +175,10 @@ def rank_cells(cells: Cells) -> tuple[NDArray[np.int64], list[Style]]:
     colours, first, counts = np.unique(numbers[vivid], return_index=True, return_counts=True)
     ranks = (~vivid & (cells.mean(axis=2) < 128)).astype(np.int64)
     styles = [Style(), Style(color=Color.from_rgb(120, 120, 120))]
-    for place in np.argsort(-counts, kind="stable"):
-        ranks[numbers == colours[place]] = len(styles)
+    for index in np.argsort(-counts, kind="stable"):
+        ranks[numbers == colours[index]] = len(styles)
         # Mixed with white: dots are small, and many terminals are dark.
-        lighter = 0.6 * cells[vivid][first[place]] + 0.4 * 255
+        lighter = 0.6 * cells[vivid][first[index]] + 0.4 * 255
         styles.append(Style(color=Color.from_rgb(*lighter), bold=True))
     return ranks, styles
 

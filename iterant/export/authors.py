@@ -131,7 +131,7 @@ def _load(path: Path) -> tuple[dict[str, Tensor], int | None]:
 def _architecture(
     tensors: dict[str, Tensor], task: TaskSpec, group_norm: bool
 ) -> tuple[PaperConfig, int]:
-    """The configuration, and P of the tensors' names (0 for feed-forward networks)."""
+    """The configuration, and P in the names of tensors (0 for feed-forward networks)."""
 
     def numbered(pattern: str) -> dict[int, Tensor]:
         """The tensors whose name matches, by the number in it."""

@@ -35,7 +35,7 @@ class Figure:
     twice: int | None = None
     """Solved after twice the iterations, if measured"""
     seed: int = 7
-    """Of the test problems"""
+    """The seed of the test problems"""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -152,10 +152,11 @@ def _table(figures: dict[str, Figure]) -> list[str]:
     heading = "size|problems|seed|iterations|solved (95 % interval)|after twice as many"
     rows = []
     for size in sorted(figures, key=lambda size: int(size.partition(":")[0])):
-        one = figures[size]
-        low, high = (f"{100 * share:.2f}" for share in one.interval)
-        right = f"{one.solved:,} = {100 * one.solved / one.problems:.2f} % ({low} to {high})"
-        twice = "not measured" if one.twice is None else f"{one.twice:,}"
-        counts = [f"{one.problems:,}", str(one.seed), f"{one.iterations:,}"]
-        rows.append([size, *counts, right, twice])
+        figure = figures[size]
+        low, high = (f"{100 * share:.2f}" for share in figure.interval)
+        accuracy = 100 * figure.solved / figure.problems
+        solved = f"{figure.solved:,} = {accuracy:.2f} % ({low} to {high})"
+        twice = "not measured" if figure.twice is None else f"{figure.twice:,}"
+        counts = [f"{figure.problems:,}", str(figure.seed), f"{figure.iterations:,}"]
+        rows.append([size, *counts, solved, twice])
     return markdown_table(heading.split("|"), rows)

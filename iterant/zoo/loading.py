@@ -13,7 +13,7 @@ folder; ``./NAME`` means the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +75,14 @@ def load(
 
 def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
     """The folder of shipped weights, or the path itself."""
-    word, names = os.fspath(name_or_path), shipped()
-    path = Path(word)
-    if word in names:
-        return SHIPPED / word
-    if path.exists() or path.name != word or path.suffix:
+    text, names = os.fspath(name_or_path), shipped()
+    path = Path(text)
+    if text in names:
+        return SHIPPED / text
+    if path.exists() or path.name != text or path.suffix:
         return path
     raise UnknownName(
-        f"{registry.unknown_name('weights', word, names)}; "
+        f"{registry.unknown_name('weights', text, names)}; "
         "or give the folder of a run, or one that iterant import wrote"
     )
 
@@ -98,11 +98,6 @@ def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor])
 
     names = dict.fromkeys([*expected, *tensors])
     pairs = {name: (described(expected.get(name)), described(tensors.get(name))) for name in names}
-    return some(f"{name}: wanted {a}, got {b}" for name, (a, b) in pairs.items() if a != b)
-
-
-def some(items: Iterable[str]) -> str:
-    """The first three, for a message."""
-    listed = list(items)
-    more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
-    return ", ".join(listed[:3]) + more
+    faults = [f"{name}: wanted {a}, got {b}" for name, (a, b) in pairs.items() if a != b]
+    more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
+    return ", ".join(faults[:3]) + more
