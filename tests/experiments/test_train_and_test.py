@@ -50,16 +50,16 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MODELS, model.key, model)
 
     def here(
-        folder: SweepFolder, names: list[str], launch: Launch, *, time_for: Any, ended: Any,
+        folder: SweepFolder, names: list[str], launch: Launch, *, time_for: Any, on_end: Any,
         **_: Any,
     ) -> None:  # fmt: skip
         for name in names:
             limit = time_for(name)
             if limit is not None and limit <= 0:
-                ended(name, "no time left")
+                on_end(name, "no time left")
             else:
                 done = run_one(folder.path, name, device=launch.device, time_limit=limit)
-                ended(name, "done" if done else "stopped")
+                on_end(name, "done" if done else "stopped")
 
     monkeypatch.setattr(reproducing, "run_local", here)
 

@@ -88,7 +88,7 @@ BATCH = SUMS.sample(2, size=8)
 INPUTS = BATCH.inputs.double()
 WRONG: dict[str, Callable[[], object]] = {
     "wanted a task, .*; give iterant": lambda: API.evaluate(NET, "mazes", count=2),
-    "wanted a task": lambda: API.train(type(MAZES), out="nowhere"),
+    "expected a task": lambda: API.train(type(MAZES), out="nowhere"),
     "give its class: net=DeepThinking": lambda: API.train(MAZES, net=NET, out="nowhere"),
     "got ReLU; .* the methods read": lambda: API.solve(torch.nn.ReLU(), INPUTS),
     "wanted a network, got <class": lambda: API.evaluate(type(NET), SUMS, count=2),
