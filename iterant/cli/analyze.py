@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.common import (
-    SEVERAL,
-    DataPath,
-    DeviceName,
-    echo,
-    print_table,
-    progress_bar,
-    task_of,
-)
+from iterant.cli.options import SEVERAL, DataPath, DeviceName, task_of
+from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted
 

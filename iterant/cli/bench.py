@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
-from iterant.cli.common import echo, print_table, progress_bar
+from iterant.cli.output import echo, print_table, progress_bar
 from iterant.formatting import byte_size
 
 bench = App(name="bench", help="Compare speed and memory with a plain implementation.")

@@ -12,7 +12,8 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-from iterant.cli.common import FLAG, SEVERAL, echo
+from iterant.cli.options import FLAG, SEVERAL
+from iterant.cli.output import echo
 
 
 def demo(

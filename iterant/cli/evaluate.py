@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from iterant import registry
-from iterant.cli.common import (
+from iterant.cli.options import (
     FLAG,
     RULES,
     DataPath,
@@ -22,11 +22,9 @@ from iterant.cli.common import (
     Patience,
     Sizes,
     Tolerance,
-    echo,
-    print_table,
-    progress_bar,
     rule_of,
 )
+from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from iterant.cli.common import TaskName, echo, task_of
+from iterant.cli.options import TaskName, task_of
+from iterant.cli.output import echo
 
 
 def export(

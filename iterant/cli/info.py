@@ -12,7 +12,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from iterant.cli.common import echo, print_table
+from iterant.cli.output import echo, print_table
 from iterant.formatting import byte_size, counted, duration
 
 PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts", "chess",

@@ -25,11 +25,12 @@ from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
-from iterant.cli.common import refuse_fractions, warn
 from iterant.cli.demo import demo
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import export, import_
 from iterant.cli.info import info, runs
+from iterant.cli.options import refuse_fractions
+from iterant.cli.output import warn
 from iterant.cli.problems import data, sample
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import solve

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from cyclopts import App
 
-from iterant.cli.common import DataPath, Sizes, TaskName, console, echo, progress_bar, task_of, warn
+from iterant.cli.options import DataPath, Sizes, TaskName, task_of
+from iterant.cli.output import console, echo, progress_bar, warn
 from iterant.formatting import counted
 
 _MOST = 64

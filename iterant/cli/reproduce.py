@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.common import DataPath, DeviceName, console, echo
+from iterant.cli.options import DataPath, DeviceName
+from iterant.cli.output import console, echo
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted, duration
 

@@ -28,7 +28,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from iterant.cli.common import (
+from iterant.cli.options import (
     FLAG,
     RULES,
     DataPath,
@@ -36,14 +36,10 @@ from iterant.cli.common import (
     Patience,
     TaskName,
     Tolerance,
-    console,
-    echo,
-    print_table,
-    progress_bar,
     rule_of,
     task_of,
-    warn,
 )
+from iterant.cli.output import console, echo, print_table, progress_bar, warn
 from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import percent
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from iterant.cli.common import FLAG, DeviceName, console, echo, warn
-from iterant.cli.display import display
+from iterant.cli.options import FLAG, DeviceName
+from iterant.cli.output import console, echo, warn
+from iterant.cli.training_display import display
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def start(
         gpus_per_node: GPUs per node of a run, on Slurm
         cpus_per_task: CPU cores per node of a run, on Slurm
         memory: memory per node of a run in GB, on Slurm
-        warning: seconds before its time limit at which a job is told to save a checkpoint
+        warning: seconds before its time limit at which a job saves a checkpoint
         detach: submit to Slurm and exit
         look: seconds between polls of Slurm's queue
         results: folder for the result

@@ -17,19 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 from cyclopts import Group, Parameter
 
 from iterant import registry
-from iterant.cli.common import (
-    FLAG,
-    SEVERAL,
-    TASKS,
-    DataPath,
-    DeviceName,
-    console,
-    echo,
-    print_table,
-    task_of,
-)
-from iterant.cli.display import display
+from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName, task_of
+from iterant.cli.output import console, echo, print_table
 from iterant.cli.sweep import print_outcome
+from iterant.cli.training_display import display
 from iterant.errors import UsageError
 from iterant.formatting import percent
 from iterant.io.run_folder import free_folder

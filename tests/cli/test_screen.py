@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.live import Live
 
 import iterant
-from iterant.cli.display import Display, display
 from iterant.cli.solve import LiveViewer
+from iterant.cli.training_display import Display, display
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
 from iterant.training.logging import Progress
@@ -117,7 +117,7 @@ def test_solving_on_terminals_of_any_size(
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds, which stands still until a test moves it."""
     now = [100.0]
-    for module in ("display", "solve"):
+    for module in ("training_display", "solve"):
         monkeypatch.setattr(f"iterant.cli.{module}.monotonic", lambda: now[0])
     return now
 
