@@ -5,7 +5,7 @@
 
 `think` yields one `Thought` per iteration; to stop early, leave the loop. Solving, evaluation and
 analysis use it, and training too, except where a fast form unrolls a whole segment in one call
-(`iterant.training.unroll`). The caller decides about gradients, devices, precision and what to
+(`iterant.training.objectives`). The caller decides about gradients, devices, precision and what to
 keep; logits are computed only when they are read.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
@@ -104,6 +104,13 @@ def begin(net: Net, inputs: Tensor) -> State:
     return State(net.start(inputs), 0)
 
 
+def check_count(name: str, value: SupportsIndex, least: int) -> int:
+    """A number of iterations that a caller gave; numpy integers are allowed."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or int(value) < least:
+        raise NetError(f"{name} must be a whole number of {least} or more, got {value!r}")
+    return int(value)
+
+
 def think(
     net: Net,
     inputs: Tensor,
@@ -123,14 +130,13 @@ def think(
     Interventions are called before every iteration and may change the state or the problem.
     """
     check_inputs(net, inputs)
-    if not isinstance(steps, SupportsIndex) or int(steps) < 0:  # numpy integers are allowed
-        raise NetError(f"steps must be a whole number of 0 or more, got {steps!r}")
+    steps, depth = check_count("steps", steps, least=0), depth_of(net)
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
             f"the state holds {counted(len(state.features), 'sample')}, the inputs "
             f"{len(inputs)}; give as many inputs as the state has samples"
         )
-    steps, done, depth = int(steps), (state.step if state else 0), depth_of(net)
+    done = state.step if state else 0
     if depth is not None and done + steps > depth:
         raise NetError(
             f"this network has {counted(depth, 'iteration')}, asked for iteration "
@@ -214,12 +220,10 @@ class After:
     """A function of the inputs (B, C, *S) that returns new ones, or None."""
 
     def __post_init__(self) -> None:
-        """Check the step."""
         if self.step < 0:
             raise NetError(f"an intervention happens after 0 or more iterations, got {self.step}")
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
-        """Apply the functions if ``step`` iterations are done."""
         if state.step != self.step:
             return state, inputs
         if self.features is not None:

@@ -7,8 +7,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+
+from iterant.errors import UsageError
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
@@ -33,6 +38,20 @@ def duration(seconds: float) -> str:
             count, rest = divmod(round(seconds / part), length // part)
             return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"
     return f"{seconds:.0f} s"
+
+
+def seconds(text: str | float) -> float:
+    """A duration in seconds, from text: ``9m``, ``90s``, ``1h30m``, or a number of seconds."""
+    if isinstance(text, int | float):
+        value = float(text)
+    else:
+        parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+        if not parts or "".join(a + b for a, b in parts) != text.strip().replace(" ", ""):
+            raise UsageError(f"a time is written like 9m, 90s or 1h30m, got {text!r}")
+        value = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not 0 < value < math.inf:
+        raise UsageError(f"a time limit must be above 0, got {text!r}")
+    return value
 
 
 def byte_size(count: float) -> str:

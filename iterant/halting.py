@@ -69,21 +69,17 @@ class Fixed(Watch):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the number."""
         if self.steps is not None and self.steps < 1:
             raise UsageError(f"a fixed number of iterations is 1 or more, got {self.steps}")
 
     def watch(self) -> Watch:
-        """Start on a batch."""
         return self  # stateless
 
     def see(self, thought: Thought) -> Tensor:
-        """(B,) bool: all samples or none."""
         done = not self.none_done(thought.step)
         return torch.full((len(thought.features),), done, device=thought.features.device)
 
     def none_done(self, step: int) -> bool:
-        """Whether there are iterations left."""
         return self.steps is None or step < self.steps
 
 
@@ -98,12 +94,10 @@ class StableAnswer:
     patience: int = 30
 
     def __post_init__(self) -> None:
-        """Check the patience."""
         if self.patience < 1:
             raise UsageError(f"patience must be 1 or more, got {self.patience}")
 
     def watch(self) -> Watch:
-        """Start on a batch."""
         return _StableWatch(self.patience)
 
 
@@ -158,12 +152,10 @@ class Resting:
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
-        """Check the tolerance."""
         if not self.tolerance > 0:
             raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
 
     def watch(self) -> Watch:
-        """Start on a batch."""
         return _RestingWatch(self.tolerance)
 
 
@@ -287,7 +279,6 @@ class MostConfident:
     reason: ClassVar[str] = "most confident"
 
     def watch(self) -> Watch:
-        """Start on a batch."""
         return _ConfidentWatch()
 
 

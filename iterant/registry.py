@@ -13,6 +13,8 @@ import difflib
 import importlib
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iterant.errors import UnknownName, UsageError
@@ -20,6 +22,7 @@ from iterant.errors import UnknownName, UsageError
 if TYPE_CHECKING:
     import torch
 
+    from iterant.halting import Rule
     from iterant.tasks.protocol import Task
 
 
@@ -38,6 +41,12 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "argmax": "iterant.nets.protocol:Argmax",
         "argmax-open": "iterant.nets.protocol:ArgmaxOpen",
         "two-best": "iterant.nets.protocol:TwoBest",
+    },
+    "rule": {
+        "rest": "iterant.halting:Resting",
+        "stable": "iterant.halting:StableAnswer",
+        "plain": "iterant.halting:Fixed",
+        "max-confidence": "iterant.halting:MostConfident",
     },
     "objective": {
         "progressive": "iterant.training.objectives:Progressive",
@@ -133,13 +142,19 @@ def task(word: str, **options: Any) -> Task:
         >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
         (48, 64)
 
-    Options are arguments of the task: ``task("chess", data="puzzles/")``.
+    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
     """
+    if word and word not in known("task") and Path(word).is_dir():
+        raise UsageError(
+            f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
+            f"module:Class; a run is given as --net {word} or --resume {word}"
+        )
     cls = find("task", word)
+    arguments = {name: value for name, value in options.items() if value is not None}
     try:
-        instance: Task = cls(**options)
+        instance: Task = cls(**arguments)
     except TypeError as error:
-        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
     protocol = find("task", "iterant.tasks.protocol:Task")
     members = [name for name in vars(protocol) if not name.startswith("_")]
@@ -149,3 +164,18 @@ def task(word: str, **options: Any) -> Task:
     if word not in known("task"):
         find("task", "iterant.tasks.user:check_task")(instance, word)
     return instance
+
+
+def rule(word: str, **options: Any) -> Rule:
+    """The halting rule of this name; an option that is None is left out.
+
+    >>> rule("stable", patience=5, tolerance=None)
+    StableAnswer(patience=5)
+    """
+    arguments = {name: value for name, value in options.items() if value is not None}
+    cls: Callable[..., Rule] = find("rule", "rest" if word == "settled" else word)  # before 0.2
+    try:
+        return cls(**arguments)
+    except TypeError:
+        names = " or ".join(arguments)
+        raise UsageError(f"the rule {word} takes no {names}; leave it out") from None

@@ -65,7 +65,6 @@ class Stream:
     """
 
     def __init__(self, seed: SupportsIndex, *names: str | int) -> None:
-        """Name the table by a seed and any number of words and numbers."""
         text = "\x1f".join([str(check_seed(seed)), *map(str, names)])
         digest = hashlib.sha256(text.encode()).digest()
         self._key = np.frombuffer(digest[:8], dtype="<u8").astype(np.uint64)
@@ -146,7 +145,6 @@ class Shuffle:
     """
 
     def __init__(self, problems: int, seed: int) -> None:
-        """An endless sequence of shuffles of ``problems`` numbers."""
         self._problems, self._seed = problems, seed
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, SupportsIndex, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant.engine import Thought, begin, think
+from iterant.engine import Thought, begin, check_count, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Fixed, Resting, Rule, Watch
@@ -41,14 +41,12 @@ from iterant.nets.protocol import (
 )
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
-    NO_VERDICT,
-    Accepts,
-    HasVerdict,
-    Restricts,
+    OptionalMethods,
     Task,
     Verdict,
     answer_text,
     is_accepted,
+    offers,
 )
 
 BUDGET, LAST_LAYER = "budget", "last layer"
@@ -103,31 +101,23 @@ class AnswerBuffer:
     """The answers of a whole batch, filled in as samples stop."""
 
     def __init__(self, count: int, device: torch.device) -> None:
-        """Room for ``count`` samples."""
         self.prediction = torch.empty(0, dtype=torch.int64, device=device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
         self.answered_at = torch.zeros_like(self.steps)
         self.met = torch.zeros(count, dtype=torch.bool, device=device)
 
-    def put(
-        self, watch: Watch, thought: Thought, rows: Tensor, leaving: Tensor, done: Tensor
-    ) -> None:
-        """Take the answers of the samples that are leaving; ``done``: because the rule is met.
-
-        ``rows`` (b,) are the samples' indices in the whole batch.
-        """
-        prediction, answered_at = watch.answer(thought)
+    def put(self, iteration: Iteration) -> None:
+        """Take the answers of the samples that are leaving."""
+        prediction, answered_at = iteration.answer()
         if not len(self.prediction):
             self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
-        source = leaving.nonzero().flatten()
-        target = rows[source]
+        source = iteration.leaving.nonzero().flatten()
+        target = iteration.rows[source]
         self.prediction[target], self.answered_at[target] = prediction[source], answered_at[source]
-        self.steps[target], self.met[target] = thought.step, done[source]
+        self.steps[target], self.met[target] = iteration.thought.step, iteration.done[source]
 
     def answer(self, net: Net, rule: Rule) -> Answer:
         """All answers, with the reason why each sample stopped."""
-        if not len(self.prediction):
-            raise NetError("nothing was answered: the network took no iteration")
         depth, reason = depth_of(net), str(getattr(rule, "reason", type(rule).__name__))
         stopped_by = tuple(
             reason if met else LAST_LAYER if step == depth else BUDGET
@@ -160,10 +150,8 @@ def solve(
     ``callback`` is called with every `Iteration`.
     """
     check_inputs(net, inputs)
-    if not isinstance(max_steps, SupportsIndex) or int(max_steps) < 1:
-        raise NetError(f"max_steps must be a whole number of 1 or more, got {max_steps!r}")
-    depth = depth_of(net)
-    budget = int(max_steps) if depth is None else min(int(max_steps), depth)
+    budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
+    budget = budget if depth is None else min(budget, depth)
     # The default rule copies the features that it keeps; another rule might not.
     fast = accelerate(net, inputs, reuse=rule is None)
     if rule is None:
@@ -174,8 +162,7 @@ def solve(
             if callback is not None:
                 callback(iteration)
             if iteration.any_leaving:
-                leaving, done = iteration.leaving, iteration.done
-                answers.put(iteration.watch, iteration.thought, iteration.rows, leaving, done)
+                answers.put(iteration)
     return answers.answer(net, rule)
 
 
@@ -225,8 +212,6 @@ def iterate(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Iterator[Itera
             if any_leaving:
                 break
             before = thought.features
-        else:
-            raise NetError("the network took no iteration")
         staying = (~done).nonzero().flatten()
         watch.keep(staying)
         rows, inputs, state = rows[staying], inputs[staying], thought.state.rows(staying)
@@ -348,7 +333,7 @@ class Solution:
     """The prediction as text, if the task can write it: bits, a move"""
     wanted: str = ""
     """The expected answer as text, if the problem came with one"""
-    verdict: Verdict = NO_VERDICT
+    verdict: Verdict = field(default_factory=Verdict)
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
     """(1, *S): the best answer that the rules allow, with ``restrict``"""
@@ -438,7 +423,7 @@ def solutions(
     the rules of the task allow.
     """
     check_fits(net, task)
-    if restrict and not isinstance(task, Restricts):
+    if restrict and not offers(task, "restrict"):
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
@@ -452,8 +437,7 @@ def solutions(
         answer = solve(net, inputs, max_steps=budget, rule=rule, callback=films)
         seconds = (time.perf_counter() - start - films.seconds) / len(group)
         for row, problem in enumerate(group):
-            solution = _solution(task, problem, answer, row, films.films[row], seconds)
-            yield _restricted(task, solution, films.logits[row]) if restrict else solution
+            yield _solution(task, problem, answer, row, films, seconds)
 
 
 def budget_for(task: Task, problem: Problem) -> int:
@@ -503,14 +487,25 @@ class _Films:
 
 
 def _solution(
-    task: Task, problem: Problem, answer: Answer, row: int, film: Film, seconds: float
+    task: Task, problem: Problem, answer: Answer, row: int, films: _Films, seconds: float
 ) -> Solution:
     batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
-    answered_at, changes = int(answer.answered_at[row]), film.changes()
+    film, answered_at = films.films[row], int(answer.answered_at[row])
+    changes = film.changes()
     texts = [""] * len(changes)
     if len(changes) * batch.targets[0].numel() <= _MAX_TEXT_POSITIONS:
         grids = [torch.from_numpy(frame.prediction)[None].long() for frame in changes]
         texts = [answer_text(task, batch, grid) for grid in grids]
+    allowed: dict[str, Any] = {}
+    if films.restrict:
+        grid, assumption = cast("OptionalMethods", task).restrict(batch, 0, films.logits[row])
+        if assumption not in ("", *problem.notes):
+            problem = replace(problem, notes=(*problem.notes, assumption))
+        allowed = {
+            "allowed": grid[None],
+            "allowed_answer": answer_text(task, batch, grid[None]),
+            "allowed_right": is_accepted(task, batch, grid[None]),
+        }
     return Solution(
         problem=problem,
         film=film,
@@ -522,23 +517,8 @@ def _solution(
         right=is_accepted(task, batch, prediction),
         sure=film.at(answered_at).sure,
         answer=answer_text(task, batch, prediction),
-        wanted=task.wanted(batch, 0) if isinstance(task, Accepts) else "",
-        verdict=(
-            task.verdict(batch, 0, prediction) if isinstance(task, HasVerdict) else NO_VERDICT
-        ),
+        wanted=task.wanted(batch, 0) if offers(task, "wanted") else "",
+        verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else Verdict(),
         history=tuple(zip(changes, texts, strict=True)),
-    )
-
-
-def _restricted(task: Task, solution: Solution, logits: Tensor) -> Solution:
-    """The solution with the best answer that the rules allow, and what that assumes."""
-    problem, rules = solution.problem, cast("Restricts", task)
-    grid, assumed = rules.restrict(problem.batch, 0, logits)
-    notes = problem.notes if assumed in ("", *problem.notes) else (*problem.notes, assumed)
-    return replace(
-        solution,
-        problem=replace(problem, notes=notes),
-        allowed=grid[None],
-        allowed_answer=answer_text(task, problem.batch, grid[None]),
-        allowed_right=is_accepted(task, problem.batch, grid[None]),
+        **allowed,
     )

@@ -21,18 +21,15 @@ class DeadEnds(nn.Module):
     readout = ArgmaxOpen()
 
     def read(self, inputs: Tensor) -> Tensor:
-        """(B, 2, *Q): whether a square is open, and whether it is an end."""
         squares = functional.max_pool2d(inputs, 2, stride=2, padding=1)
         is_open = (squares > 0).any(dim=1, keepdim=True)
         is_free = (squares > 0).all(dim=1, keepdim=True)
         return torch.cat([is_open, is_open & ~is_free], dim=1).to(inputs.dtype)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """Every open square may be on the way."""
         return self.read(inputs)[:, :1]
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """Take the dead ends away."""
         assert memory is not None
         padded = functional.pad(features, (1, 1, 1, 1))
         around = (
@@ -44,7 +41,6 @@ class DeadEnds(nn.Module):
         return features * ((around >= 2) | (memory[:, 1:] > 0))
 
     def answer(self, features: Tensor) -> Tensor:
-        """(B, 2, *S): the way where a square is left."""
         pixels = features.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
         on_way = 8 * pixels[..., 1:-1, 1:-1] - 4
         return torch.cat([-on_way, on_way], dim=1)

@@ -64,18 +64,15 @@ class ByHand(nn.Module):
         return torch.cat([one, zero, inside - functional.pad(inside, (1, -1))], dim=1)
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The problem, or nothing where it is read at the start only."""
         return self.problem(inputs) if self.recall else None
 
     def start(self, inputs: Tensor) -> Tensor:
-        """Nothing known; a network without recall keeps the problem among its features."""
         nothing = torch.zeros_like(inputs)
         kept = [nothing] if self.blinks else []
         kept += [] if self.recall else [self.problem(inputs)]
         return torch.cat([nothing, nothing, *kept], dim=1)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """What is known moves one position to the right."""
         problem = features[:, -3:] if memory is None else memory
         joined = torch.cat([features[:, :2], problem], dim=1)
         known = torch.relu(functional.conv1d(joined, self.gather, padding=1))
@@ -90,7 +87,6 @@ class ByHand(nn.Module):
         return made
 
     def answer(self, features: Tensor) -> Tensor:
-        """Class 1 where parity is known to be odd; what is not known is a tie, answered 0."""
         return features[:, :2]
 
 
@@ -121,11 +117,6 @@ def first_right(targets: Tensor) -> Tensor:
     """
     places = torch.arange(1, targets.shape[1] + 1)
     return (targets * places).amax(dim=1).clamp_min(1)
-
-
-def known_answer(targets: Tensor, step: int) -> Tensor:
-    """(B, L): what is answered after so many iterations from the start."""
-    return targets * (torch.arange(targets.shape[1]) < step)
 
 
 def swap_recovery(targets: Tensor, others: Tensor) -> Tensor:

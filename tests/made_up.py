@@ -53,24 +53,3 @@ def keep_count(
     about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {},
              "tests": {f"{size}:{problems}:{min(solved)}": test}, **more}  # fmt: skip
     keep_record(folder, name or f"measure-{model}-s{seed}-{size}", about, seed)
-
-
-def keep_timed(
-    folder: Path,
-    model: str,
-    solved: Sequence[int],
-    *,
-    seed: int = 0,
-    seconds: float = 75.0,
-    rate: float = 5e-4,
-    test: dict[str, Any] | None = None,
-    training: dict[str, Any] | None = None,
-    **more: Any,
-) -> None:
-    """A record of a chess network that was trained for a time, tested on 1,000 puzzles."""
-    setting = {"rate": rate, "bounded": True, "precision": "bf16"}
-    curve = {"problems": 1000, "solved": list(solved), **(test or {})}
-    about = {"model": model, "seed": seed, "finished": True, "reduced": {"seconds": seconds},
-             "training": {"setting": setting, **(training or {})}, "studies": {},
-             "tests": {"600000:700000": curve}, **more}  # fmt: skip
-    keep_record(folder, f"{model}-s{seed}-{seconds:.0f}", about, seed)

@@ -68,21 +68,17 @@ class Ticking:
         self.reads = 0
 
     def read(self, inputs: Tensor) -> Tensor:
-        """How many iterations each sample shall tick: the input itself."""
         self.reads += 1
         return inputs
 
     def start(self, inputs: Tensor) -> Tensor:
-        """Zero ticks."""
         return torch.zeros_like(inputs)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One more tick, up to the number that was read."""
         assert memory is not None
         return torch.minimum(features + 1, memory)
 
     def answer(self, features: Tensor) -> Tensor:
-        """Class 1 where the number of ticks is odd."""
         self.answers += 1
         odd = features[:, 0] % 2
         return torch.stack([1 - odd, odd], dim=1)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -28,6 +29,7 @@ from torch import Tensor
 from iterant.analysis.interventions import (
     Case,
     Trial,
+    cases,
     derangement,
     gaussian,
     parts,
@@ -81,8 +83,7 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
     longest = min(LONGEST, steps // 3)
     total, count = (torch.zeros(steps, dtype=torch.float64) for _ in range(2))
     periods, answer_periods, solved = [], [], []
-    cases = [Case(part, part) for part in parts(trial.batch)]
-    for case, thoughts in run_cases(trial, cases):
+    for case, thoughts in run_cases(trial, cases(trial)):
         features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
         answers = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
         before = begin(trial.net, like(trial.net, case.batch.inputs)).features
@@ -160,13 +161,14 @@ def compare_starts(trial: Trial) -> Result:
 
     Problems with NaN or infinite features have a cosine of NaN and are left out of means.
     """
-    cases = []
+    from_starts = []
     for index, part in enumerate(parts(trial.batch, least=2)):
         other = derangement(len(part), trial.seed, f"start {index}")
-        starts = (None, torch.zeros_like, _noise(trial.seed, f"start {index}"), take(other))
-        cases += [Case(part, part, (After(0, features=start),)) for start in starts]
+        noise = partial(gaussian, seed=trial.seed, name=f"start {index}")
+        starts = (None, torch.zeros_like, noise, take(other))
+        from_starts += [Case(part, part, (After(0, features=start),)) for start in starts]
     columns: dict[str, list[Tensor]] = {start: [] for start in STARTS}
-    for index, (case, thoughts) in enumerate(run_cases(trial, cases)):
+    for index, (case, thoughts) in enumerate(run_cases(trial, from_starts)):
         end, start = last(thoughts), STARTS[index % len(STARTS)]
         if start == "own":
             own = end
@@ -212,10 +214,6 @@ def compare_starts(trial: Trial) -> Result:
     return Result(figures, cells, [(plot, Trace(shares, ordered))])
 
 
-def _noise(seed: int, name: str) -> Callable[[Tensor], Tensor]:
-    return lambda features: gaussian(features, seed, name)
-
-
 def _relation(worst: Tensor, right: Tensor) -> dict[str, float]:
     """The worst cosine of solved and unsolved problems, and its correlation with solving.
 
@@ -235,12 +233,9 @@ def _relation(worst: Tensor, right: Tensor) -> dict[str, float]:
 def cosines(one: Tensor, other: Tensor) -> Tensor:
     """(N,) float64: cosine per sample; 1 for two zero vectors, NaN for non-finite features."""
     a, b = one.flatten(1).double(), other.flatten(1).double()
-    norm_a, norm_b = (torch.linalg.vector_norm(side, dim=1, keepdim=True) for side in (a, b))
-    # Normalised first, so that large features do not overflow in the product.
-    unit_a, unit_b = a / norm_a.clamp_min(1e-300), b / norm_b.clamp_min(1e-300)
-    cosine: Tensor = (unit_a * unit_b).sum(dim=1).clamp(-1, 1)
-    cosine[((norm_a == 0) & (norm_b == 0)).squeeze(1)] = 1.0
-    return cosine.masked_fill(~(is_finite(one) & is_finite(other)), float("nan"))
+    both_zero = ~(a.any(dim=1) | b.any(dim=1))
+    cosine = torch.cosine_similarity(a, b, dim=1, eps=1e-300).clamp(-1, 1)
+    return cosine.masked_fill(both_zero, 1.0)
 
 
 def _mean(values: Tensor) -> float:

@@ -102,10 +102,11 @@ def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
     A part has at least ``least`` problems, unless the batch has fewer. ``times`` is the number of
     rows that each problem becomes later.
     """
-    positions = batch.targets[0].numel() * times if len(batch) else 1
-    most = max(least, POSITIONS_AT_ONCE // positions)
+    if not len(batch):
+        return
+    most = max(least, POSITIONS_AT_ONCE // (batch.targets[0].numel() * times))
     number = min(-(-len(batch) // most), max(1, len(batch) // least))
-    edges = [len(batch) * index // number for index in range(number + 1)] if number else []
+    edges = [len(batch) * index // number for index in range(number + 1)]
     for first, stop in pairwise(edges):
         yield batch[first:stop]
 

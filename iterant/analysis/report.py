@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iterant.draw.figure import figure_png, save_png
 from iterant.draw.plots import Line, Plot, Trace, panels_figure
@@ -22,10 +22,9 @@ from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.io import write_atomic, write_result
 from iterant.io.files import PathLike, make_folder
-from iterant.tasks.protocol import Description, Size
-
-if TYPE_CHECKING:
-    from iterant.analysis.studies import Subject
+from iterant.nets.protocol import Net
+from iterant.solving import check_fits
+from iterant.tasks.protocol import Description, Size, Task
 
 Table = list[list[str]]
 """Rows of cells, the header first."""
@@ -53,6 +52,31 @@ figure {{ margin: 1rem 0; }} img {{ max-width: 100%; background: white; }}
 </body>
 </html>
 """
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network with its task and its name in tables and pictures."""
+
+    net: Net
+    task: Task
+    label: str
+    """Its name in tables: that of the run"""
+    model: str = ""
+    """The architecture, which decides the colour; "": the label"""
+    alpha: float | None = None
+    """The weight of the progressive loss in training, which decides the line style"""
+    regime: int | None = None
+    """Iterations in training, which are shaded"""
+
+    def __post_init__(self) -> None:
+        check_fits(self.net, self.task)
+
+    @property
+    def legend(self) -> str:
+        """Its name in pictures: architecture and alpha, which several runs may share."""
+        name = self.model or self.label
+        return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
 
 @dataclass(frozen=True)

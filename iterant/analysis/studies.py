@@ -1,11 +1,13 @@
-"""The studies by name, their subjects, and `analyze`, which runs several in one call.
+"""`analyze`, the studies that it runs, and the two that only count errors.
 
     >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
     >>> report.table()                    # the paper's table of interventions
     >>> report.save("analysis")           # JSON, plots and a page
 
 Interventions happen when they do in the paper: noise and zeros after iteration 1, all others after
-iteration 50.
+iteration 50. The studies of errors are here: accuracy by kind of problem (ratings and themes of
+puzzles, lengths of paths; for tasks with `kinds`), and how wrong the wrong answers are (whether
+they are still connected or valid paths, for tasks with `near_misses`).
 """
 
 from __future__ import annotations
@@ -16,53 +18,31 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from iterant import registry
 from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
-from iterant.analysis.errors_by_kind import by_kind, near_misses
-from iterant.analysis.interventions import Trial, recover
-from iterant.analysis.report import Outcome, Report, Result, Skipped
+from iterant.analysis.interventions import Trial, cases, recover, run_cases, track
+from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, text
+from iterant.draw.plots import Plot, Trace
+from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError
+from iterant.evaluation import is_finite, wilson
 from iterant.evaluation.evaluator import budget_of
-from iterant.io import RunFolder, read_weights
+from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
-from iterant.nets.protocol import Net, depth_of
-from iterant.solving import check_fits
-from iterant.tasks.protocol import Size, Task
+from iterant.nets.protocol import depth_of
+from iterant.tasks.protocol import Description, Size, Task, offers
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import folder_of, load
 
 STEPS = 300
 """The default number of iterations; networks of fixed depth have their own."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A network with its task and its name in tables and pictures."""
-
-    net: Net
-    task: Task
-    label: str
-    """Its name in tables: that of the run"""
-    model: str = ""
-    """The architecture, which decides the colour; "": the label"""
-    alpha: float | None = None
-    """The weight of the progressive loss in training, which decides the line style"""
-    regime: int | None = None
-    """Iterations in training, which are shaded"""
-
-    def __post_init__(self) -> None:
-        """Check that the network fits the task."""
-        check_fits(self.net, self.task)
-
-    @property
-    def legend(self) -> str:
-        """Its name in pictures: architecture and alpha, which several runs may share."""
-        name = self.model or self.label
-        return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
-
+MAX_PICTURES = 64
+"""The most failures that are kept for drawing; all are counted."""
 
 SubjectLike = Subject | str | os.PathLike[str]
 """A subject, or an argument of `iterant.load`: the name of shipped weights or a path."""
@@ -86,16 +66,11 @@ def subject_of(
             "wanted a run folder, a folder of weights or a shipped name, got "
             f'{type(source).__name__}; a network at hand is Subject(net, task, label="mine")'
         )
-    net, folder = load(source, device), folder_of(source)
+    net, (config, _) = load(source, device), read_weights(folder_of(source))
     path = Path(os.fspath(source)).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():
         label = f"{path.parent.parent.name} {path.name}"
-    if folder.parent.name == CHECKPOINTS and not folder.is_dir():
-        folder = folder.parent.parent
-    is_run = (folder / CHECKPOINTS).is_dir()
-    config = RunFolder.open(folder).config if is_run else read_weights(folder)[0]
-
     task = config.get("task") if task is None else task
     if task is None:
         raise UsageError(
@@ -103,19 +78,87 @@ def subject_of(
             f"name it: --task {' or '.join(registry.known('task'))}"
         )
     if isinstance(task, str):
-        data = data or config.get("data")
-        task = registry.task(task, **({"data": data} if data else {}))
+        task = registry.task(task, data=data or config.get("data"))
+    if not config.get("recipe"):
+        return Subject(net, task, label)
+    recipe = Recipe().changed(**config["recipe"])  # with defaults
+    if recipe.objective.startswith("progressive"):
+        return Subject(net, task, label, recipe.net, recipe.alpha, recipe.iterations)
+    model = f"{recipe.net}, {recipe.objective}"
+    return Subject(net, task, label, model, regime=recipe.iterations)
 
-    recipe = config.get("recipe") or {}
-    model, alpha = "", None
-    if recipe:
-        full_recipe = Recipe().changed(**recipe)  # with defaults
-        model = str(recipe["net"])
-        if full_recipe.objective.startswith("progressive"):
-            alpha = full_recipe.alpha
+
+def by_kind(trial: Trial) -> Result:
+    """Count the correct problems of each kind after each iteration."""
+    correct, _, _ = track(trial, cases(trial))  # (N, T)
+    figures: dict[str, Any] = {}
+    points: dict[str, dict[float, float]] = {}  # by scale: accuracy by x of a kind
+    for kind in trial.task.kinds(trial.batch):
+        count = int(kind.among.sum())
+        if count == 0:
+            continue
+        solved = correct[kind.among].sum(dim=0)  # (T,)
+        figures[kind.name] = {
+            "problems": count,
+            "at the end": int(solved[-1]) / count,
+            "95 %": wilson(solved[-1], count).tolist(),
+            "solved by iteration": solved.tolist(),
+        }
+        if kind.scale:
+            points.setdefault(kind.scale, {})[kind.at] = 100 * int(solved[-1]) / count
+    cells = {name: f"{100 * kind['at the end']:.1f} %" for name, kind in figures.items()}
+    plots, y_label = [], "solved at the end (%)"
+    for scale, ends in points.items():
+        plot = Plot(f"accuracy by {scale}", scale, y_label, share=True, shade=False)
+        plots.append((plot, Trace(list(ends), list(ends.values()))))
+    return Result(figures, cells, plots)
+
+
+@torch.no_grad()
+def near_misses(trial: Trial) -> Result:
+    """Examine the answers that are wrong at the end."""
+    task, broken = trial.task, 0
+    counts: list[int] = []  # wrong positions of each problem; 0 is solved
+    paths = {"connected": 0, "valid": 0}
+    failures: list[Description] = []
+    for case, thoughts in run_cases(trial, cases(trial)):
+        thought = last(thoughts)
+        prediction, part = thought.prediction.cpu(), case.batch.to(torch.device("cpu"))
+        if offers(task, "near_misses"):
+            misses = task.near_misses(prediction, part)
+            wrong = misses.wrong
+            paths["connected"] += int(((wrong > 0) & misses.connected).sum())
+            paths["valid"] += int(((wrong > 0) & misses.valid).sum())
         else:
-            model += f", {recipe['objective']}"
-    return Subject(net, task, label, model, alpha, recipe.get("iterations"))
+            positions: Tensor = (prediction != part.targets).flatten(1).sum(dim=1)
+            wrong = positions * ~task.solved(prediction, part)
+        broken += int((~is_finite(thought.features)).sum())
+        for row in wrong.nonzero().flatten().tolist()[: MAX_PICTURES - len(failures)]:
+            failure = task.describe(part, row, prediction)
+            failures.append(replace(failure, title=f"{failure.title}, problem {len(counts) + row}"))
+        counts += wrong.tolist()
+
+    distribution = sorted(Counter(counts).items())
+    wrong_counts = [count for count in counts if count]
+    figures: dict[str, Any] = {"problems": len(counts), "failures": len(wrong_counts)}
+    cells = {"problems": str(len(counts)), "failures": str(len(wrong_counts))}
+    if offers(task, "near_misses"):
+        figures |= {f"failures that are {kind}": count for kind, count in paths.items()}
+        cells |= {f"of them {kind}": str(count) for kind, count in paths.items()}
+    figures["broken"] = broken
+    figures["problems by wrong positions"] = {str(wrong): count for wrong, count in distribution}
+    median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
+    cells |= {"wrong positions a failure (median)": text(median, ".0f"), "NaN": str(broken)}
+
+    x, y = [0], [0.0]  # a step function
+    for wrong_positions, count in distribution:
+        x += [wrong_positions, wrong_positions]
+        y += [y[-1], y[-1] + 100 * count / len(counts)]
+    if x[-1] == 0:  # avoid an axis from 0 to 0
+        x, y = [*x, 1], [*y, y[-1]]
+    y_label = "problems with at most this many (%)"
+    plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
+    return Result(figures, cells, [(plot, Trace(x, y))], failures)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""Benchmarks of training, evaluation, solving and several processes, each against a baseline.
+"""Benchmarks of training, evaluation and solving, each against a plain implementation.
 
     >>> options = EvaluateOptions(task="mazes", width=32, size="13", count=50, steps=50)
     >>> name, figures = bench_evaluate(options)
     >>> figures["ratio"]["median"]          # time of the plain evaluation / ours
     >>> write_result(name, figures)
 
-Each function returns the name of the result and its figures.
+Each function returns the name of the result and its figures. The implementations ("sides") do the
+same work in turns: a machine that is busy or hot slows all of them equally, so the figure to quote
+is the ratio within a round, with its spread over the rounds.
 """
 
 from __future__ import annotations
@@ -13,35 +15,22 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 
 from iterant import registry
-from iterant.bench.compare import (
-    SIDES,
-    Progress,
-    Work,
-    compare,
-    in_new_process,
-    machine,
-    medians,
-    peak_memory,
-    ratio,
-)
-from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
+from iterant.bench.options import EvaluateOptions, SolveOptions, TrainOptions
 from iterant.bench.plain import EvenRng, PlainStep, plain_curve, progressive_of
 from iterant.errors import UsageError
 from iterant.evaluation import budget_of, evaluate_batch
 from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.rng import StepRng
 from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import Batch, Size, Task
-from iterant.training.distributed import ProcessGroup
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -50,10 +39,69 @@ from iterant.zoo import load
 
 Result = tuple[str, dict[str, Any]]
 """The name of a result and its figures, for `iterant.io.write_result`."""
+Sides = Mapping[str, Callable[[], Any]]
+"""The work of each implementation."""
+Progress = Callable[[int, int], None]
+"""Called with the number of rounds done and of all rounds."""
 _EPOCH = 1000
 """Updates per epoch, for the warm-up of the learning rate: as in the first epoch of a run."""
-_WARM_UP = 3
-"""Updates before those that are timed, of several processes."""
+
+
+def compare(
+    sides: Sides, *, rounds: int, device: torch.device, progress: Progress | None = None
+) -> dict[str, list[float]]:
+    """The seconds of each side in each round, one side after the other; warm them up before."""
+    if rounds < 1:
+        raise UsageError(f"a measurement needs at least 1 round, got {rounds}")
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    for done in range(1, rounds + 1):
+        for side, work in sides.items():
+            wait()
+            start = time.perf_counter()
+            work()
+            wait()
+            seconds[side].append(time.perf_counter() - start)
+        if progress is not None:
+            progress(done, rounds)
+    return seconds
+
+
+def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
+    """The median of each side over the rounds."""
+    return {side: statistics.median(rounds) for side, rounds in seconds.items()}
+
+
+def ratio(slow: Iterable[float], fast: Iterable[float]) -> dict[str, float]:
+    """How many times longer ``slow`` took than ``fast``, round by round."""
+    ratios = [a / b for a, b in zip(slow, fast, strict=True)]
+    return {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+
+
+def peak_memory(prepare: Callable[[], Sides], device: torch.device) -> dict[str, Any] | None:
+    """Peak bytes on the GPU of ours and the plain side, and their ratio; None on a CPU."""
+    if device.type != "cuda":
+        return None
+    peaks = {}
+    for side in ("ours", "plain"):
+        work = prepare()[side]
+        torch.cuda.synchronize(device)
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        work()
+        torch.cuda.synchronize(device)
+        peaks[side] = torch.cuda.max_memory_allocated(device) - before
+    ratio = peaks["plain"] / max(peaks["ours"], 1)
+    return {"what": "allocated on the GPU", **peaks, "ratio": ratio}
+
+
+def machine() -> dict[str, Any]:
+    """Conditions that affect times: the threads of torch and the load of the machine."""
+    return {"threads": torch.get_num_threads(), "load before": round(os.getloadavg()[0], 2)}
 
 
 def bench_train(options: TrainOptions, progress: Progress | None = None) -> Result:
@@ -66,77 +114,67 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     steps, seed = options.steps, options.seed
     if steps < 1:
         raise UsageError(f"a round needs at least 1 step, got {steps}")
-    device, spec = registry.device(options.device), registry.task(options.task).spec
-    usual = named_recipe(options.recipe, spec.name, options.net)
+    device, task = registry.device(options.device), registry.task(options.task)
+    usual = named_recipe(options.recipe, task.spec.name, options.net)
     usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
     recipe = _changed(usual, options, "width", "batch", "precision")
-    network, _ = build_network(recipe, spec, seed)
-    objective = progressive_of(network, recipe)
-    draws = [objective.draw(EvenRng(seed, update, of=steps)) for update in range(steps)]
-    sides = training(device, options, recipe, list(range(steps)))
+    network, _ = build_network(recipe, task.spec, seed)
+    batch = task.sample(recipe.batch, size=task.check_size(recipe.size), seed=seed)
+    draws = [EvenRng(seed, update, of=steps) for update in range(steps)]
+    pairs = list(map(progressive_of(network, recipe).draw, draws))  # n and k of every step
+
+    def prepare() -> Sides:
+        net, _ = build_network(recipe, task.spec, seed)
+        problems, factor = batch.to(device), lr_factor(recipe, 0, _EPOCH)
+
+        def side(step: Trainer | PlainStep) -> Callable[[], Any]:
+            inputs, targets = problems.inputs, problems.targets
+            return lambda: [step.step(inputs, targets, rng, factor) for rng in draws]
+
+        plain = PlainStep(net, recipe, device)  # copies the network, so it comes first
+        return {"ours": side(Trainer(net, recipe, device)), "plain": side(plain)}
+
     differs = [options.net] if options.net else []
     for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
         if getattr(recipe, name) != getattr(usual, name):
             differs.append(f"{sign}{getattr(recipe, name)}")
+    conditions = machine()
+    memory = peak_memory(prepare, device) if options.memory else None
+    sides = prepare()
+    for work in sides.values():
+        work()  # kernels are chosen and graphs captured here
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     figures = {
-        "task": spec.name,
+        "task": task.spec.name,
         "device": device.type,
         "recipe": recipe.name,
         "net": recipe.net,
         "parameters": parameter_count(network),
-        "inputs": list(_problems(options.task, recipe, recipe.batch, seed).inputs.shape),
+        "inputs": list(batch.inputs.shape),
         "iterations": recipe.iterations,
         "alpha": recipe.alpha,
         "precision": {"ours": recipe.precision, "plain": "fp32"},
         "steps a round": steps,
         "mean of draws": {
-            name: round(sum(draw[i] for draw in draws) / steps, 2) for i, name in enumerate("nk")
+            name: round(sum(pair[i] for pair in pairs) / steps, 2) for i, name in enumerate("nk")
         },
-        **machine(),
+        **conditions,
         "differs": differs,
-        "memory": None,
+        "memory": memory,
+        "steps per second": {side: steps / median for side, median in medians(times).items()},
+        "seconds a step": {
+            side: [round(seconds / steps, 6) for seconds in rounds]
+            for side, rounds in times.items()
+        },
+        "ratio": ratio(times["plain"], times["ours"]),
     }
-    if options.memory:  # of the longest step; on a GPU the graphs of all steps stay
-        longest = max(range(steps), key=lambda update: draws[update][1])
-        updates = [longest] if device.type == "cpu" else list(range(steps))
-        figures["memory"] = peak_memory(training, device, options, recipe, updates)
-    for work in sides.values():
-        work()  # kernels are chosen and graphs captured here
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
-    figures["steps per second"] = {side: steps / median for side, median in medians(times).items()}
-    figures["seconds a step"] = {
-        side: [round(seconds / steps, 6) for seconds in rounds] for side, rounds in times.items()
-    }
-    figures["ratio"] = ratio(times["plain"], times["ours"])
-    return "-".join(["bench-train", spec.name, device.type, *differs]), figures
-
-
-def training(
-    device: torch.device, options: TrainOptions, recipe: Recipe, updates: list[int]
-) -> dict[str, Work]:
-    """The work of these training updates of a round, by side."""
-    batch = _problems(options.task, recipe, recipe.batch, options.seed).to(device)
-    network, _ = build_network(recipe, registry.task(options.task).spec, options.seed)
-    factor = lr_factor(recipe, 0, _EPOCH)
-    draws = [EvenRng(options.seed, update, of=options.steps) for update in updates]
-
-    def side(step: Trainer | PlainStep) -> Work:
-        return lambda: [step.step(batch.inputs, batch.targets, rng, factor) for rng in draws]
-
-    plain = PlainStep(network, recipe, device)  # copies the network, so it comes first
-    return {"ours": side(Trainer(network, recipe, device)), "plain": side(plain)}
+    return "-".join(["bench-train", task.spec.name, device.type, *differs]), figures
 
 
 def _changed(recipe: Recipe, options: object, *names: str) -> Recipe:
     """The recipe with those of the named options that are not None."""
     values = {name: getattr(options, name) for name in names}
     return recipe.changed(**{name: value for name, value in values.items() if value is not None})
-
-
-def _problems(task: str, recipe: Recipe, count: int, seed: int) -> Batch:
-    """New training problems of a recipe."""
-    source = registry.task(task)
-    return source.sample(count, size=source.check_size(recipe.size), seed=seed)
 
 
 def _size(task: Task, text: str | None) -> Size:
@@ -150,15 +188,19 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
     which saves most of the time.
     """
     device, trained = registry.device(options.device), options.run is not None
-    net, task, batch = _evaluated(device, options)
-    peaks = peak_memory(evaluation, device, options) if options.memory else None
-    sides = evaluation(device, options)
-    curve, plain_solved, halted = (work() for work in sides.values())
-    if not trained:
-        del sides["halting"]
+    net, task, batch = _evaluated(options, device)
+    steps, rule = budget_of(net, options.steps), StableAnswer()
+    sides: dict[str, Callable[[], Any]] = {
+        "ours": lambda: evaluate_batch(net, task, batch, steps=steps),
+        "plain": lambda: plain_curve(net, task, batch, steps),
+    }
+    if trained:
+        sides["halting"] = lambda: evaluate_batch(net, task, batch, steps=steps, rule=rule)
+    memory = peak_memory(lambda: sides, device) if options.memory else None
+    curve, plain_solved, *halted = (work() for work in sides.values())
+    conditions = machine()
     times = compare(sides, rounds=options.rounds, device=device, progress=progress)
-    seconds, iterations = medians(times), budget_of(net, options.steps)
-    name, width = task.spec.name, net.config.width
+    name, width, seconds = task.spec.name, net.config.width, medians(times)
     figures = {
         "task": name,
         "device": device.type,
@@ -167,45 +209,36 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
         "width": width,
         "parameters": parameter_count(net),
         "inputs": list(batch.inputs.shape),
-        "iterations": iterations,
+        "iterations": steps,
         "problems counted differently": int((curve.solved - plain_solved).abs().max()),
         "not finite": curve.broken,
-        **machine(),
-        "iterations per second": {side: len(batch) * iterations / seconds[side] for side in SIDES},
-        "seconds to the curve": {side: seconds[side] for side in SIDES},
+        **conditions,
+        "iterations per second": {
+            side: len(batch) * steps / seconds[side] for side in ("ours", "plain")
+        },
+        "seconds to the curve": {side: seconds[side] for side in ("ours", "plain")},
         "ratio": ratio(times["plain"], times["ours"]),
-        "memory": peaks,
+        "memory": memory,
     }
     if trained:
         figures["with halting"] = {
-            "rule": str(StableAnswer()),
-            "mean iterations": float(halted.iterations[-1]),
-            "accuracy": {"halting": halted.end, "all iterations": curve.end},
+            "rule": str(rule),
+            "mean iterations": float(halted[0].iterations[-1]),
+            "accuracy": {"halting": halted[0].end, "all iterations": curve.end},
             "ratio": ratio(times["plain"], times["halting"]),
             "seconds to the curve": {"ours": seconds["halting"], "plain": seconds["plain"]},
         }
     return f"bench-evaluate-{name}-{device.type}-w{width}{'-trained' * trained}", figures
 
 
-def evaluation(device: torch.device, options: EvaluateOptions) -> dict[str, Callable[[], Any]]:
-    """The work of the same evaluation, by side."""
-    net, task, batch = _evaluated(device, options)
-    budget, rule = budget_of(net, options.steps), StableAnswer()
-    return {
-        "ours": lambda: evaluate_batch(net, task, batch, steps=budget),
-        "plain": lambda: plain_curve(net, task, batch, budget),
-        "halting": lambda: evaluate_batch(net, task, batch, steps=budget, rule=rule),
-    }
-
-
 def _evaluated(
-    device: torch.device, options: EvaluateOptions
+    options: EvaluateOptions, device: torch.device
 ) -> tuple[DeepThinking | FeedForward, Task, Batch]:
     """The network, the task and the problems."""
-    task, net = registry.task(options.task), None
+    task = registry.task(options.task)
     if options.run is None:
         recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
-        net = build_network(recipe, task.spec, options.seed)[0]
+        net, _ = build_network(recipe, task.spec, options.seed)
     else:
         net = load(options.run)
     if not isinstance(net, DeepThinking | FeedForward):
@@ -234,14 +267,10 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
     iteration, with the same halting rule; it gets one round, since it is far slower. The seconds of
     the command are those that it reports: without reading, drawing and checking.
     """
-    device, task, count = (
-        registry.device(options.device),
-        registry.task(options.task),
-        options.count,
-    )
+    device, task = registry.device(options.device), registry.task(options.task)
     net, size = load(options.run or task.spec.name, device), _size(task, options.size)
-    batch = task.sample(count, size=size, seed=options.seed)
-    problems = [Problem(batch[row : row + 1]) for row in range(count)]
+    batch = task.sample(options.count, size=size, seed=options.seed)
+    problems = [Problem(batch[row : row + 1]) for row in range(len(batch))]
     inputs, dense, command_seconds = batch.inputs.to(device), Dense(net), list[float]()
     budget = budget_for(task, problems[0])
 
@@ -262,7 +291,7 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
         "task": task.spec.name,
         "device": device.type,
         "size": size,
-        "problems": count,
+        "problems": len(batch),
         "parameters": parameter_count(net),
         **machine(),
         "iterations of the slowest problem": iterations,
@@ -282,88 +311,4 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
             "dense / solve": ratio(times["dense"] * options.rounds, times["solve"]),
         },
     }
-    return f"bench-solve-{task.spec.name}-{device.type}-{count}-of-{size}", figures
-
-
-def bench_scale(options: ScaleOptions, progress: Progress | None = None) -> Result:
-    """Updates per second of several CPU processes on one run, and the share of communication.
-
-    Strong scaling: the batch stays the same and is divided, as in training itself, with one
-    all-reduce of the gradients per update. Communication ("talking") includes waiting for the
-    slowest process. Each process has one thread; the first number of processes is what the others
-    are compared with. Medians over the rounds.
-    """
-    processes, rounds = options.processes, options.rounds
-    if options.updates < 1 or rounds < 1 or not processes or min(processes) < 1:
-        raise UsageError("at least one update, round and process are needed")
-    load_before = os.getloadavg()[0]
-    results: dict[int, list[dict[str, Any]]] = {count: [] for count in processes}  # a dict a round
-    for done in range(1, rounds + 1):
-        for count in processes:
-            results[count].append(in_new_process(scaling, options, processes=count))
-        if progress is not None:
-            progress(done, rounds)
-    rows, base = {}, 0.0
-    for count, round_results in results.items():
-        speeds = [result["updates per second"] for result in round_results]
-        speed = statistics.median(speeds)
-        base = base or speed
-        rows[str(count)] = {
-            "updates per second": speed,
-            "lowest": min(speeds),
-            "highest": max(speeds),
-            "times faster": speed / base,
-            "efficiency": speed / base * processes[0] / count,
-            "talking": statistics.median(result["talking"] for result in round_results),
-            "CPU seconds an update": statistics.median(
-                result["CPU seconds"] for result in round_results
-            ),
-        }
-    first = results[processes[0]][0]
-    return f"bench-scale-{options.task}-cpu", {
-        "task": options.task,
-        "recipe": options.recipe,
-        "updates": options.updates,
-        "rounds": rounds,
-        **{key: first[key] for key in ("net", "parameters", "batch", "bytes an update")},
-        "threads a process": 1,
-        "load before": load_before,
-        "processes": rows,
-    }
-
-
-class _TimedGroup(ProcessGroup):
-    """A process group that adds up the seconds of its communication."""
-
-    seconds = 0.0
-
-    def _communicate(self, call: Callable[[], object]) -> None:
-        start = time.perf_counter()
-        super()._communicate(call)
-        _TimedGroup.seconds += time.perf_counter() - start
-
-
-def scaling(options: ScaleOptions) -> dict[str, Any]:
-    """Run in each process: a few updates to warm up, then those that are timed."""
-    torch.set_num_threads(1)
-    cpu, spec = torch.device("cpu"), registry.task(options.task).spec
-    group = _TimedGroup(cpu) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
-    recipe = _changed(named_recipe(options.recipe, spec.name), options, "width", "batch")
-    net, _ = build_network(recipe, spec, 0)
-    trainer = Trainer(net, recipe, cpu, group)
-    batch = _problems(options.task, recipe, trainer.objective.new_problems, 0)
-    for update in range(_WARM_UP + options.updates):
-        if update == _WARM_UP:
-            communication = _TimedGroup.seconds
-            start, cpu_start = time.perf_counter(), time.process_time()
-        trainer.step(batch.inputs, batch.targets, StepRng(0, update), 1.0)
-    seconds, parameters = time.perf_counter() - start, parameter_count(net)
-    return {
-        "net": recipe.net,
-        "parameters": parameters,
-        "batch": recipe.batch,
-        "bytes an update": 4 * parameters,
-        "updates per second": options.updates / seconds,
-        "talking": (_TimedGroup.seconds - communication) / seconds,
-        "CPU seconds": (time.process_time() - cpu_start) / options.updates,
-    }
+    return f"bench-solve-{task.spec.name}-{device.type}-{len(batch)}-of-{size}", figures

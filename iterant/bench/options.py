@@ -17,7 +17,7 @@ Count = Annotated[int, Parameter(help="number of problems")]
 Rounds = Annotated[int, Parameter(help="repetitions; the implementations take turns")]
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")]
 Seed = Annotated[int, Parameter(help="of weights and problems")]
-Memory = Annotated[bool, Parameter(help="measure the peak memory too")]
+Memory = Annotated[bool, Parameter(help="on a GPU, measure the peak memory too")]
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,3 @@ class SolveOptions:
     rounds: Rounds = 3
     device: Device = "auto"
     seed: Seed = 0
-
-
-@dataclass(frozen=True)
-class ScaleOptions:
-    """Of `iterant.bench.benchmarks.bench_scale`."""
-
-    task: Task = "mazes"
-    recipe: Recipe = "quick"
-    width: Width = None
-    batch: BatchSize = None
-    updates: Annotated[int, Parameter(help="optimizer steps per round")] = 20
-    rounds: Rounds = 3
-    processes: Annotated[
-        tuple[int, ...],
-        Parameter(help="numbers of processes to compare", consume_multiple=True, negative=""),
-    ] = (1, 2)

@@ -1,9 +1,4 @@
-"""``iterant analyze``: intervene in trained networks while they iterate, and measure the effect.
-
-iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13
-iterant analyze runs/m0 --what near-misses --save-failures failures
-iterant analyze chess --what near-misses --size 1600:1900 --save-failures bad
-"""
+"""``iterant analyze``: intervene in trained networks while they iterate, and measure the effect."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import SEVERAL, DataPath, DeviceName, task_of
+from iterant.cli.options import SEVERAL, DataPath, DeviceName
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted
@@ -46,6 +41,10 @@ def analyze(
 ) -> None:
     """Study interventions on trained networks, their convergence and their errors.
 
+    iterant analyze runs/m0 runs/m1 --what noise zeros swap --size 13
+    iterant analyze runs/m0 --what near-misses --save-failures failures
+    iterant analyze chess --what near-misses --size 1600:1900 --save-failures bad
+
     Args:
         runs: run folders, folders of weights or shipped names
         size: of the problems [default: 48 bits, mazes of 13×13 …]
@@ -72,8 +71,7 @@ def analyze(
     with progress_bar("loading") as update:
         report = analyze_runs(
             list(runs), studies, size=size, count=count, max_steps=max_steps, after=after,
-            seed=seed, task=None if task is None else task_of(task, data), device=device,
-            data=data, tolerance=tolerance,
+            seed=seed, task=task, device=device, data=data, tolerance=tolerance,
             progress=lambda label, done: update(done, 1, label),
         )  # fmt: skip
     _show(report)

@@ -1,10 +1,4 @@
-"""``iterant bench``: speed and memory compared with a plain implementation.
-
-iterant bench train --task mazes --width 32
-iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
-iterant bench solve --task mazes --size 59 --count 10
-iterant bench scale --task mazes --processes 1 2
-"""
+"""``iterant bench``: speed compared with a plain implementation."""
 
 from __future__ import annotations
 
@@ -13,11 +7,18 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
+from iterant.bench.options import EvaluateOptions, SolveOptions, TrainOptions
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.formatting import byte_size
 
-bench = App(name="bench", help="Compare speed and memory with a plain implementation.")
+bench = App(
+    name="bench",
+    help="""Compare speed with a plain implementation.
+
+iterant bench train --task mazes --width 32
+iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
+iterant bench solve --task mazes --size 59 --count 10""",
+)
 
 FLAGS = Parameter(name="*")
 """Each field of the options is a flag."""
@@ -59,26 +60,6 @@ def solve(
     )
 
 
-@bench.command
-def scale(
-    *, options: Annotated[ScaleOptions | None, FLAGS] = None, out: Out = Path("results")
-) -> None:
-    """Measure training by several CPU processes: speed-up and the share of communication."""
-    figures = _measure("scale", options or ScaleOptions(), out)
-    rows = [
-        [
-            count,
-            f"{row['updates per second']:.3g}",
-            f"{row['times faster']:.2f}",
-            f"{row['efficiency']:.0%}",
-            f"{row['talking']:.0%}",
-        ]
-        for count, row in figures["processes"].items()
-    ]
-    head = ("processes", "updates per second", "speed-up", "efficiency", "communication")
-    print_table(head, *rows)
-
-
 def _measure(what: str, options: Any, out: Path) -> dict[str, Any]:
     """Run a benchmark with a progress bar and write its figures."""
     from iterant.bench import benchmarks
@@ -88,20 +69,18 @@ def _measure(what: str, options: Any, out: Path) -> dict[str, Any]:
     check_writable_folder(out)
     with progress_bar("measuring") as update:
         name, figures = getattr(benchmarks, f"bench_{what}")(options, progress=update)
-    seed = getattr(options, "seed", 0)
-    echo(f"written to {write_result(name, figures, seed=seed, folder=out)}")
+    echo(f"written to {write_result(name, figures, seed=options.seed, folder=out)}")
     return dict(figures)
 
 
 def _print_sides(figures: dict[str, Any], name: str, cells: dict[str, str], speed: str) -> None:
-    """Ours beside plain: the column ``name``, the speed and its ratio, the peak memory."""
+    """Ours beside plain: the column ``name``, the speed and its ratio; a GPU's peak memory."""
     echo(f"{figures['net']}, {figures['parameters']:,} parameters, on {figures['device']}")
-    memory = figures["memory"]
-    peaks = {side: byte_size(memory[side]) if memory else "not measured" for side in cells}
-    rows = [[side, cells[side], f"{figures[speed][side]:,.4g}", peaks[side]] for side in cells]
-    less = f"{memory['ratio']:.2f} times less" if memory else ""
-    rows.append(["ratio", "", _times(figures["ratio"]), less])
-    print_table(("", name, speed, "peak memory"), *rows)
+    rows = [[side, cells[side], f"{figures[speed][side]:,.4g}"] for side in cells]
+    print_table(("", name, speed), *rows, ["ratio", "", _times(figures["ratio"])])
+    if memory := figures["memory"]:
+        ours, plain = byte_size(memory["ours"]), byte_size(memory["plain"])
+        echo(f"peak memory: ours {ours}, plain {plain}, {memory['ratio']:.2f} times as much")
 
 
 def _times(ratio: dict[str, float]) -> str:

@@ -1,9 +1,4 @@
-"""``iterant evaluate``: accuracy by iteration of trained networks.
-
-iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --save curves.png
-iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json mazes.json
-iterant evaluate runs/m0 --size 59 --trade
-"""
+"""``iterant evaluate``: accuracy by iteration of trained networks."""
 
 from __future__ import annotations
 
@@ -22,7 +17,6 @@ from iterant.cli.options import (
     Patience,
     Sizes,
     Tolerance,
-    rule_of,
 )
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
@@ -30,7 +24,7 @@ from iterant.formatting import counted, duration, percent, quantity, size_text
 
 if TYPE_CHECKING:
     from iterant.evaluation import Curve
-    from iterant.evaluation.tradeoff import TradeOff
+    from iterant.halting import Rule
 
 
 def evaluate(
@@ -39,7 +33,7 @@ def evaluate(
     max_steps: Annotated[int | None, Parameter(validator=Number(lte=10_000_000))] = None,
     count: int = 1000,
     seed: int = 1,
-    rule: Annotated[str, Parameter(help=f"when a problem stops: {', '.join(RULES)}")] = "plain",
+    rule: Annotated[str, Parameter(help=f"when a problem stops: {RULES}")] = "plain",
     patience: Patience = None,
     tolerance: Tolerance = None,
     trade: Annotated[bool, FLAG] = False,
@@ -55,6 +49,10 @@ def evaluate(
     data: DataPath = None,
 ) -> None:
     """Measure accuracy after every iteration on new problems.
+
+    iterant evaluate runs/m0 --size 13 59 --max-steps 1000 --save curves.png
+    iterant evaluate runs/m0 runs/m1 --size 59 --rule stable --json mazes.json
+    iterant evaluate runs/m0 --size 59 --trade
 
     Args:
         runs: run folders, RUN/checkpoints/last, folders of weights, or shipped names
@@ -75,9 +73,11 @@ def evaluate(
     from iterant.halting import Fixed
     from iterant.io import write_result
     from iterant.io.results import check_result_path
-    from iterant.tasks.protocol import HasSource
+    from iterant.tasks.protocol import offers
 
-    halting_rule = rule_of(rule, patience, tolerance, default="plain")
+    halting_rule = None
+    if (rule, patience, tolerance) != ("plain", None, None):
+        halting_rule = registry.rule(rule, patience=patience, tolerance=tolerance)
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
     if trade and (check or picture or halting_rule):
@@ -95,7 +95,7 @@ def evaluate(
         work += [(run, subject, each) for each in sizes or [subject.task.check_size(None)]]
 
     curves: dict[str, Curve] = {}
-    points: dict[str, list[TradeOff]] = {}
+    points: dict[str, list[tuple[Rule, Curve]]] = {}
     figures, notes = [], []
     with progress_bar("evaluating") as update:
         for index, (run, subject, problem_size) in enumerate(work):
@@ -111,7 +111,7 @@ def evaluate(
             options: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
             if trade:
                 points[title] = tradeoff(*arguments, **options)
-                figure["trade"] = [point.described() for point in points[title]]
+                figure["trade"] = [_rule_figures(*point) for point in points[title]]
             else:
                 curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
                 figure |= curves[title].described()
@@ -123,7 +123,7 @@ def evaluate(
                     f"{title}: {answers} of {counted(count, 'answer')} and "
                     f"{counted(stops, 'stop')} differ from a run of whole batches"
                 )
-            if isinstance(subject.task, HasSource):  # two datasets may have the same sizes
+            if offers(subject.task, "source"):  # two datasets may have the same sizes
                 figure["set"] = subject.task.source()
                 notes.append(f"{subject.task.spec.title}: {figure['set']}")
             figures.append(figure)
@@ -184,12 +184,30 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             echo(f"{title}: out of memory; continued with batches of {curve.shrunk}")
 
 
-def _print_tradeoffs(points: dict[str, list[TradeOff]]) -> None:
+def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:
+    """Accuracy and cost under one rule."""
+    full = curve.described()
+    return {
+        "rule": str(rule),
+        "accuracy": full["end"]["accuracy"],
+        "interval": full["end"]["interval"],
+        "mean iterations": full["mean iterations"],
+        "stopped by the rule": full["stopped by the rule"],
+        "not finite": full["not finite"],
+        "operations a problem": full["operations a problem"][-1],
+    }
+
+
+def _print_tradeoffs(points: dict[str, list[tuple[Rule, Curve]]]) -> None:
     head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
     for title, rules in points.items():
         rows = []
-        for point in rules:
-            figures = [percent(point.accuracy), f"{point.iterations:.1f}", quantity(point.work)]
-            rows.append([str(point.rule), *figures, f"{point.stopped} of {point.count}"])
+        for rule, curve in rules:
+            about = _rule_figures(rule, curve)
+            rows.append([
+                about["rule"], percent(about["accuracy"]), f"{about['mean iterations']:.1f}",
+                quantity(about["operations a problem"]),
+                f"{about['stopped by the rule']} of {curve.count}",
+            ])  # fmt: skip
         echo(title)
         print_table(head, *rows, right=True)

@@ -1,16 +1,14 @@
-"""``iterant export`` and ``iterant import``: networks for and from other programs.
-
-iterant export runs/m0 --to onnx
-iterant export mazes --to hub --out mazes-hub
-iterant import model_best.pth --task mazes --out imported
-"""
+"""``iterant export``, ``iterant import`` and ``iterant demo``: networks for other programs."""
 
 from __future__ import annotations
 
+import shutil
+import webbrowser
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from iterant.cli.options import TaskName, task_of
+from iterant import registry
+from iterant.cli.options import FLAG, SEVERAL, TaskName
 from iterant.cli.output import echo
 
 
@@ -23,6 +21,9 @@ def export(
     which: str | None = None,
 ) -> None:
     """Write a trained network for other programs, checked against PyTorch.
+
+    iterant export runs/m0 --to onnx
+    iterant export mazes --to hub --out mazes-hub
 
     Args:
         run: the folder of a run or of weights, or a shipped name
@@ -54,6 +55,8 @@ def export(
 def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = False) -> None:
     """Convert a checkpoint of the paper's authors to a folder of weights.
 
+    iterant import model_best.pth --task mazes --out imported
+
     Args:
         file: a checkpoint of the paper's authors, such as *.pth
         out: the new folder for the weights
@@ -61,7 +64,8 @@ def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = Fals
     """
     from iterant.export import import_checkpoint
 
-    imported = import_checkpoint(file, task=task_of(task).spec, out=out, group_norm=group_norm)
+    spec = registry.task(task).spec
+    imported = import_checkpoint(file, task=spec, out=out, group_norm=group_norm)
     config = imported.config
     recall = "with recall" if config.recall else "without recall"
     norm = ", with group norm" if config.group_norm else ""
@@ -71,3 +75,52 @@ def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = Fals
         f"{imported.parameters:,} parameters{epoch}: written to {imported.folder}"
     )
     echo(f'load it with iterant.load("{imported.folder}")')
+
+
+def demo(
+    *,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    browser: bool = True,
+    build: Annotated[bool, FLAG] = False,
+    net: Annotated[list[str] | None, SEVERAL] = None,
+    out: Path | None = None,
+    runtime: Path | None = None,
+) -> None:
+    """Show a page on which networks run in the browser: mazes, prefix sums, chess.
+
+    iterant demo
+    iterant demo --build
+    iterant demo --net runs/m0 --out page
+
+    Args:
+        port: of the server; 0: any free one
+        host: address to listen on; 0.0.0.0 makes the page reachable from other machines
+        browser: open the page in a browser
+        build: build the page first; npm downloads onnxruntime-web
+        net: build it with these runs instead of the shipped networks
+        out: write the page into this new folder, for any web server, and stop
+        runtime: archive of onnxruntime-web, to build without npm
+    """
+    from iterant.io.files import check_new_folder
+    from iterant.web import build_page, find_page, page_server
+
+    if build or net or runtime is not None:
+        page = build_page(out, networks=net, runtime=runtime, log=echo)
+    else:
+        page = find_page()
+        if out is not None:
+            shutil.copytree(page.folder, check_new_folder(out), dirs_exist_ok=True)
+    if page.stale:
+        echo("this page was built from older files; build it again: iterant demo --build")
+    if out is not None:
+        echo(f"{out}: {', '.join(page.networks)}; serve it with any web server")
+        echo(f"for instance: python -m http.server --directory {out}")
+        return
+    with page_server(page.folder, port, host) as server:
+        # With port 0 the system chooses the port.
+        address = f"http://{host}:{server.server_address[1]}/"
+        echo(f"{address} ({', '.join(page.networks)}); stop with Ctrl-C")
+        if browser:
+            webbrowser.open(address)
+        server.serve_forever()

@@ -1,9 +1,4 @@
-"""``iterant info`` and ``iterant runs``: what is installed, and the runs in a folder.
-
-iterant info
-iterant runs
-iterant runs runs/widths
-"""
+"""``iterant info`` and ``iterant runs``: what is installed, and the runs in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +15,10 @@ PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts", "
 
 
 def info() -> None:
-    """Show versions, devices, and the networks with their parameter counts."""
+    """Show versions, devices, and the networks with their parameter counts.
+
+    iterant info
+    """
     import torch
 
     from iterant.io import code_version
@@ -58,6 +56,9 @@ def info() -> None:
 
 def runs(folder: Path = Path("runs"), /) -> None:
     """List training runs with their state and best validation.
+
+    iterant runs
+    iterant runs runs/widths
 
     Args:
         folder: a run, or a folder above runs

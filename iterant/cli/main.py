@@ -17,26 +17,38 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, get_args
 
-from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnusedCliTokensError
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
-from iterant.cli.demo import demo
 from iterant.cli.evaluate import evaluate
-from iterant.cli.export import export, import_
+from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
-from iterant.cli.options import refuse_fractions
 from iterant.cli.output import warn
-from iterant.cli.problems import data, sample
 from iterant.cli.reproduce import reproduce
-from iterant.cli.solve import solve
+from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
-from iterant.errors import IterantError
+from iterant.errors import IterantError, UsageError
+
+
+def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse ``--seed 1.5``, which cyclopts would round; a configuration of an `App`."""
+
+    def types(hint: Any) -> set[Any]:
+        inner = get_args(hint)
+        return set().union(*map(types, inner)) if inner else {hint}
+
+    for argument in arguments:
+        if int in (accepted := types(argument.hint)) and not accepted & {float, str}:
+            for token in argument.tokens:
+                if "." in token.value:
+                    name = token.keyword or argument.name
+                    raise UsageError(f"{name} takes a whole number, got {token.value}; round it")
+
 
 app = App(
     name="iterant",
@@ -47,7 +59,6 @@ app = App(
   iterant solve mazes --size 59      watch a network solve a maze
   iterant train prefix-sums          train a network in a minute or so
   iterant COMMAND --help             examples, and every option""",
-    version=lambda: version("iterant"),
     help_format="plaintext",
     config=refuse_fractions,
     # `exit_code` prints cyclopts' errors like all others.
@@ -83,27 +94,18 @@ _COMMANDS: dict[str, list[tuple[Callable[..., None] | App, str, str]]] = {
 }
 
 
-def _register() -> None:
-    # The examples in a command's help are the lines in docstrings that call it.
-    modules = [module for name, module in sys.modules.items() if name.startswith("iterant.cli.")]
-    lines = "\n".join(module.__doc__ or "" for module in modules).splitlines()
-    place = 0
-    for order, (title, commands) in enumerate(_COMMANDS.items(), start=1):
-        group = Group(title, sort_key=order)
-        for command, name, words in commands:
-            examples = [f"  {line}" for line in lines if f"iterant {name} " in f"{line} "]
-            usage = "\n".join([f"Usage: iterant {name} {words}".rstrip(), "", *examples])
-            place += 1
-            app.command(command, name=None if isinstance(command, App) else name)
-            app[name].group, app[name].usage, app[name].sort_key = (group,), usage, place
-    # `group` is the last one now.
-    completion = "Let Tab complete commands and options in bash, zsh or fish."
-    app.register_install_completion_command(group=group, help=completion)
-    for flag in ("--help", "--version"):
-        app[flag].group = (group,)
-
-
-_register()
+for title, commands in _COMMANDS.items():
+    group = Group.create_ordered(title)
+    for place, (command, name, words) in enumerate(commands):
+        app.command(command)
+        app[name].group, app[name].sort_key = (group,), place
+        app[name].usage = f"Usage: iterant {name} {words}".rstrip()
+    # In the last group, too:
+app.register_install_completion_command(
+    group=group, help="Let Tab complete commands and options in bash, zsh or fish."
+)
+for flag in ("--help", "--version"):
+    app[flag].group = (group,)
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -148,7 +150,10 @@ def exit_code(failure: BaseException) -> int:
         case OSError():
             warn(f"iterant: error: {failure}; check the path and the disk")
             return 1
-        case _ if _out_of_memory(failure):
+    if isinstance(failure, MemoryError | RuntimeError):
+        from iterant.evaluation.evaluator import out_of_memory
+
+        if out_of_memory(failure):
             warn("iterant: error: out of memory; give fewer problems or a smaller network")
             return 1
     traceback.print_exception(failure)
@@ -157,14 +162,6 @@ def exit_code(failure: BaseException) -> int:
         "it with your command and the output of 'iterant info'"
     )
     return 1
-
-
-def _out_of_memory(failure: BaseException) -> bool:
-    if not isinstance(failure, MemoryError | RuntimeError):
-        return False
-    from iterant.evaluation.evaluator import out_of_memory
-
-    return out_of_memory(failure)
 
 
 def _usage_error(failure: CycloptsError) -> str:

@@ -1,13 +1,41 @@
-"""How commands print: the console, lines, tables and the progress bar."""
+"""How commands print: lines, tables, progress bars, and displays that are redrawn on a terminal.
+
+>>> with training_display(console()) as reporter:
+...     train("mazes", out="runs/m0", reporter=reporter)
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich import progress as bars
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from iterant.formatting import duration, percent
+from iterant.training.logging import Progress, Reporter
+
+if TYPE_CHECKING:
+    from iterant.solving import Film, Frame, Viewer
+    from iterant.tasks.inputs import Problem
+    from iterant.tasks.protocol import Task
+
+_TRAINING_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 5.0, 3.0, 1 / 8
+"""Between lines of training, between lines of solving, and between pictures of solving."""
+_LINES_BESIDE, _FEWEST_LINES = 4, 6
+"""Terminal lines for text beside the live picture; least height of a picture."""
 
 
 def console() -> Console:
@@ -41,8 +69,6 @@ def warn(text: str) -> None:
 
 def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = False) -> None:
     """Print a table without lines; ``right``: all columns but the first are aligned right."""
-    from rich.table import Table
-
     table = Table(box=None, show_header=head is not None, padding=(0, 1) if head else (0, 2, 0, 0))
     for index, name in enumerate(head or [""] * len(rows[0])):
         table.add_column(name, justify="right" if right and index else "left", overflow="fold")
@@ -54,13 +80,135 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
 @contextlib.contextmanager
 def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
     """A bar on a terminal, nothing elsewhere; yields ``update(done, total, label)``."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
     screen = console()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeRemainingColumn())
     hidden = not (show and screen.is_terminal)
-    with Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
+    with bars.Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
         task_id = bar.add_task(label, total=None)
         yield lambda done, total, label=label: bar.update(
             task_id, completed=done, total=total, description=label
         )
+
+
+class TrainingDisplay(Reporter):
+    """The progress of a training run: redrawn on a terminal, elsewhere a line every five seconds.
+
+    Accuracy is that of validation after m iterations; figures after more iterations and on larger
+    problems are marked as monitoring, because they do not choose the checkpoint unless the recipe
+    says so.
+    """
+
+    def __init__(self, screen: Console) -> None:
+        self.screen = screen
+        self.live = screen.is_terminal and not screen.is_dumb_terminal
+        self.progress: Progress | None = None
+        self.is_over = False
+        self.last_line = -math.inf
+        """When the last line was printed"""
+
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+        self.progress = progress
+        self.note(f"{title}, kept in {folder}")
+
+    def show(self, progress: Progress) -> None:
+        self.progress = progress
+        if not self.live and monotonic() - self.last_line >= _TRAINING_SECONDS:
+            self.last_line = monotonic()
+            self.note(", ".join(self._lines(progress)))
+
+    def note(self, text: str) -> None:
+        self.screen.print(text, soft_wrap=True)
+
+    def end(self, text: str) -> None:
+        self.is_over = True
+        if not self.live and self.progress is not None:
+            self.note(", ".join(self._lines(self.progress)))
+
+    def _lines(self, progress: Progress) -> list[str]:
+        """Position, loss and speed; accuracy; monitoring."""
+        parts = [
+            f"epoch {progress.epoch} of {progress.epochs}",
+            f"update {progress.step:,} of {progress.steps:,}",
+        ]
+        if math.isfinite(progress.loss):
+            parts.append(f"loss {progress.loss:.4g}")
+        if progress.steps_per_second > 0:
+            parts.append(f"{progress.steps_per_second:.1f} steps/s")
+            if not self.is_over:
+                parts.append(f"{duration(progress.seconds_left)} left")
+        lines = [", ".join(parts)]
+        if "validation" in progress.figures:
+            lines.append(f"accuracy {percent(progress.figures['validation'])} at m")
+        monitoring = [
+            f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
+            for name, value in progress.figures.items()
+            if name != "validation"
+        ]
+        return [*lines, f"monitoring: {', '.join(monitoring)}"] if monitoring else lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.progress is not None:
+            yield ProgressBar(self.progress.steps, self.progress.step, width=60)
+            yield Segment.line()
+            for line in self._lines(self.progress):
+                yield Text(line, no_wrap=True, overflow="ellipsis")
+
+
+@contextlib.contextmanager
+def training_display(screen: Console) -> Iterator[Reporter]:
+    """A reporter whose display is redrawn four times a second on a terminal."""
+    reporter = TrainingDisplay(screen)
+    live = Live(reporter, console=screen, refresh_per_second=4)
+    with live if reporter.live else contextlib.nullcontext():
+        yield reporter
+
+
+class IterationDisplay:
+    """The iterations on one problem: a picture a few times a second, or lines without ``live``."""
+
+    def __init__(
+        self, task: Task, screen: Console, live: Live | None = None, pace: float | None = None
+    ) -> None:
+        """``pace``: most iterations per second."""
+        self.task, self.screen, self.live, self.pace = task, screen, live, pace
+        self.start = monotonic()
+        self.last = self.start if live is None else -math.inf
+
+    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
+        """Called after every iteration."""
+        from iterant.draw.animation import describe_iteration
+        from iterant.draw.terminal import terminal
+
+        if self.live is not None and self.pace is not None:
+            sleep(max(0.0, self.start + frame.step / self.pace - monotonic()))
+        if monotonic() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
+            return
+        since = film.changes()[-1].step
+        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
+        if self.live is None:
+            self.screen.print(status, soft_wrap=True)
+        else:
+            lines = self.screen.height - _LINES_BESIDE
+            text = Text(status, no_wrap=True, overflow="ellipsis")
+            if lines >= _FEWEST_LINES:
+                description = replace(describe_iteration(self.task, problem, frame), caption="")
+                text = Text("\n").join([terminal(description, self.screen, lines=lines), text])
+            self.live.update(text, refresh=True)
+        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
+        self.last = monotonic()
+
+
+@contextlib.contextmanager
+def iteration_display(
+    task: Task, screen: Console, *, live: bool, pace: float | None = None
+) -> Iterator[Viewer | None]:
+    """The display of iterations that suits the terminal; None without ``live``."""
+    from iterant.draw.terminal import has_colours
+
+    if not live:
+        yield None
+    elif not has_colours(screen):
+        yield IterationDisplay(task, screen)
+    else:
+        with Live(console=screen, auto_refresh=False, transient=True) as display:
+            yield IterationDisplay(task, screen, display, pace)

@@ -1,21 +1,15 @@
-"""``iterant reproduce``: the paper's tables and figures, from results or by training.
-
-iterant reproduce --list
-iterant reproduce table-prefix-peaks
-iterant reproduce table-prefix-peaks --seeds 1 --budget 10m
-iterant reproduce --all --write RESULTS.md
-"""
+"""``iterant reproduce``: the paper's tables and figures, from results or by training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import DataPath, DeviceName
-from iterant.cli.output import console, echo
+from iterant.cli.options import FLAG, DataPath, DeviceName
+from iterant.cli.output import console, echo, print_table
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted, duration
 
@@ -26,20 +20,19 @@ if TYPE_CHECKING:
 REDUCED = "reduced"
 """The folder of runs that were made smaller, for lack of a GPU"""
 _SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
-_WIDE = 182
-"""Columns that a whole table needs; narrower terminals get these columns only:"""
-_FEW = ("model", "α", "measured", "all seeds", "seeds", "the paper", "all seeds beside it",
-        "trained for", "solved", "at the end", "the paper (its recipe, its puzzles)")  # fmt: skip
+_WIDE = 160
+"""Columns of the terminal that a whole table needs; narrower ones, and --list, get these:"""
+_FEW = ("model", "measured", "all seeds", "seeds", "the paper", "beside the paper")
 
 
 def reproduce(
     name: str | None = None,
     /,
     *,
-    list_: Annotated[bool, Parameter(name="--list", negative="")] = False,
-    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    list_: Annotated[bool, FLAG] = False,
+    all_: Annotated[bool, FLAG] = False,
     write: Path | None = None,
-    train: Annotated[bool, Parameter(negative="")] = False,
+    train: Annotated[bool, FLAG] = False,
     seeds: int | None = None,
     budget: Annotated[str | None, Parameter(name=["--budget", "--time-limit"])] = None,
     results: Path = Path("results"),
@@ -47,6 +40,11 @@ def reproduce(
     data: DataPath = None,
 ) -> None:
     """Make a table or figure of the paper, with our numbers next to the paper's.
+
+    iterant reproduce --list
+    iterant reproduce table-prefix-peaks
+    iterant reproduce table-prefix-peaks --seeds 1 --budget 10m
+    iterant reproduce --all --write RESULTS.md
 
     Args:
         name: a table or figure; see --list
@@ -60,8 +58,7 @@ def reproduce(
     """
     from iterant import registry
     from iterant.experiments.catalogue import experiment
-    from iterant.experiments.figures import save_figures
-    from iterant.experiments.records import Records
+    from iterant.experiments.figures import save_figure
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
@@ -80,7 +77,7 @@ def reproduce(
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     if name is None:
-        records = _read(results)
+        records = _read(results).whole
         if list_:
             _show_list(records)
         else:
@@ -91,17 +88,17 @@ def reproduce(
     if training:
         _train_missing(chosen, results, small, seeds, budget, device, data)
     every = _read(results, small)
-    whole, timed = (every.as_finished, Records()) if small else (every.whole, every)
-    _show_experiment(chosen, whole, timed, _SMALL if small else "")
+    records = every.as_finished if small else every.whole
+    _show_experiment(chosen, records, _SMALL if small else "")
     keys = {model.key for model in chosen.models}
-    cut_off = [record.name for record in every.unfinished if small and record.model in keys]
-    if cut_off:
+    names = [record.name for record in every.unfinished if small and record.model in keys]
+    if names:
         echo(
-            f"cut off by their time, and tested as they were: {', '.join(cut_off)}; the same "
+            f"cut off by their time, and tested as they were: {', '.join(names)}; the same "
             "command gives them more"
         )
     figures = (results / REDUCED if small else results) / "figures"
-    for path in save_figures(chosen, whole, timed, figures):
+    for path in save_figure(chosen, records, figures):
         echo(f"drawn in {path}")
 
 
@@ -120,6 +117,7 @@ def _read(results: Path, small: bool = False) -> Records:
             "--budget 10m"
         )
     for record in records.all:
+        # Chess networks that were trained for a time have no table.
         reduced = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
         if record.model not in MODELS:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
@@ -137,17 +135,17 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
     from iterant.experiments.report import results_page
     from iterant.io import write_atomic
 
-    figures, whole = results / "figures", records.whole
+    figures = results / "figures"
     if write is not None:  # before the pictures, which stay as they are if this fails
         write_atomic(write, results_page(results).encode("utf-8"))
         echo(f"written to {write}")
     else:
         for experiment in EXPERIMENTS.values():
-            _show_experiment(experiment, whole, records)
+            _show_experiment(experiment, records)
     pictures = []
     for experiment in EXPERIMENTS.values():
-        pictures += drawing.save_figures(experiment, whole, records, figures)
-    panels = drawing.reference_panels(drawing.read_reference(results, whole))
+        pictures += drawing.save_figure(experiment, records, figures)
+    panels = drawing.reference_panels(drawing.read_reference(results, records))
     pictures += drawing.save_panels(panels, drawing.REFERENCE, figures, regime=None)
     echo(f"{len(pictures)} pictures in {figures}")
 
@@ -165,15 +163,15 @@ def _train_missing(
     from iterant import registry
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records, read_results
-    from iterant.training.interrupts import seconds
+    from iterant.formatting import seconds
 
     if budget is not None:
         seconds(budget)  # checked before anything is printed
     out = results / (REDUCED if small else "runs")
-    records = read_records(out) if small else read_results(results)
+    records = read_records(out) if small else read_results(results).whole
     finished = todo.tested_enough(experiment, records) if small else records
     runs = todo.missing(experiment, finished, seeds)
-    tests = todo.missing_counts(experiment, records.whole, seeds)
+    tests = todo.missing_counts(experiment, records, seeds)
     if not runs and not tests:
         echo("every run is there already; give more --seeds for another")
         return
@@ -196,9 +194,7 @@ def _train_missing(
         )
     try:
         if tests:
-            left = todo.fill_counts(
-                tests, records.whole, out=out, device=device, budget=budget, say=echo
-            )
+            left = todo.fill_counts(tests, records, out=out, device=device, budget=budget, say=echo)
         else:
             left = todo.train_missing(
                 runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
@@ -214,80 +210,39 @@ def _train_missing(
         raise RunError(f"no run of {experiment.name} could be recorded; the lines above say why")
 
 
-def _show_experiment(
-    experiment: Experiment, records: Records, timed: Records, note: str = ""
-) -> None:
-    """Print the table of one experiment, and its networks that were trained for a time."""
-    from iterant.experiments.report import rows_of, timed_remarks, timed_rows
+def _show_experiment(experiment: Experiment, records: Records, title_end: str = "") -> None:
+    """Print the table of one experiment."""
+    from iterant.experiments.report import rows_of
 
-    by_time = timed_rows(experiment, timed)
-    _show_table(f"{experiment.title} ({experiment.place}){note}", rows_of(experiment, records))
-    if by_time:
-        title = "Trained for a time each, on other puzzles: no reproduction of the paper's recipe"
-        _show_table(title, by_time)
-    remarks = timed_remarks(experiment, timed)[1:] if by_time else []
-    for text in [*remarks, *([experiment.note] if experiment.note else [])]:
-        console().print(text.replace("**", ""))
+    console().print(f"{experiment.title} ({experiment.place}){title_end}", style="bold")
+    _show_table(rows_of(experiment, records))
+    if experiment.note:
+        console().print(experiment.note)
 
 
 def _show_list(records: Records) -> None:
     """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
     from iterant.experiments.catalogue import EXPERIMENTS, SEEDS
-    from iterant.experiments.report import state_of
+    from iterant.experiments.report import rows_of, state_of
     from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
 
-    screen, whole = console(), records.whole
+    screen = console()
     for experiment in EXPERIMENTS.values():
-        done, planned = state_of(experiment, whole)
-        left = estimate(missing(experiment, whole))
-        left += estimate_counts(missing_counts(experiment, whole))
+        done, planned = state_of(experiment, records)
+        left = estimate(missing(experiment, records))
+        left += estimate_counts(missing_counts(experiment, records))
         rest = f", the rest about {duration(left)} of an H200" if left else ""
         screen.print(f"{experiment.name}  {experiment.title} ({experiment.place})", style="bold")
         screen.print(f"{done} of {planned} runs{rest}")
         for task in experiment.tasks:
             screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
-        if rows := list(_list_rows(experiment, records)):
-            _show_table("", rows)
-        else:
-            screen.print("no number yet, and none in the paper")
+        _show_table(rows_of(experiment, records), brief=True)
         screen.print()
 
 
-def _show_table(title: str, rows: Sequence[dict[str, str]]) -> None:
+def _show_table(rows: Sequence[dict[str, str]], *, brief: bool = False) -> None:
     """Without empty columns; rich breaks what does not fit."""
-    from rich.table import Table
-
-    screen = console()
     names = [name for name in rows[0] if any(row[name] for row in rows)]
-    if screen.width < _WIDE and "ours" not in names:
+    if brief or console().width < _WIDE:
         names = [name for name in names if name in _FEW]
-    table = Table(*names, title=title or None, title_justify="left", box=None)
-    for row in rows:
-        table.add_row(*(row[name] for name in names))
-    screen.print(table)
-
-
-def _list_rows(experiment: Experiment, records: Records) -> Iterator[dict[str, str]]:
-    """Networks with their seeds, our number and the paper's."""
-    from iterant.experiments.report import rows_of, timed_rows
-
-    def cells(row: dict[str, str], measured: str, ours: str, theirs: str) -> dict[str, str]:
-        network = row["model"] + (f" α = {row['α']}" if row["α"] else "")
-        return {
-            "network": network,
-            "measured": measured,
-            "seeds": row["seeds"] if ours else "0",
-            "ours": ours or "not run",
-            "the paper's": theirs,
-        }
-
-    rows, by_time = rows_of(experiment, records.whole), timed_rows(experiment, records)
-    no_runs = not any(row["all seeds"] for row in rows)
-    for row in rows:
-        ours, theirs = row["all seeds"], row["the paper"]
-        # Rows without any number are left out where nothing was run, or where others were timed.
-        if ours or theirs != "–" or not (no_runs or by_time):
-            yield cells(row, row["measured"], ours, theirs)
-    for row in by_time:
-        measured = f"{row['measured']}, trained for {row['trained for']}"
-        yield cells(row, measured, row["solved"], row["the paper (its recipe, its puzzles)"])
+    print_table(names, *([row[name] for name in names] for row in rows))

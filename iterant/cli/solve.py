@@ -1,59 +1,42 @@
-"""``iterant solve``: solve problems with a network, and watch it iterate.
+"""``iterant solve``, ``iterant sample`` and ``iterant data``: problems and their answers.
 
-iterant solve mazes --size 59 --seed 3 --save maze.gif
-iterant solve mazes photo.png
-iterant solve prefix-sums 1011001
-echo 1011001 | iterant solve prefix-sums -
-iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
-iterant solve chess games.pgn --save answers.json
-iterant solve chess suite.epd
-
-On a terminal with colours one picture is redrawn a few times a second; elsewhere a line every few
-seconds names the iteration. docs/how-to/solve.md describes the JSON file.
+docs/how-to/solve.md describes the JSON file of ``solve --save``.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 from cyclopts.validators import Number
-from rich.console import Console
 from rich.text import Text
 
+from iterant import registry
 from iterant.cli.options import (
     FLAG,
     RULES,
     DataPath,
     DeviceName,
     Patience,
+    Sizes,
     TaskName,
     Tolerance,
-    rule_of,
-    task_of,
 )
-from iterant.cli.output import console, echo, print_table, progress_bar, warn
+from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar, warn
 from iterant.errors import IterantError, TaskError, UsageError
-from iterant.formatting import percent
+from iterant.formatting import counted, percent
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
-    from iterant.solving import Film, Frame, Solution, Viewer
+    from iterant.solving import Solution
     from iterant.tasks.inputs import Problem
     from iterant.tasks.protocol import Task
 
-FORMAT, VERSION = "iterant-solutions", 1
-_PICTURE_SECONDS, _LINE_SECONDS = 1 / 8, 3.0
-_LINES_BESIDE, _LINES_BELOW, _FEWEST_LINES = 4, 9, 6
-"""Terminal lines for text beside the live picture and below the final one; least height of one."""
+_LINES_BELOW = 9
+"""Terminal lines for the text below the picture of an answer."""
 _PICTURES = 64
 """Problems in one image file."""
 _WIDE = 60
@@ -71,7 +54,7 @@ def solve(
     save: Path | None = None,
     max_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     halt: Annotated[
-        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {', '.join(RULES)}")
+        str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {RULES}")
     ] = "rest",
     patience: Patience = None,
     tolerance: Tolerance = None,
@@ -83,6 +66,14 @@ def solve(
     data: DataPath = None,
 ) -> None:
     """Solve problems with a network and report the answers.
+
+    iterant solve mazes --size 59 --seed 3 --save maze.gif
+    iterant solve mazes photo.png
+    iterant solve prefix-sums 1011001
+    echo 1011001 | iterant solve prefix-sums -
+    iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
+    iterant solve chess games.pgn --save answers.json
+    iterant solve chess suite.epd
 
     Args:
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze drawn
@@ -102,30 +93,26 @@ def solve(
     from iterant.zoo.loading import load
 
     target = None if save is None else check_target(save)
-    rule = rule_of(halt, patience, tolerance, default="rest")
-    task_object = task_of(task, data)
+    rule = None  # the fastest form of rest
+    if (halt, patience, tolerance) != ("rest", None, None):
+        rule = registry.rule(halt, patience=patience, tolerance=tolerance)
+    task_object = registry.task(task, data=data)
     inputs, unreadable = _read(task_object, problems, size=size, seed=seed, count=count, pgn=pgn)
-    name = net or task_object.spec.name
+    name, total, answers = net or task_object.spec.name, len(inputs), []
     network = load(name, device)
-    screen, total, solved = console(), len(inputs), []
     with (
-        viewer(task_object, screen, live=live and total == 1, pace=pace) as view,
+        iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
         progress_bar("solving", show=live and total > 1) as update,
     ):
         for solution in solutions(
-            network,
-            task_object,
-            inputs,
-            max_steps=max_steps,
-            rule=rule,
-            restrict=legal,
-            viewer=view,
-        ):
-            solved.append(solution)
-            update(len(solved), total, f"solved {len(solved)}/{total}")
-    show(task_object, screen, solved)
+            network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
+            viewer=viewer,
+        ):  # fmt: skip
+            answers.append(solution)
+            update(len(answers), total, f"solved {len(answers)}/{total}")
+    show(task_object, answers)
     if target is not None:
-        save_solutions(task_object, solved, target, net=name, rule=str(rule or "rest"))
+        save_solutions(task_object, answers, target, net=name, rule=str(rule or "rest"))
     for where, error in unreadable:
         warn(f"iterant: left out {where}: {error}")
     if unreadable:
@@ -168,59 +155,6 @@ def _read(
     return [problem for part in parts for problem in part.problems], unreadable
 
 
-class LiveViewer:
-    """Shows the iterations: a picture a few times a second, or lines without ``live``."""
-
-    def __init__(
-        self, task: Task, screen: Console, live: Live | None = None, pace: float | None = None
-    ) -> None:
-        """``pace``: most iterations per second."""
-        self.task, self.screen, self.live, self.pace = task, screen, live, pace
-        self.start = monotonic()
-        self.last = self.start if live is None else -math.inf
-
-    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Called after every iteration."""
-        from iterant.draw.animation import describe_iteration
-        from iterant.draw.terminal import terminal
-
-        if self.live is not None and self.pace is not None:
-            sleep(max(0.0, self.start + frame.step / self.pace - monotonic()))
-        if monotonic() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
-            return
-        since = film.changes()[-1].step
-        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
-        if self.live is None:
-            self.screen.print(status, soft_wrap=True)
-        else:
-            lines = self.screen.height - _LINES_BESIDE
-            text = Text(status, no_wrap=True, overflow="ellipsis")
-            if lines >= _FEWEST_LINES:
-                description = replace(describe_iteration(self.task, problem, frame), caption="")
-                text = Text("\n").join([terminal(description, self.screen, lines=lines), text])
-            self.live.update(text, refresh=True)
-        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
-        self.last = monotonic()
-
-
-@contextmanager
-def viewer(
-    task: Task, screen: Console, *, live: bool, pace: float | None = None
-) -> Iterator[Viewer | None]:
-    """The viewer that suits the terminal; None without ``live``."""
-    from rich.live import Live
-
-    from iterant.draw.terminal import has_colours
-
-    if not live:
-        yield None
-    elif not has_colours(screen):
-        yield LiveViewer(task, screen)
-    else:
-        with Live(console=screen, auto_refresh=False, transient=True) as display:
-            yield LiveViewer(task, screen, display, pace)
-
-
 def check_target(path: Path) -> Path:
     """The path, if a file of its kind can be written there."""
     from iterant.draw.animation import ANIMATIONS, check_animation
@@ -231,17 +165,18 @@ def check_target(path: Path) -> Path:
     return check.get(path.suffix.lower(), check_picture)(path)
 
 
-def show(task: Task, screen: Console, solutions: Sequence[Solution]) -> None:
+def show(task: Task, solutions: Sequence[Solution]) -> None:
     """Print the notes of all problems, then one solution with its picture, or a table of many."""
     from iterant.draw.animation import describe_solution
     from iterant.draw.terminal import TALL, merge_blocks, terminal
     from iterant.solving import BUDGET
 
-    names: dict[str, list[str]] = {}
+    screen = console()
+    names_by_note: dict[str, list[str]] = {}
     for solution in solutions:
         for note in solution.problem.notes:
-            names.setdefault(note, []).append(solution.problem.name)
-    for note, problems in names.items():
+            names_by_note.setdefault(note, []).append(solution.problem.name)
+    for note, problems in names_by_note.items():
         many = f"{len(problems):,} of {len(solutions):,} problems"
         where = problems[0] if len(problems) == 1 else many
         echo(f"{where}: {note}" if where else note)
@@ -258,14 +193,15 @@ def show(task: Task, screen: Console, solutions: Sequence[Solution]) -> None:
             if text:
                 screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
     else:
-        head = [name for name in rows[0] if any(row[name] for row in rows)]
-        print_table(head, *([_short(row[name]) for name in head] for row in rows))
+        columns = dict.fromkeys(name for row in rows for name in row)
+        head = [name for name in columns if any(row.get(name) for row in rows)]
+        print_table(head, *([_short(row.get(name, "")) for name in head] for row in rows))
         echo(_summary(solutions))
     for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
         echo(f"rules: {lacking}")
-    if limited := [one for one in solutions if one.stopped_by == BUDGET]:
-        most = max(one.steps for one in limited)
-        echo(f"{len(limited)} not settled within {most:,} iterations; try --max-steps {4 * most}")
+    if steps := [one.steps for one in solutions if one.stopped_by == BUDGET]:
+        most = max(steps)
+        echo(f"{len(steps)} not settled within {most:,} iterations; try --max-steps {4 * most}")
 
 
 def save_solutions(
@@ -279,8 +215,8 @@ def save_solutions(
     animated = target.suffix.lower() in animation.ANIMATIONS
     if target.suffix.lower() == ".json":
         content = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": "iterant-solutions",
+            "version": 1,
             "task": task.spec.name,
             "net": net,
             "rule": rule,
@@ -301,22 +237,23 @@ def save_solutions(
 
 def _cells(solution: Solution, number: int) -> dict[str, str]:
     """The columns of a solution, by name; empty where unknown."""
+    name = solution.problem.name or f"problem {number}"
+    if solution.prediction is None:
+        return {"problem": name, "answer": f"none: {solution.problem.unsolvable}"}
     words = {True: "yes", False: "no", None: "?"}
-    tried = solution.prediction is not None
-    since = solution.history[-1][0].step if solution.history else solution.steps
     allowed = f"{solution.allowed_answer} (right: {words[solution.allowed_right]})"
     return {
-        "problem": solution.problem.name or f"problem {number}",
-        "answer": solution.answer if tried else f"none: {solution.problem.unsolvable}",
+        "problem": name,
+        "answer": solution.answer,
         "allowed": allowed if solution.allowed is not None else "",
         "rules": words[solution.verdict.keeps] if solution.verdict.words else "",
-        "iterations": f"{solution.steps:,}" if tried else "",
-        "unchanged": f"since {since:,}" if tried else "",
-        "settled": words[solution.settled] if tried else "",
-        "right": words[solution.right] if tried else "",
+        "iterations": f"{solution.steps:,}",
+        "unchanged": f"since {solution.history[-1][0].step:,}",
+        "settled": words[solution.settled],
+        "right": words[solution.right],
         "expected": solution.wanted,
-        "confidence": percent(solution.sure) if tried else "",
-        "time": f"{solution.seconds:.2f} s" if tried else "",
+        "confidence": percent(solution.sure),
+        "time": f"{solution.seconds:.2f} s",
     }
 
 
@@ -325,17 +262,93 @@ def _short(text: str) -> str:
 
 
 def _summary(solutions: Sequence[Solution]) -> str:
-    tried = [one for one in solutions if one.prediction is not None]
-    known = [one for one in tried if one.right is not None]
-    ruled = [one.verdict.keeps for one in tried if one.verdict.keeps is not None]
-    parts = [f"{len(solutions)} problems", f"{sum(one.settled for one in tried)} settled"]
-    if len(tried) < len(solutions):
-        parts.append(f"{len(solutions) - len(tried)} without a solution")
-    if ruled:
-        parts.append(f"{sum(ruled)} of {len(ruled)} answers keep the rules")
+    unsolvable = sum(one.prediction is None for one in solutions)
+    known = [one for one in solutions if one.right is not None]
+    verdicts = [one.verdict.keeps for one in solutions if one.verdict.keeps is not None]
+    parts = [f"{len(solutions)} problems", f"{sum(one.settled for one in solutions)} settled"]
+    if unsolvable:
+        parts.append(f"{unsolvable} without a solution")
+    if verdicts:
+        parts.append(f"{sum(verdicts)} of {len(verdicts)} answers keep the rules")
     if known:
         right = sum(one.right is True for one in known)
         parts.append(f"{right} right of {len(known)} whose answer is known")
         if known[0].allowed is not None:
             parts.append(f"{sum(one.allowed_right is True for one in known)} right with --legal")
-    return ", ".join([*parts, f"{sum(one.seconds for one in tried):.2f} s"])
+    return ", ".join([*parts, f"{sum(one.seconds for one in solutions):.2f} s"])
+
+
+def sample(
+    task: TaskName,
+    /,
+    *,
+    size: Sizes = None,
+    count: int = 1,
+    seed: int = 0,
+    save: Path | None = None,
+    solution: bool = True,
+    data: DataPath = None,
+) -> None:
+    """Generate problems of a task and show them.
+
+    iterant sample mazes --size 13 --seed 1 --save m.png
+
+    Args:
+        count: problems per size
+        seed: the same seed gives the same problems
+        save: draw them into this .png or .svg file
+        solution: show the answers
+    """
+    import torch
+
+    from iterant.draw.figure import check_picture, save_picture
+    from iterant.draw.terminal import terminal
+
+    target = None if save is None else check_picture(save)
+    task_object = registry.task(task, data=data)
+    descriptions, screen = [], console()
+    sizes = [task_object.parse_size(text) for text in size or ()]
+    for problem_size in sizes or [task_object.check_size(None)]:
+        batch = task_object.sample(count, size=problem_size, seed=seed)
+        if not solution:
+            batch = replace(batch, targets=torch.full_like(batch.targets, -1))
+        descriptions += [task_object.describe(batch, index) for index in range(len(batch))]
+    for index, description in enumerate(descriptions):
+        if index:
+            screen.print()
+        lines = screen.height if screen.is_terminal else None
+        screen.print(terminal(description, screen, lines=lines), soft_wrap=True)
+    if target is not None:
+        if len(descriptions) > _PICTURES:
+            warn(f"iterant: {target.name} shows the first {_PICTURES} of {len(descriptions)}")
+        save_picture(descriptions[:_PICTURES], target)
+
+
+data = App(
+    name="data",
+    help="""Convert datasets that are not generated from a seed.
+
+iterant data chess lichess_db_puzzle.csv.zst --out puzzles""",
+)
+
+
+@data.command
+def chess(file: Path, /, *, out: Path) -> None:
+    """Pack Lichess's puzzle CSV into the arrays that the chess task reads.
+
+    Args:
+        file: Lichess's puzzle file: .csv, .csv.zst or .csv.bz2
+        out: the new folder for the packed puzzles
+    """
+    from iterant.tasks.chess.puzzles import pack_csv
+
+    with progress_bar("reading") as update:
+        report = pack_csv(file, out, lambda rows, share: update(share, 1, f"{rows:,} rows"))
+    echo(
+        f"{counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
+        f"{counted(report.rows, 'row')} read, {report.broken:,} broken, "
+        f"{report.repeated:,} repeated"
+    )
+    for line, reason in report.first_broken:
+        echo(f"  line {line}: {reason}")
+    echo(f"use them: iterant sample chess --data {out}")

@@ -1,11 +1,4 @@
-"""``iterant sweep``: many runs from one file, on this machine or on Slurm.
-
-iterant sweep widths.toml
-iterant sweep widths.toml --on slurm --partition gpu --time 4h
-iterant sweep widths.toml --seeds 0-9
-iterant sweep status runs/widths
-iterant sweep stop runs/widths
-"""
+"""``iterant sweep``: many runs from one file, on this machine or on Slurm."""
 
 from __future__ import annotations
 
@@ -17,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App
 
 from iterant.cli.options import FLAG, DeviceName
-from iterant.cli.output import console, echo, warn
-from iterant.cli.training_display import display
+from iterant.cli.output import console, echo, training_display, warn
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
@@ -26,9 +18,14 @@ if TYPE_CHECKING:
 
 sweep = App(
     name="sweep",
-    usage="Usage: iterant sweep FILE.toml [OPTIONS], or: iterant sweep status|stop|one DIR",
-    help="Train and test many runs from one file, on this machine or on Slurm; repeat the command "
-    "to resume or extend them.",
+    help="""Train and test many runs from one file, on this machine or on Slurm; repeat the command
+to resume or extend them.
+
+iterant sweep widths.toml
+iterant sweep widths.toml --on slurm --partition gpu --time 4h
+iterant sweep widths.toml --seeds 0-9
+iterant sweep status runs/widths
+iterant sweep stop runs/widths""",
 )
 
 
@@ -195,7 +192,7 @@ def one(
 
     if begin and resume:
         raise UsageError("--begin and --resume exclude each other; leave one out")
-    with display(console()) as reporter:
+    with training_display(console()) as reporter:
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
             time_limit=time, reporter=reporter,

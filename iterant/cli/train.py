@@ -1,10 +1,4 @@
-"""``iterant train``: train a network, resume a run, or show a recipe.
-
-iterant train mazes --recipe paper --out runs/m0
-iterant train --resume runs/m0 --time-limit 9m
-iterant train prefix-sums --recipe quick --seeds 0-7 --width 64
-iterant train chess --recipe paper --show
-"""
+"""``iterant train``: train a network, resume a run, or show a recipe."""
 
 from __future__ import annotations
 
@@ -12,15 +6,14 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from cyclopts import Group, Parameter
 
 from iterant import registry
-from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName, task_of
-from iterant.cli.output import console, echo, print_table
+from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName
+from iterant.cli.output import console, echo, print_table, training_display
 from iterant.cli.sweep import print_outcome
-from iterant.cli.training_display import display
 from iterant.errors import UsageError
 from iterant.formatting import percent
 from iterant.io.run_folder import free_folder
@@ -33,27 +26,17 @@ if TYPE_CHECKING:
 _DEFAULT = "quick"
 
 
-class RecipeField(NamedTuple):
-    """A field of `Recipe` as its source describes it."""
+def recipe_fields() -> list[tuple[str, str, str]]:
+    """The section (the comment above it), name and help (the string below it) of all fields.
 
-    section: str
-    """The comment above its group"""
-    name: str
-    help: str
-    """The docstring below it"""
-
-
-def recipe_fields() -> list[RecipeField]:
-    """All fields in their order.
-
-    >>> [field.name for field in recipe_fields()][:2]
-    ['name', 'net']
+    >>> recipe_fields()[0]
+    ('The recipe', 'name', 'name shown in lists of runs')
     """
     fields, section = [], "The recipe"
     pattern = r'^(?:    # (.+)\n)?    (\w+): .+\n    """((?s:.+?))"""'
     for title, name, text in re.findall(pattern, inspect.getsource(Recipe), re.MULTILINE):
         section, text = title or section, " ".join(text.split()).replace("None", "none")
-        fields.append(RecipeField(section, name, text[:1].lower() + text[1:]))
+        fields.append((section, name, text[:1].lower() + text[1:]))
     return fields
 
 
@@ -72,11 +55,9 @@ def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
         # The task knows how its sizes are written: 32, or 0:600000.
         kind: Any = str if name == "size" else types[name]
         extra = SEVERAL if "tuple" in str(kind) else Parameter()
-        annotation = Annotated[kind | None, extra, Parameter(help=text, group=group)]
+        hint = Annotated[kind | None, extra, Parameter(help=text, group=group)]
         flags.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-            )
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
         )
     vars(command)["__signature__"] = signature.replace(parameters=flags)
     return command
@@ -108,6 +89,11 @@ def train(
 ) -> None:
     """Train a network; every field of its recipe is a flag.
 
+    iterant train mazes --recipe paper --out runs/m0
+    iterant train --resume runs/m0 --time-limit 9m
+    iterant train prefix-sums --recipe quick --seeds 0-7 --width 64
+    iterant train chess --recipe paper --show
+
     Args:
         recipe_file: a TOML file whose fields change the recipe; flags take precedence
         out: the new run folder [default: runs/TASK-RECIPE-SEED]
@@ -130,9 +116,9 @@ def train(
     if resume is not None:
         fixed = {"recipe": recipe, "recipe-file": recipe_file, "out": out, "seed": seed,
                  "start": start, "show": show or None}  # fmt: skip
-        refused = [*(flag for flag, value in fixed.items() if value is not None), *changes]
-        if refused:
-            flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in refused)
+        names = [*(flag for flag, value in fixed.items() if value is not None), *changes]
+        if names:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
             raise UsageError(f"a resumed run keeps its recipe, seed and folder; leave out {flags}")
         arguments |= {"task": task, "resume": resume}
     elif task is None:
@@ -141,7 +127,7 @@ def train(
             "or a run to continue: --resume DIR"
         )
     else:
-        task_object = task_of(task, data)
+        task_object = registry.task(task, data=data)
         name = _DEFAULT if recipe is None else recipe
         base, full_recipe = _recipes(task_object, name, recipe_file, changes)
         if show:
@@ -181,7 +167,7 @@ def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) ->
     from iterant.training.run import train as train_run
 
     tensorboard = options.pop("tensorboard")
-    with display(console()) as screen:
+    with training_display(console()) as screen:
         reporter = TensorBoardReporter(screen) if tensorboard else screen
         run = train_run(seed=seed, reporter=reporter, **arguments, **options)
     if run.state == "finished":

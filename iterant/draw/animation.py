@@ -137,11 +137,11 @@ def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
 
 def _gif(frames: Sequence[Pixels], milliseconds: int) -> bytes:
     # Drawings have few colours, so the palette holds the commonest of some frames exactly.
-    sample = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]]).reshape(-1, 3)
-    numbers, counts = np.unique(sample.astype(np.int64) @ (65536, 256, 1), return_counts=True)
-    common = numbers[np.argsort(-counts, kind="stable")[:_COLOURS], None]
+    sample = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]])
+    counts = Image.fromarray(sample).getcolors(sample.size) or []
+    common = [colour for _, colour in sorted(counts, reverse=True)[:_COLOURS]]
     palette = Image.new("P", (1, 1))
-    palette.putpalette((common >> (16, 8, 0) & 255).astype(np.uint8).tobytes())
+    palette.putpalette(np.array(common, dtype=np.uint8).tobytes())
     first, *rest = (
         Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
         for frame in frames

@@ -126,22 +126,15 @@ def draw_lines(axes: Axes, plot: Plot, lines: Sequence[Line], *, regime: int | N
                           zorder=4, ecolor=colour)  # fmt: skip
         elif line.spread:
             axes.fill_between(x, y - spread, y + spread, alpha=0.18, linewidth=0, color=colour)
-        axes.plot(
-            x,
-            y,
-            label=line.label,
-            color=colour,
-            linestyle="" if line.marker else _STROKES[line.stroke % len(_STROKES)],
-            linewidth=1 if line.thin else 2,
-            alpha=0.85,
-            # A line of a single point would be invisible.
-            marker=line.marker or ("o" if len(x) == 1 else None),
-            # A cross on a line of the same colour would be invisible.
-            path_effects=[withStroke(linewidth=3.5, foreground="white")]
-            if line.marker in ("x", "+")
-            else None,
-            zorder=3 if line.marker else 2,
-        )
+        (drawn,) = axes.plot(x, y, label=line.label, color=colour, alpha=0.85,
+                             linewidth=1 if line.thin else 2)  # fmt: skip
+        if line.marker:
+            drawn.set(marker=line.marker, linestyle="", zorder=3)
+        else:  # a line of a single point would be invisible
+            stroke = _STROKES[line.stroke % len(_STROKES)]
+            drawn.set(linestyle=stroke, marker="o" if len(x) == 1 else "")
+        if line.marker in ("x", "+"):  # on a line of the same colour it would be invisible
+            drawn.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
     if plot.log and any(value > 0 for line in lines for value in line.trace.y):
         axes.set_yscale("log", nonpositive="mask")
     if plot.share:

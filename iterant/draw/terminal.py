@@ -37,8 +37,6 @@ _VIVID = 60
 """A colour is grey if its largest and smallest channel differ by less."""
 _FEW = 4
 """Colours with at most this many cells fill their characters, to be visible."""
-_CONTRAST = 60
-"""The least difference in brightness between a light glyph and its cell."""
 
 
 def terminal(
@@ -97,12 +95,6 @@ def _board(description: Description, cells: Cells, width: int) -> Text | None:
     if room < max(len(glyph.text) for glyph in description.glyphs):
         return None
     glyphs = {(glyph.row, glyph.column): glyph for glyph in description.glyphs}
-    brightness = np.array([0.3, 0.6, 0.1])
-    for cell, glyph in glyphs.items():
-        ink = np.array(Color.parse(glyph.colour).get_truecolor())
-        if 0 < (ink - cells[cell].astype(int)) @ brightness < _CONTRAST:
-            cells = (cells * 0.8).astype(np.uint8)  # a light glyph would be hard to see
-            break
     lines = []
     for row in range(rows):
         label = description.row_labels[row] if row < len(description.row_labels) else ""

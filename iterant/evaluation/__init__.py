@@ -1,7 +1,4 @@
-"""Accuracy by iteration and its cost; memory does not grow with the number of iterations.
-
->>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
->>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
+"""Accuracy by iteration and its cost.
 
 evaluator.py  the loop over batches and iterations; accuracy and operations by iteration
 long_run.py   very many iterations, and right answers that are lost again
@@ -18,11 +15,10 @@ from iterant.evaluation.evaluator import (
     operations,
     wilson,
 )
-from iterant.evaluation.long_run import LongRun, Regression, evaluate_long, track_answers
-from iterant.evaluation.tradeoff import RULES, TradeOff, compaction, tradeoff
+from iterant.evaluation.long_run import LongRun, evaluate_long
+from iterant.evaluation.tradeoff import RULES, compaction, tradeoff
 
 __all__ = [
-    "RULES", "Curve", "LongRun", "Operations", "Regression", "TradeOff", "budget_of", "compaction",
-    "evaluate", "evaluate_batch", "evaluate_long", "is_finite", "operations", "track_answers",
-    "tradeoff", "wilson",
+    "RULES", "Curve", "LongRun", "Operations", "budget_of", "compaction", "evaluate",
+    "evaluate_batch", "evaluate_long", "is_finite", "operations", "tradeoff", "wilson",
 ]  # fmt: skip

@@ -11,23 +11,24 @@ Shapes: B problems of a batch, b problems still in it, *S space.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from iterant import registry
-from iterant.engine import think
+from iterant.engine import check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import Fixed, Rule
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, like
-from iterant.solving import Iteration, check_fits, iterate
+from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task
 
 POSITIONS_AT_ONCE = 1 << 20
@@ -116,7 +117,7 @@ class Curve:
     """(steps,) int64: problems solved after each of them"""
     count: int
     """Number of problems"""
-    change: float
+    change: float = math.nan
     """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration"""
     broken: int = 0
     """Problems whose features became NaN or infinite; these count as not solved"""
@@ -383,29 +384,26 @@ def _batch_outcome(
     device, timer = part.inputs.device, Timer(part.inputs.device)
     mark_index = {step: index for index, step in enumerate(marks)}
     counts = torch.zeros(len(marks), dtype=torch.int64, device=device)  # of those in the batch
-    broken = torch.zeros(len(part), dtype=torch.bool, device=device)
-    right, stopped = torch.zeros(2, len(part), dtype=torch.bool)
-    taken, change = torch.zeros(len(part), dtype=torch.int64), torch.full((len(part),), torch.nan)
-    rows, active = torch.arange(len(part)), part  # still in the batch
+    finite = torch.ones(len(part), dtype=torch.bool, device=device)
+    change = torch.full((len(part),), torch.nan, device=device)
+    answers, active = AnswerBuffer(len(part), device), part
     for iteration in iterations:
-        thought = iteration.thought
+        thought, rows = iteration.thought, iteration.rows
         if thought.step not in mark_index and not iteration.any_leaving:
             continue
-        if len(iteration.rows) != len(rows):
-            rows = iteration.rows.cpu()
-            active = part[rows]
-        finite = is_finite(thought.features)
-        solved = task.solved(iteration.answer()[0], active).to(finite.device) & finite
-        broken[iteration.rows] |= ~finite
+        if len(rows) != len(active):
+            active = part[rows.cpu()]
+        finite[rows] &= is_finite(thought.features)
         if thought.step in mark_index:
+            solved = task.solved(iteration.answer()[0], active).to(device) & finite[rows]
             counts[mark_index[thought.step]] = solved.sum()
             timer.mark()
         if iteration.any_leaving:
-            relative = relative_change(iteration.before, thought.features).cpu()
-            leaving, done, solved = torch.stack([iteration.leaving, iteration.done, solved]).cpu()
-            index = rows[leaving]
-            right[index], stopped[index] = solved[leaving], done[leaving]
-            taken[index], change[index] = thought.step, relative[leaving]
+            answers.put(iteration)
+            relative = relative_change(iteration.before, thought.features)
+            change[rows] = torch.where(iteration.leaving, relative, change[rows])
+    right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
+    taken, stopped = answers.steps.cpu(), answers.met.cpu()
     # Problems that left before a mark keep the answer they left with.
     solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
     solved_at = counts.cpu() + solved_and_left[torch.tensor(marks) - 1]
@@ -413,7 +411,7 @@ def _batch_outcome(
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
     times = torch.tensor(seconds, dtype=torch.float64)
-    return solved_at, times, right, stopped, broken.cpu(), taken, change
+    return solved_at, times, right, stopped, ~finite.cpu(), taken, change.cpu()
 
 
 class Timer:
@@ -423,7 +421,6 @@ class Timer:
     """
 
     def __init__(self, device: torch.device) -> None:
-        """Start the clock of a device."""
         self.stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
         self.marks = list[Any]()
         self.mark()
@@ -455,14 +452,13 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
-    if isinstance(steps, bool) or not isinstance(steps, SupportsIndex) or int(steps) < 1:
-        raise UsageError(f"accuracy needs at least 1 iteration, got {steps}")
+    steps = check_count("the number of iterations", steps, least=1)
     if depth is not None and steps > depth and not cut:
         raise UsageError(
             f"this network is feed-forward and has {counted(depth, 'iteration')}, asked for "
             f"{steps}; ask for at most {depth}"
         )
-    return int(steps) if depth is None else min(int(steps), depth)
+    return steps if depth is None else min(steps, depth)
 
 
 def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:

@@ -5,14 +5,14 @@
     (100, 100, 0)
 
 Answers are checked after ``steps`` iterations and after twice as many. Local rules stop once
-nothing changes any more. `track_answers` checks the answer after every iteration: only this finds
-an answer that becomes wrong and right again between the two.
+nothing changes any more. With ``every`` the answer is checked after every iteration: only this
+finds an answer that becomes wrong and right again between the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -37,50 +37,56 @@ _MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Regression:
-    """A problem whose answer was right once, and later wrong."""
+class LongRun:
+    """Problems solved after some iterations and after twice as many."""
 
-    problem: int
-    since: int
-    """First iteration with the right answer"""
-    first: int
-    """First iteration after that with a wrong answer"""
-    until: int
-    """Last iteration with a wrong answer"""
-    iterations: int
-    """Iterations with a wrong answer from ``first`` to ``until``"""
-    worst: int
-    """The iteration with the most wrong positions, the first of equals"""
-    positions: int
-    """Wrong positions at that iteration"""
+    figures: dict[str, Any]
+    """The figures of a result file; "lost" only if it is known which problems were solved"""
+    prediction: Tensor | None = None
+    """(problems, *S): the last answers; with ``every``, for those that were right and later wrong,
+    the one with the most wrong positions; None: not kept"""
 
 
-@dataclass(frozen=True)
-class AnswerHistory:
-    """Which answers were right after every iteration."""
-
-    right: Tensor
-    """(iterations, problems) bool"""
-    worst: Tensor
-    """(problems, *S) int64: where a right answer was lost, the answer with the most wrong
-    positions after it; else the last one"""
-    regressions: list[Regression]
-
-
-def track_answers(
+def evaluate_long(
     net: Net,
     task: Task,
     batch: Batch,
     steps: int,
     *,
+    every: bool = False,
     portion: int | None = None,
-) -> AnswerHistory:
-    """Check the answer after every iteration, and find right answers that became wrong again."""
+) -> LongRun:
+    """Check answers after ``steps`` iterations and after twice as many.
+
+    ``every``: check after every iteration, ``portion`` problems at a time, and list as "lapses" the
+    answers that were right once and later wrong.
+    """
     check_fits(net, task)
-    budget = budget_of(net, steps)
+    if every:
+        return _every_iteration(net, task, batch, steps, portion)
+    if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
+        return _until_rest(net, task, batch, steps)
+    marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
+    curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks)
+    peak, height = curve.peak
+    more = {
+        "peak": {"iterations": peak, "accuracy": height},
+        "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
+        "change at the end": curve.change,
+        "thinking": "everywhere",
+    }
+    solved = int(curve.solved[curve.steps.index(steps)])
+    return LongRun(_figures(steps, solved, cast("Tensor", curve.right), more))
+
+
+def _every_iteration(
+    net: Net, task: Task, batch: Batch, steps: int, portion: int | None
+) -> LongRun:
+    """Check the answer after every iteration, and find right answers that became wrong again."""
+    budget = budget_of(net, 2 * steps)
 
     def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor]:
-        """(iterations, B) int64: wrong positions, 0: solved; (B, *S): `AnswerHistory.worst`."""
+        """(iterations, B) int64: wrong positions, 0: solved; (B, *S): `LongRun.prediction`."""
         counts = part.targets.new_zeros(budget, len(part))
         most = part.targets.new_zeros(len(part))  # wrong positions of the answer in `worst`
         was_right, worst = most != 0, torch.zeros_like(part.targets)
@@ -99,76 +105,37 @@ def track_answers(
         return counts.cpu(), worst.cpu()
 
     parts, _ = run_batches(net, batch, record, steps=budget, portion=portion)
-    wrong = torch.cat([counts for counts, _ in parts], dim=1)
-    worst = torch.cat([answers for _, answers in parts])
-    regressions = (_regression(row, counts) for row, counts in enumerate(wrong.unbind(dim=1)))
-    return AnswerHistory(wrong == 0, worst, [each for each in regressions if each is not None])
-
-
-def _regression(problem: int, wrong: Tensor) -> Regression | None:
-    """From the wrong positions (iterations,) of one problem; None where no right answer is lost."""
-    right = (wrong == 0).nonzero().flatten().tolist()
-    lost = [] if not right else wrong[right[0] :].nonzero().flatten().tolist()
-    if not lost:
-        return None
-    since, worst = right[0] + 1, int(wrong[right[0] :].argmax())
-    return Regression(
-        problem=problem, since=since, first=since + lost[0], until=since + lost[-1],
-        iterations=len(lost), worst=since + worst, positions=int(wrong[since - 1 + worst]),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class LongRun:
-    """Problems solved after some iterations and after twice as many."""
-
-    figures: dict[str, Any]
-    """The figures of a result file; "lost" only if it is known which problems were solved"""
-    prediction: Tensor | None = None
-    """(problems, *S): the last answers, or with ``every`` `AnswerHistory.worst`; None: not kept"""
-
-
-def evaluate_long(
-    net: Net,
-    task: Task,
-    batch: Batch,
-    steps: int,
-    *,
-    every: bool = False,
-    portion: int | None = None,
-) -> LongRun:
-    """Check answers after ``steps`` iterations and after twice as many.
-
-    ``every``: check after every iteration, with `track_answers`, ``portion`` problems at a time.
-    """
-    check_fits(net, task)
-    if every:
-        history = track_answers(net, task, batch, 2 * steps, portion=portion)
-        first = history.right.int().argmax(dim=0)[history.right.any(dim=0)]
-        more = {
-            "thinking": "everywhere, answers judged after every iteration",
-            "ever solved": len(first),
-            "iterations until all those were solved once": (
-                int(first.max()) + 1 if len(first) else None
-            ),
-            "lost on the way": len(history.regressions),
-            "lapses": [asdict(regression) for regression in history.regressions],
-        }
-        right, twice = history.right[steps - 1], history.right[-1]
-        return LongRun(_figures(steps, right, twice, more), history.worst)
-    if hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved"):
-        return _until_rest(net, task, batch, steps)
-    marks = sorted({max(1, 2 * steps * part // 40) for part in range(1, 41)} | {steps})
-    curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks)
-    peak, height = curve.peak
+    wrong, worst = torch.cat([counts for counts, _ in parts], 1), torch.cat([w for _, w in parts])
+    right = wrong == 0  # (iterations, problems)
+    first = right.int().argmax(dim=0)[right.any(dim=0)]
+    lapses = [_lapse(problem, counts) for problem, counts in enumerate(wrong.unbind(dim=1))]
     more = {
-        "peak": {"iterations": peak, "accuracy": height},
-        "solved by iteration": dict(zip(map(str, curve.steps), curve.solved.tolist(), strict=True)),
-        "change at the end": curve.change,
-        "thinking": "everywhere",
+        "thinking": "everywhere, answers judged after every iteration",
+        "ever solved": len(first),
+        "iterations until all those were solved once": int(first.max()) + 1 if len(first) else None,
+        "lost on the way": sum(map(bool, lapses)),
+        "lapses": [lapse for lapse in lapses if lapse],
     }
-    solved = int(curve.solved[curve.steps.index(steps)])
-    return LongRun(_figures(steps, solved, cast("Tensor", curve.right), more))
+    return LongRun(_figures(steps, right[steps - 1], right[-1], more), worst)
+
+
+def _lapse(problem: int, wrong: Tensor) -> dict[str, int]:
+    """From the wrong positions (iterations,) of one problem; empty if no right answer is lost."""
+    right = (wrong == 0).nonzero().flatten().tolist()
+    lost = wrong[right[0] :].nonzero().flatten().tolist() if right else []
+    if not lost:
+        return {}
+    since = right[0] + 1
+    worst = int(wrong[right[0] :].argmax())
+    return {
+        "problem": problem,
+        "since": since,  # the first iteration with the right answer
+        "first": since + lost[0],  # the first after that with a wrong one
+        "until": since + lost[-1],  # the last with a wrong one
+        "iterations": len(lost),  # with a wrong answer, from first to until
+        "worst": since + worst,  # the iteration with the most wrong positions
+        "positions": int(wrong[since - 1 + worst]),  # wrong ones at that iteration
+    }
 
 
 def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:

@@ -1,7 +1,7 @@
 """Accuracy against iterations for many halting rules, from one run.
 
->>> for result in tradeoff(net, task, batch, steps=1000):
-...     result.rule, result.accuracy, result.iterations
+>>> for rule, curve in tradeoff(net, task, batch, steps=1000):
+...     rule, curve.end, curve.iterations[-1]
 
 All rules see the same iterations, and no problem leaves the batch. `compaction` compares that with
 a run in which finished problems leave the batch.
@@ -10,21 +10,19 @@ a run in which finished problems leave the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from iterant.engine import Thought
 from iterant.errors import UsageError
 from iterant.evaluation.evaluator import (
+    Curve,
     Progress,
     budget_of,
     is_finite,
     operations,
     run_batches,
-    wilson,
 )
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.protocol import Net, like
@@ -40,68 +38,27 @@ RULES: tuple[Rule, ...] = (
 """Two rules that spend the full budget, then rules of rising patience or falling tolerance."""
 
 
-@dataclass(frozen=True)
-class TradeOff:
-    """Accuracy and cost of one rule."""
-
-    rule: Rule
-    solved: int
-    count: int
-    iterations: float
-    """Mean iterations of a problem"""
-    stopped: int
-    """Problems for which the rule was met within the budget"""
-    broken: int
-    """Problems whose features were not finite when they stopped; these count as not solved"""
-    work: float
-    """Mean floating-point operations of a problem"""
-
-    @property
-    def accuracy(self) -> float:
-        """The share solved."""
-        return self.solved / self.count
-
-    def described(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "rule": str(self.rule),
-            "accuracy": self.accuracy,
-            "interval": wilson(torch.tensor(self.solved), self.count).tolist(),
-            "mean iterations": self.iterations,
-            "stopped by the rule": self.stopped,
-            "not finite": self.broken,
-            "operations a problem": self.work,
-        }
-
-
-class _RuleAnswers:
-    """The answers of one rule on a batch that keeps its size."""
-
-    def __init__(self, rule: Rule, count: int, device: torch.device) -> None:
-        self.watch, self.answers = rule.watch(), AnswerBuffer(count, device)
-        self.waiting = torch.ones(count, dtype=torch.bool, device=device)
-        self.finite, self.rows = self.waiting.clone(), torch.arange(count, device=device)
-
-    def record(self, thought: Thought, last: bool) -> None:
-        done = self.watch.see(thought).to(self.waiting.device) & self.waiting
-        leaving = self.waiting if last else done
-        if bool(leaving.any()):
-            self.answers.put(self.watch, thought, self.rows, leaving, done)
-            self.finite[leaving] = is_finite(thought.features)[leaving]
-            self.waiting = self.waiting & ~leaving
-
-
-def _rule_answers(
+def _answers(
     rules: Sequence[Rule], steps: int, part: Batch, iterations: Iterator[Iteration]
-) -> list[_RuleAnswers]:
-    """The answers of all rules to one batch."""
-    all_answers = [_RuleAnswers(rule, len(part), part.inputs.device) for rule in rules]
+) -> list[tuple[AnswerBuffer, Tensor]]:
+    """The answers of each rule to a batch that keeps its size, and whether they are finite (B,)."""
+    device = part.inputs.device
+    watches = [rule.watch() for rule in rules]
+    answers = [AnswerBuffer(len(part), device) for _ in rules]
+    waiting = torch.ones(len(rules), len(part), dtype=torch.bool, device=device)
+    finite = waiting.clone()
     for iteration in iterations:
-        for answers in all_answers:
-            answers.record(iteration.thought, last=iteration.thought.step == steps)
-        if not any(bool(answers.waiting.any()) for answers in all_answers):
+        thought = iteration.thought
+        for index, watch in enumerate(watches):
+            done = watch.see(thought).to(device) & waiting[index]
+            leaving = waiting[index] if thought.step == steps else done
+            if bool(leaving.any()):
+                answers[index].put(replace(iteration, done=done, leaving=leaving, watch=watch))
+                finite[index] &= is_finite(thought.features) | ~leaving
+                waiting[index] &= ~leaving
+        if not bool(waiting.any()):
             break
-    return all_answers
+    return list(zip(answers, finite, strict=True))
 
 
 def tradeoff(
@@ -113,31 +70,41 @@ def tradeoff(
     rules: Sequence[Rule] = RULES,
     portion: int | None = None,
     progress: Progress | None = None,
-) -> list[TradeOff]:
-    """Accuracy and mean iterations under each rule, with a budget of ``steps``."""
+) -> list[tuple[Rule, Curve]]:
+    """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point."""
     if not rules:
         raise UsageError("there is no rule to compare; give at least one")
     check_fits(net, task)
     budget_of(net, steps)
 
-    def sums(part: Batch, iterations: Iterator[Iteration]) -> Tensor:
-        """(rules, 4): solved, iterations, stopped by the rule, not finite."""
-        rows = []
-        for rule_answers in _rule_answers(rules, steps, part, iterations):
-            answers, finite = rule_answers.answers, rule_answers.finite
+    def outcomes(part: Batch, iterations: Iterator[Iteration]) -> Tensor:
+        """(4, rules, B) int64: solved, iterations, stopped by the rule, not finite."""
+        columns = []
+        for answers, finite in _answers(rules, steps, part, iterations):
             right = task.solved(answers.prediction, part).to(finite.device) & finite
-            row = [right.sum(), answers.steps.sum(), answers.met.sum(), (~finite).sum()]
-            rows.append(torch.stack(row))
-        return torch.stack(rows).cpu()
+            columns.append(torch.stack([right, answers.steps, answers.met, ~finite]))
+        return torch.stack(columns, dim=1).cpu()
 
-    parts, _ = run_batches(net, batch, sums, steps=steps, portion=portion, progress=progress)
-    count, example, results = len(batch), like(net, batch[:1].inputs), []
-    totals = torch.stack(parts).sum(dim=0).tolist()
-    for rule, (solved, taken, stopped, broken) in zip(rules, totals, strict=True):
-        mean = torch.tensor(taken / count, dtype=torch.float64)
-        work = float(operations(net, example, rule).of(mean))
-        results.append(TradeOff(rule, solved, count, taken / count, stopped, broken, work))
-    return results
+    parts, shrunk = run_batches(
+        net, batch, outcomes, steps=steps, portion=portion, progress=progress
+    )
+    example, curves = like(net, batch[:1].inputs), []
+    for rule, (right, taken, met, broken) in zip(
+        rules, torch.cat(parts, dim=2).unbind(dim=1), strict=True
+    ):
+        curve = Curve(
+            steps=(steps,),
+            solved=right.sum(dim=0, keepdim=True),
+            count=len(batch),
+            broken=int(broken.sum()),
+            right=right.bool(),
+            taken=taken,
+            stopped=met.bool(),
+            operations=operations(net, example, rule),
+            shrunk=shrunk,
+        )
+        curves.append((rule, curve))
+    return curves
 
 
 def compaction(
@@ -153,7 +120,7 @@ def compaction(
     """
 
     def differences(part: Batch, iterations: Iterator[Iteration]) -> tuple[int, int]:
-        full = _rule_answers([rule], steps, part, iterations)[0].answers
+        [(full, _)] = _answers([rule], steps, part, iterations)
         reduced = solve(net, like(net, part.inputs), max_steps=steps, rule=rule)
         answers = (full.prediction != reduced.prediction).flatten(1).any(dim=1)
         return int(answers.sum()), int((full.steps != reduced.steps).sum())

@@ -1,4 +1,4 @@
-"""The figures and their captions, from records alone.
+"""The figures, from records alone.
 
 >>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
 
@@ -18,7 +18,6 @@ from typing import Any
 
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
-from iterant.errors import RunError
 from iterant.experiments.catalogue import PEAKS, Experiment, Panel
 from iterant.experiments.measures import (
     Changes,
@@ -29,18 +28,11 @@ from iterant.experiments.measures import (
     summary,
 )
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import Record, Records, Timed
+from iterant.experiments.records import Record, Records
 from iterant.formatting import markdown_table
 from iterant.io import read_result
-from iterant.io.files import PathLike, make_folder, quoted
+from iterant.io.files import PathLike, make_folder
 from iterant.nets import paper_net
-
-CAPTION = "Means over all finished runs, none filtered out; the table has the numbers of seeds."
-"""The text below every figure."""
-_CHANGES_CAPTION = (
-    " A line of ‖Δφ‖ ends where its features come to rest, since 0 has no place on the axis, or "
-    "where those of a seed overflow."
-)
 
 REGIME = 30
 """Iterations in training, in all of the paper's figures."""
@@ -49,28 +41,17 @@ LEAST_RECOVERED, ALL_RECOVERED = 0.05, 0.995
 """Shares of flipped bits recovered from: below the first no line is drawn; from the second on its
 label does not give the share."""
 
-BY_TIME = "by-time"
-"""The end of the file names of figures of networks trained for a fixed time."""
-
 _STYLES = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3, 3, 2)}
 """By label: colour, the lighter colour for α = 0, line style"""
 _GRID, _PAPER = 6, 5
 """Colours of our and the paper's points in a grid; no other line has them."""
-_OTHER = 4
-"""The line style of networks with more training time."""
 
 Panels = list[tuple[Plot, list[Line]]]
 
 
-def save_figures(
-    experiment: Experiment, records: Records, timed: Records, folder: PathLike
-) -> list[Path]:
-    """Write the figure, and that of networks trained for a fixed time, unless empty."""
-    name = experiment.name
-    return [
-        *save_panels(figure_panels(experiment, records), name, folder),
-        *save_panels(timed_panels(experiment, timed), f"{name}-{BY_TIME}", folder),
-    ]
+def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
+    """Write the figure of an experiment, unless it is empty."""
+    return save_panels(figure_panels(experiment, records), experiment.name, folder)
 
 
 def save_panels(
@@ -86,50 +67,9 @@ def save_panels(
     ]
 
 
-def caption(experiment: Experiment) -> str:
-    """The text below a figure."""
-    changes = any(isinstance(panel.measure, Changes) for panel in experiment.panels)
-    return CAPTION + (_CHANGES_CAPTION if changes else "")
-
-
 def figure_panels(experiment: Experiment, records: Records) -> Panels:
     """The panels of the figure with their lines."""
     return [(_plot(panel), lines_of(panel, records)) for panel in experiment.panels]
-
-
-def has_figure(experiment: Experiment, *records: Records) -> bool:
-    """Whether any of these records gives a line."""
-    return any(lines_of(panel, group) for panel in experiment.panels for group in records)
-
-
-def timed_panels(experiment: Experiment, records: Records) -> Panels:
-    """The panels of the figure of networks trained for a fixed time."""
-    panels: Panels = []
-    for panel in experiment.panels:
-        groups = [(group.time, _timed_lines(panel, group)) for group in records.timed]
-        (time, first), *others = [group for group in groups if group[1]] or [("", [])]
-        # The axis ends with the lines of the shortest time; others have another line style.
-        last = max((line.trace.x[-1] for line in first), default=0.0)
-        lines = [replace(line, label=line.label.replace(f", {time}", "")) for line in first]
-        for line in (line for _, group_lines in others for line in group_lines):
-            length = sum(x <= last for x in line.trace.x)
-            trace = Trace(line.trace.x[:length], line.trace.y[:length])
-            lines.append(replace(line, trace=trace, spread=line.spread[:length], stroke=_OTHER))
-        panels.append((_plot(replace(panel, title=f"{panel.title}, {time} of training")), lines))
-    return panels
-
-
-def _timed_lines(panel: Panel, group: Timed) -> list[Line]:
-    """The lines of networks trained for the same time, with their settings where these differ."""
-    if not group.mixed:
-        return lines_of(panel, group.records, group.time)
-    lines = []
-    for key in panel.models:
-        records = Records(group.records.of(key))
-        for line in lines_of(panel, records, group.time):
-            setting = "" if line.marker else f", {records.all[0].setting}"
-            lines.append(replace(line, label=line.label + setting))
-    return lines
 
 
 def _plot(panel: Panel) -> Plot:
@@ -152,7 +92,7 @@ def _plot(panel: Panel) -> Plot:
     return Plot(panel.title, "iterations", solved, share=True, shade=one_regime or not panel.names)
 
 
-def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
+def lines_of(panel: Panel, records: Records) -> list[Line]:
     """The lines of a panel's models, and the paper's peaks of those that have one."""
     if panel.grid:
         return _grid_lines(panel, records)
@@ -160,7 +100,7 @@ def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
     measure = panel.measure
     for index, key in enumerate(panel.models):
         runs = records.of(key)
-        line = _line(key, measure, runs, time)
+        line = _line(key, measure, runs)
         if panel.names:
             # Errors are at the points of the panel beside it; bands would hide the lines.
             lines += [line and replace(line, label=panel.names[index], colour=index, stroke=index,
@@ -169,15 +109,15 @@ def lines_of(panel: Panel, records: Records, time: str = "") -> list[Line]:
         model_lines = [line]
         if isinstance(measure, Peaks) and MODELS[key].confident:
             # The paper shows plain DT at its most confident iteration; without is a thin line.
-            confident = _line(key, replace(measure, confident=True), runs, time)
+            confident = _line(key, replace(measure, confident=True), runs)
             model_lines = [confident, line and replace(line, thin=True, spread=())]
         lines += model_lines
         if isinstance(measure, Peaks) and any(model_lines):
-            lines += _paper_peak(key, measure.size, time)
+            lines += _paper_peak(key, measure.size)
     return [line for line in lines if line is not None]
 
 
-def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> Line | None:
+def _line(key: str, measure: Measure, records: Sequence[Record]) -> Line | None:
     """The mean of a model's curves; None where there is nothing to show."""
     # ‖Δφ‖ needs every seed: where one overflows, the mean of the others would be too low.
     steps, means, errors = _mean(measure.curves(records), whole=isinstance(measure, Changes))
@@ -187,7 +127,6 @@ def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> L
     label = model.label + (", most confident" if getattr(measure, "confident", False) else "")
     if model.alpha is not None and model.label != "FF":
         label += f", α = {model.alpha:g}"
-    label += f", {time}" if time else ""
     if isinstance(measure, RecoveryByIndex):
         share = measure.mean(records, "recovered")
         if share is None or share.mean < LEAST_RECOVERED:
@@ -200,12 +139,11 @@ def _line(key: str, measure: Measure, records: Sequence[Record], time: str) -> L
     return Line(Trace(steps, means), label, **style_of(key), spread=spread)
 
 
-def _paper_peak(key: str, size: str, time: str) -> list[Line]:
+def _paper_peak(key: str, size: str) -> list[Line]:
     value, alpha = PEAKS.get(size, {}).get(key), MODELS[key].alpha
     if value is None or value.step is None:
         return []
     label = f"the paper's peak, {'α > 0' if alpha else 'α = 0'}"
-    label += ", on its puzzles" if time else ""
     spread = () if value.error is None else (value.error,)
     point = Trace([value.step], [value.mean])
     return [Line(point, label, marker="+" if alpha else "x", spread=spread, **style_of(key))]
@@ -299,18 +237,13 @@ def read_reference(results: PathLike, records: Records) -> list[TrainingCurves]:
     path = Path(results) / "paper" / f"{REFERENCE}.json"
     if not path.exists():
         return []
-    try:
-        figures = read_result(path)["figures"]
-        losses, validations = (
-            [(float(epoch), value) for epoch, value in enumerate(figures["by epoch"][key], 1)]
-            for key in ("loss", "validation accuracy (%)")
-        )
-        by_iteration = figures["33x33 by iteration (%)"]
-        larger = sorted((int(steps), share) for steps, share in by_iteration.items())
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise RunError(
-            f"{quoted(path)} is damaged ({type(error).__name__}: {error}); restore it from a copy"
-        ) from error
+    figures = read_result(path)["figures"]
+    losses, validations = (
+        [(float(epoch), value) for epoch, value in enumerate(figures["by epoch"][key], 1)]
+        for key in ("loss", "validation accuracy (%)")
+    )
+    by_iteration = figures["33x33 by iteration (%)"]
+    larger = sorted((int(steps), share) for steps, share in by_iteration.items())
     runs = [TrainingCurves("theirs", "fp32", losses, validations, larger)]
     for one in records.of(_MODEL):
         history = one.figures["training"].get("history", [])
@@ -325,7 +258,7 @@ def read_reference(results: PathLike, records: Records) -> list[TrainingCurves]:
     return runs
 
 
-def reference_table(runs: Sequence[TrainingCurves]) -> list[str]:
+def reference_table(runs: Sequence[TrainingCurves]) -> str:
     """Table: validation at every tenth epoch and at the tested one (the first best), and 33×33."""
     ends = [runs[0].larger[0][0], runs[0].larger[-1][0]]
     rows = []
@@ -340,7 +273,7 @@ def reference_table(runs: Sequence[TrainingCurves]) -> list[str]:
         ]
         rows.append([run.name, run.precision, *texts])
     head = ["run", "precision", "validated at epoch: %", "33×33 after iterations: %"]
-    return markdown_table(head, rows)
+    return "\n".join(markdown_table(head, rows))
 
 
 def reference_panels(runs: Sequence[TrainingCurves]) -> Panels:

@@ -207,7 +207,6 @@ class Accuracy(Measure):
 
     @property
     def title(self) -> str:
-        """As a heading."""
         return f"{self.which} accuracy"
 
     def of(self, records: Sequence[Record]) -> Cell:
@@ -235,7 +234,6 @@ class PeakMeasure(Measure):
         return curves + failed
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak of the mean curve."""
         # All seeds have the same test problems, so their numbers do not add up.
         totals = [part[self.keys[1]] for part in self.parts(records) if part.get(self.keys[1])]
         highest = peak(self.curves(records), min(totals, default=0))
@@ -255,17 +253,14 @@ class Peaks(PeakMeasure):
 
     @property
     def needs(self) -> str:
-        """The test."""
         return self.size
 
     @property
     def keys(self) -> tuple[str, str]:
-        """The keys of a test."""
         return (CONFIDENT if self.confident else "solved"), "problems"
 
     @property
     def title(self) -> str:
-        """As a heading."""
         kind = "puzzles" if ":" in self.size else "size"
         return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
 
@@ -283,16 +278,13 @@ class Recovered(PeakMeasure):
 
     @property
     def needs(self) -> str:
-        """The study."""
         return self.study
 
     title = needs
 
     def of(self, records: Sequence[Record]) -> Cell:
-        """The peak; in its text, the iterations come first."""
         cell = super().of(records)
-        steps = [part.get("mean iterations to first", part.get("mean iterations"))
-                 for part in self.parts(records)]  # fmt: skip
+        steps = [part.get("mean iterations to first") for part in self.parts(records)]
         mean = summary([step for step in steps if step is not None])
         first = "–" if mean is None else f"{mean.mean:.2f}"
         return replace(cell, text=cell.text and f"{first} ({cell.text})", step=None)
@@ -307,11 +299,9 @@ class Changes(Measure):
 
     @property
     def title(self) -> str:
-        """As a heading."""
         return f"last ‖Δφ‖ on {self.inputs}"
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """‖Δφ‖ by iteration."""
         studies = [part.get(self.inputs) for part in self.parts(records)]
         # The key "problems" may also hold a number of problems.
         return [_with_gaps(study["change"]) for study in studies if isinstance(study, dict)]
@@ -340,7 +330,6 @@ class RecoveryByIndex(Measure):
     title = "iterations to recover from a flipped bit"
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
-        """Iterations by index."""
         key = "mean iterations by index"
         return [_with_gaps(part[key]) for part in self.parts(records) if key in part]
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iterant import registry
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
@@ -76,12 +75,9 @@ class Model:
     """Planned seeds: 0, 1, …"""
     confident: bool = False
     """Also evaluate with the most confident iteration as the exit rule, as the paper does for DT"""
-    pace: float = 5.0
-    """Milliseconds per optimizer step on an H200 (results/speed/training-update-h200.json)"""
-    early: bool = True
-    """For prefix sums: validation is usually perfect long before the last epoch"""
-    half: bool = True
-    """Whether ``precision`` of `train_missing` applies; our recipes set their own precision"""
+    seconds: float = 15.0
+    """About how long a run and its tests take on an H200; most runs on prefix sums end after a few
+    epochs, when validation is perfect"""
 
     @property
     def title(self) -> str:
@@ -127,89 +123,72 @@ curves."""
 OURS = "best"
 """The name of our own recipe."""
 
-_PERFECT = 10
-"""Epochs by which most runs on prefix sums have validated perfectly."""
-
 
 def _paper_nets(
-    group: str, task: str, alpha: float, paces: tuple[float, float], **about: Any
+    group: str, task: str, alpha: float, times: tuple[float, float], **about: Any
 ) -> Iterator[Model]:
-    """DT and DT-Recall, each with α = 0 and with ``alpha``; ``paces``: `Model.pace` for the two."""
+    """DT and DT-Recall, with α = 0 and with ``alpha``; ``times``: `Model.seconds` for the two."""
     for net, label in (("dt", "DT"), ("dt-recall", "DT-Recall")):
-        for weight, pace in zip((0.0, alpha), paces, strict=True):
+        for weight, seconds in zip((0.0, alpha), times, strict=True):
             key = f"{group}-{net.removeprefix('dt-')}-a{weight:g}"
-            yield Model(key, task, net, label, weight, pace=pace,
+            yield Model(key, task, net, label, weight, seconds=seconds,
                         confident=(net, weight) == ("dt", 0.0), **about)  # fmt: skip
 
 
 def _sums() -> Iterator[Model]:
-    for model in _paper_nets("sums", "prefix-sums", 1.0, (7.3, 4.0), tests=_SUMS_TESTS,
+    for model in _paper_nets("sums", "prefix-sums", 1.0, (15.0, 15.0), tests=_SUMS_TESTS,
                              studies=_SUMS_STUDIES, study_size=48):  # fmt: skip
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
         yield replace(model, changes={"rate": 1e-3}) if model.key == "sums-dt-a0" else model
-    # Validation is never perfect, so it takes the whole schedule: 450 s on a GPU shared by seven.
-    yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_SUMS_TESTS, pace=6.0, early=False)
+    # Validation is never perfect, so it takes the whole schedule.
+    yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_SUMS_TESTS, seconds=80.0)
     grid: dict[str, Any] = {"tests": _LONG_TEST, "seeds": 3}
     for width in (50, 100, 200, 300):
         yield Model(f"sums-recall-a1-w{width}", "prefix-sums", "dt-recall", f"width {width}", 1.0,
-                    {"width": width}, pace=3.0, **grid)  # fmt: skip
+                    {"width": width}, **grid)  # fmt: skip
     for depth in (10, 20, 40):
         yield Model(f"sums-recall-a1-m{depth}", "prefix-sums", "dt-recall", f"m = {depth}", 1.0,
-                    {"iterations": depth}, pace=0.14 * depth, **grid)  # fmt: skip
+                    {"iterations": depth}, **grid)  # fmt: skip
     for alpha in (0.25, 0.5, 0.75):
         yield Model(f"sums-recall-a{alpha:g}", "prefix-sums", "dt-recall", "DT-Recall", alpha,
-                    pace=9.5, **grid)  # fmt: skip
+                    **grid)  # fmt: skip
     yield Model("sums-n0", "prefix-sums", "dt-recall", "DT-Recall, n = 0", 1.0,
-                {"objective": "progressive-n0"}, pace=4.4, **grid)  # fmt: skip
+                {"objective": "progressive-n0"}, **grid)  # fmt: skip
     # The loss already covers every iteration, so alpha does not apply.
     yield Model("sums-run-time", "prefix-sums", "dt-recall", "DT-Recall, run-time-weighted", None,
-                {"objective": "run-time-weighted"}, pace=8.0, **grid)  # fmt: skip
+                {"objective": "run-time-weighted"}, **grid)  # fmt: skip
 
 
 def _mazes() -> Iterator[Model]:
-    yield from _paper_nets("mazes", "mazes", 0.01, (10.0, 13.1), tests=_MAZE_TESTS, seeds=3,
+    yield from _paper_nets("mazes", "mazes", 0.01, (460.0, 600.0), tests=_MAZE_TESTS, seeds=3,
                            studies=_MAZE_STUDIES, study_size=13)  # fmt: skip
-    yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_MAZE_TESTS, seeds=1, pace=9.4)
+    yield Model("mazes-ff", "mazes", "ff", "FF", 0.0, tests=_MAZE_TESTS, seeds=1, seconds=1430.0)
+    grid: dict[str, Any] = {"tests": _MAZE_TESTS[2:], "seeds": 1, "seconds": 600.0}
     for alpha in (0.1, 0.5, 1.0):
-        yield Model(f"mazes-recall-a{alpha:g}", "mazes", "dt-recall", "DT-Recall", alpha,
-                    tests=_MAZE_TESTS[2:], seeds=1, pace=13.1)  # fmt: skip
+        yield Model(f"mazes-recall-a{alpha:g}", "mazes", "dt-recall", "DT-Recall", alpha, **grid)
     yield Model("mazes-run-time", "mazes", "dt-recall", "DT-Recall, run-time-weighted", None,
-                {"objective": "run-time-weighted"}, tests=_MAZE_TESTS[2:], seeds=1,
-                pace=12.0)  # fmt: skip
+                {"objective": "run-time-weighted"}, **grid)  # fmt: skip
 
 
 def _chess() -> Iterator[Model]:
-    yield from _paper_nets("chess", "chess", 0.5, (90.0, 90.0), tests=_CHESS_TESTS, seeds=1)
-    yield Model("chess-ff", "chess", "ff", "FF", 0.0, tests=_CHESS_TESTS, seeds=1, pace=80.0)
+    rest: dict[str, Any] = {"tests": _CHESS_TESTS, "seeds": 1}
+    yield from _paper_nets("chess", "chess", 0.5, (17_300.0, 17_300.0), **rest)
+    yield Model("chess-ff", "chess", "ff", "FF", 0.0, seconds=15_400.0, **rest)
 
 
 def _ours() -> Iterator[Model]:
     # A local rule needs one iteration per position, and a few more.
     sums_tests = (*_SUMS_TESTS[:-1], TestSpec(512, 200, 700))
-    ours: dict[str, Any] = {"recipe_name": OURS, "half": False}
-    yield Model("sums-ours", "prefix-sums", "", "ours", **ours, tests=sums_tests,
-                studies=(*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1)), study_size=48,
-                pace=4.0)  # fmt: skip
-    yield Model("mazes-ours", "mazes", "", "ours", **ours, tests=_OUR_MAZE_TESTS,
-                studies=_MAZE_STUDIES, study_size=13, seeds=3, pace=4.0)  # fmt: skip
-    yield Model("chess-ours", "chess", "", "ours", **ours, tests=_CHESS_TESTS, seeds=1,
-                pace=6.0)  # fmt: skip
+    sums_studies = (*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1))
+    yield Model("sums-ours", "prefix-sums", "", "ours", recipe_name=OURS, tests=sums_tests,
+                studies=sums_studies, study_size=48)  # fmt: skip
+    yield Model("mazes-ours", "mazes", "", "ours", recipe_name=OURS, tests=_OUR_MAZE_TESTS,
+                studies=_MAZE_STUDIES, study_size=13, seeds=3, seconds=55.0)  # fmt: skip
+    yield Model("chess-ours", "chess", "", "ours", recipe_name=OURS, tests=_CHESS_TESTS, seeds=1,
+                seconds=3600.0)  # fmt: skip
 
 
 MODELS: dict[str, Model] = {
     model.key: model for group in (_sums, _mazes, _chess, _ours) for model in group()
 }
 """All models by key."""
-
-
-def usual_seconds(model: Model) -> float:
-    """Estimated seconds of one seed on an H200, tests included.
-
-    Runs on prefix sums usually end after a few epochs, when validation is perfect; feed-forward
-    networks take the whole schedule.
-    """
-    recipe, spec = model.recipe(), registry.task(model.task).spec
-    per_epoch = (recipe.count or spec.train_count) * (1 - recipe.validation) / recipe.batch
-    early = spec.dims == 1 and model.early
-    epochs = min(recipe.epochs, _PERFECT) if early else recipe.epochs
-    return per_epoch * epochs * model.pace / 1000 + (10 if spec.dims == 1 else 40)

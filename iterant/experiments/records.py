@@ -8,7 +8,8 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
 
     model, seed   a key of `MODELS`, and the seed of the run
     finished      whether the recipe ended or validation was perfect
-    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time
+    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time;
+                  records of reduced runs count in no table
     precision     of training
     training      accuracies, recipe, history. Records without it are later tests of a network;
                   they count in rows without curves, not as runs
@@ -29,11 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
-from iterant.experiments.models import MODELS, OURS
+from iterant.experiments.models import MODELS
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
-from iterant.training.recipe import Recipe
 
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
@@ -54,9 +54,6 @@ class Count:
     problems: int
     solved: Mapping[int, int]
     """Problems solved, by iterations in ascending order"""
-    file: Path
-    older: bool
-    """Whether the model's recipe has changed since"""
     precision: str
     """Precision of training; "": unknown"""
 
@@ -93,26 +90,14 @@ class Record:
         """Tests without a curve."""
         for name, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
-                solved = {int(steps): count for steps, count in test["solved"].items()}
-                yield Count(
-                    seed=self.seed,
-                    size=name.partition(":")[0],
-                    problems=test["problems"],
-                    solved=dict(sorted(solved.items())),
-                    file=self.file,
-                    older=bool(self.changed_fields),
-                    precision=self.precision,
-                )
+                solved = dict(sorted((int(steps), n) for steps, n in test["solved"].items()))
+                size = name.partition(":")[0]
+                yield Count(self.seed, size, test["problems"], solved, self.precision)
 
     @property
     def studies(self) -> dict[str, Any]:
         """Results of studies, by name."""
         return dict(self.figures["studies"])
-
-    def accuracy(self, which: str) -> float | None:
-        """Accuracy of the tested weights on "train" (training) or "validation" problems."""
-        part = self.figures.get("training", {}).get(which)
-        return None if part is None else float(part["solved"] / part["of"])
 
     @property
     def precision(self) -> str:
@@ -130,36 +115,23 @@ class Record:
 
         A run on a small machine may have studies and no tests.
         """
-        measured = self.figures["tests"] or self.studies
-        return self.finished and self.is_run and not measured and self.accuracy("train") is None
+        if not self.finished or not self.is_run or "train" in self.figures["training"]:
+            return False
+        return not self.figures["tests"] and not self.studies
 
     @property
     def converged(self) -> bool:
         """Whether it passes the paper's filter (`CONVERGED`)."""
-        return (self.accuracy("train") or 0.0) >= CONVERGED
+        train = self.figures.get("training", {}).get("train")
+        return train is not None and train["solved"] / train["of"] >= CONVERGED
 
     @property
-    def changed_fields(self) -> dict[str, Any]:
-        """Former values of recipe fields that have changed since; {} if none or unknown."""
-        about = self.figures.get("training", self.figures)
-        recipe = about.get("recipe")
-        if self.model not in MODELS or not recipe:
-            return {}
-        now = to_json(MODELS[self.model].recipe().described())
-        then = to_json(Recipe().described()) | recipe  # new fields had their defaults
-        ignored = {"name", "notes", "precision"}  # may differ from run to run
-        # A run that was as good as the recipe asks for now would not have been restarted.
-        validation = about.get("best", {}).get("validation")
-        if validation is not None and validation >= now["again_below"]:
-            ignored.add("again_below")
-        return {key: then[key] for key in sorted(now.keys() - ignored) if then[key] != now[key]}
-
-    @property
-    def setting(self) -> str:
-        """Learning rate, bounded features and precision, of networks trained for a fixed time."""
-        setting = self.figures["training"]["setting"]
-        features = "bounded" if setting["bounded"] else "unbounded"
-        return f"rate {setting['rate']:g}, {features} features, {setting['precision']}"
+    def older(self) -> bool:
+        """Whether the model's recipe has changed since; fields that are new do not count."""
+        recipe = self.figures.get("training", {}).get("recipe", {})
+        now = to_json(MODELS[self.model].recipe().described()) if self.model in MODELS else {}
+        compared = (recipe.keys() & now.keys()) - {"name", "notes", "precision"}
+        return any(recipe[key] != now[key] for key in compared)
 
 
 @dataclass(frozen=True)
@@ -199,32 +171,7 @@ class Records:
     def counts(self, model: str, size: str) -> list[Count]:
         """Tests of one model without curves on problems of one size."""
         records = (one for one in self.all if one.model == model)
-        counts = [count for one in records for count in one.counts if count.size == size]
-        return sorted(counts, key=lambda count: count.file.stem)
-
-    @property
-    def timed(self) -> tuple[Timed, ...]:
-        """Networks trained for a fixed time instead of by their recipe, the shortest time first."""
-        groups: dict[int, list[Record]] = {}
-        for one in self.all:
-            if one.reduced.keys() == {"seconds"} and one.model in MODELS:
-                groups.setdefault(round(one.reduced["seconds"]), []).append(one)
-        return tuple(Timed(f"{key} s", Records(tuple(groups[key]))) for key in sorted(groups))
-
-
-@dataclass(frozen=True)
-class Timed:
-    """Networks trained for the same time."""
-
-    time: str
-    """``75 s``"""
-    records: Records
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the paper's networks differ in their settings; ours, which always does, aside."""
-        paper = [one for one in self.records.all if MODELS[one.model].recipe_name != OURS]
-        return len({one.setting for one in paper}) > 1
+        return [count for one in records for count in one.counts if count.size == size]
 
 
 def read_results(results: PathLike = "results") -> Records:
@@ -311,19 +258,12 @@ def check_figures(figures: Mapping[str, Any]) -> None:
     ):  # fmt: skip
         _check_type(name, figures[name], kind)
     _check_counts("seed", [figures["seed"]])
-    _check_numbers("seconds", [figures["reduced"].get("seconds")])
     training = figures.get("training", {})
     for name in ("train", "validation"):
         if name in training:
             _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    for name in ("recipe", "best"):
-        _check_type(name, training.get(name, {}), dict)
+    _check_type("recipe", training.get("recipe", {}), dict)
     _check_numbers("epoch", [row["epoch"] for row in training.get("history", [])] or [0])
-    if "setting" in training:
-        setting = training["setting"]
-        _check_numbers("rate", [setting["rate"]])
-        _check_type("bounded", setting["bounded"], bool)
-        _check_type("precision", setting["precision"], str)
     for name, test in figures["tests"].items():
         solved = test["solved"]
         if isinstance(solved, dict):

@@ -1,18 +1,24 @@
-"""Fill a table or figure: what is missing, how long it takes, and how a small machine does it.
+"""Fill a table or figure: what is missing, train and test it, and write a record of each run.
 
     >>> runs = missing(EXPERIMENTS["table-prefix-peaks"], records, seeds=1)
     >>> estimate(runs)                                   # seconds on an H200
     >>> train_missing(runs, out="results/runs", budget="10m")
 
 The runs are a plan of `iterant.runner`, whose folder is ``runs/campaign``: a process for each, as
-many side by side as fit, resumed where they were stopped. Rows without curves are filled by
-`fill_counts`: networks without a run folder are trained, then all are tested; the paper's networks
-in half precision on a GPU, local rules on the CPU.
+many side by side as fit, resumed where they were stopped. The job of each is `train_and_measure`.
+A run ends with its recipe, or when validation is perfect: the first of equally good checkpoints is
+tested, so no later epoch could replace it. A record has curves, counts and a history, about ten
+thousand bytes per run.
+
+Rows without curves are filled by `fill_counts`: networks without a run folder are trained, then all
+are tested; the paper's networks in half precision on a GPU, local rules on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,22 +26,31 @@ from typing import Any, TypeVar
 import torch
 
 from iterant import registry
+from iterant.analysis import STUDIES, Result, Subject, analyze
+from iterant.errors import IterantError, TrainingStopped
+from iterant.evaluation import budget_of, evaluate_batch, evaluate_long
 from iterant.experiments.catalogue import CountRow, Experiment
-from iterant.experiments.models import MODELS, Model, usual_seconds
-from iterant.experiments.records import Record, Records, keep_record
-from iterant.experiments.train_and_test import EXACT, SEED, Say, is_over, measure_counts
+from iterant.experiments.models import MODELS, OURS, Model, StudySpec, TestSpec
+from iterant.experiments.records import CONFIDENT, Record, Records, keep_record
+from iterant.formatting import seconds
+from iterant.halting import MostConfident
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets import paper_net, parameter_count
 from iterant.nets.fast import fastest_device
+from iterant.nets.protocol import Net, depth_of
 from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
-from iterant.runner.worker import Launch, capacity, run_local
-from iterant.training.interrupts import Clock, seconds
+from iterant.runner.worker import Job, Launch, capacity, run_local
+from iterant.tasks.protocol import Batch, Task
+from iterant.training.data import TrainingSet
+from iterant.training.loop import PERFECT, Clock
+from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo.loading import load
 
 _T = TypeVar("_T")
+Say = Callable[[str], None]
 
 FOLDER = "runs/campaign"
 """The folder of runs in full size."""
@@ -55,6 +70,9 @@ SMALLER: dict[str, dict[str, Any]] = {
 SMALLER_TESTS = 0.05
 """The share of every test set that is used on a machine without a GPU."""
 
+EXACT = "fp32"
+"""The precision in which a run is repeated if it diverges in half precision."""
+
 PROCESSES = 2
 """Runs that share a GPU at the same time."""
 
@@ -69,6 +87,18 @@ _GRACE = 60.0
 
 _ENOUGH = 0.6
 """The share of its usual time that must be left before a run starts."""
+
+_SEED = 7
+"""The seed of every test set; training problems have another."""
+
+_TRAIN_PROBLEMS = 10_000
+"""The most training problems that the training accuracy is measured on."""
+
+_STUDY_COUNT, _STUDY_STEPS = 100, 300
+"""Problems and iterations of a study."""
+
+
+# What is missing
 
 
 def smaller(model: Model) -> dict[str, Any]:
@@ -140,8 +170,8 @@ def _in_turn(planned: Mapping[_T, int]) -> Iterator[tuple[_T, int]]:
 
 
 def estimate(runs: Iterable[PlannedRun]) -> float:
-    """Seconds to run them one after the other on an H200, from measured times per step."""
-    return sum(usual_seconds(MODELS[run.point]) for run in runs)
+    """Seconds to run them one after the other on an H200."""
+    return sum(MODELS[run.point].seconds for run in runs)
 
 
 def train_missing(
@@ -168,13 +198,16 @@ def train_missing(
     """
     models = {run.point: MODELS[run.point] for run in runs}
     options: dict[str, Any] = {}
-    reduced: dict[str, dict[str, Any]] = {}
+    changes: dict[str, dict[str, Any]] = {}
     if experiment is not None:
-        reduced = {key: smaller(model) for key, model in models.items()}
+        changes = {key: smaller(model) for key, model in models.items()}
         needs = {key: sorted(names) for key, names in experiment.needs.items()}
-        options = {"reduced": reduced, "needs": needs, "share": SMALLER_TESTS, "unfinished": True}
-    elif precision is None and registry.device(device).type == "cuda":
-        precision = "fp16"
+        options = {"reduced": changes, "needs": needs}
+    else:
+        on_gpu = registry.device(device).type == "cuda"
+        precision = precision or ("fp16" if on_gpu else None)
+        papers = [key for key, model in models.items() if model.recipe_name != OURS]
+        changes = {key: {"precision": precision} for key in papers if precision}
     for key, model in models.items():
         task = registry.task(model.task, **({"data": data} if data else {}))
         for test in model.tests:  # raise now rather than after hours of training
@@ -182,12 +215,11 @@ def train_missing(
                 task.check_size(test.size)
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
-    by_name = {}
-    for run in runs:
-        half = {"precision": precision} if precision and models[run.point].half else {}
-        changes = {**run.changes, **half, **reduced.get(run.point, {})}
-        by_name[run.name] = replace(run, changes=changes)
-    job = "iterant.experiments.train_and_test:train_and_measure"
+    by_name = {
+        run.name: replace(run, changes={**run.changes, **changes.get(run.point, {})})
+        for run in runs
+    }
+    job = "iterant.experiments.reproduce:train_and_measure"
     plan = Plan(Path(folder).name, tuple(by_name.values()), data=data, job=job, options=options)
     launch, limit = Launch(device=device), None if budget is None else seconds(budget)
     at_once = processes or (capacity(launch) if experiment else PROCESSES)
@@ -223,6 +255,199 @@ def train_missing(
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt
     return [name for name in by_name if name not in done]
+
+
+# One run: train it, test it, return its record
+
+
+def train_and_measure(job: Job) -> dict[str, Any] | None:
+    """Train a run until its recipe ends or validation is perfect, measure it, return its record.
+
+    Options of the plan, on a machine without a GPU: ``reduced``: by model, the recipe fields that
+    were made smaller; ``needs``: by model, the tests and studies to make, with `SMALLER_TESTS` of
+    their problems. Runs that reached their time limit are then measured, too.
+    """
+    start, options = time.monotonic(), job.folder.plan.options
+    key, share, reduced = job.planned.point, 1.0, {}
+    model = MODELS[key]
+    if options:
+        needs, share = options["needs"][key], SMALLER_TESTS
+        reduced = {**options["reduced"][key], "share of the tests": share}
+        tests = tuple(test for test in model.tests if test.name in needs)
+        studies = tuple(study for study in model.studies if study.name in needs)
+        model = replace(model, tests=tests, studies=studies)
+    record = {"model": key, "seed": job.planned.seed, "reduced": reduced, "finished": True}
+    try:
+        run = _train(job)
+    except TrainingStopped as failure:
+        record |= {"precision": EXACT, "training": {"ended": str(failure)},
+                   "tests": {}, "studies": {}}  # fmt: skip
+        return {"seconds": time.monotonic() - start, "tests": {}, "record": record}
+    record["finished"] = is_over(run)
+    if not record["finished"] and not (options and "time limit" in str(run.status.reason)):
+        return None
+    record["precision"] = run.config["recipe"]["precision"]
+    device = registry.device(job.device)
+    record |= measure(model, run, job.task, device, seed=job.planned.seed, share=share)
+    return {"finished": record["finished"], "seconds": time.monotonic() - start,
+            "steps": run.status.step, "tests": {}, "record": record}  # fmt: skip
+
+
+def _train(job: Job) -> RunFolder:
+    """Train in the plan's precision; if that is half precision and the run diverges, in float32.
+
+    The paper trains in float32, and an overflow of float16 is no failure of its recipe.
+    """
+    if not job.folder.is_started(f"{job.planned.name}-{EXACT}"):
+        try:
+            return job.train(until_perfect=True)
+        except TrainingStopped as failure:
+            if job.planned.changes.get("precision", EXACT) == EXACT:
+                raise
+            job.reporter.note(f"{failure}; again in {EXACT}")
+    return job.train(f"-{EXACT}", {"precision": EXACT}, until_perfect=True)
+
+
+def is_over(run: RunFolder) -> bool:
+    """Whether training is complete: the recipe has ended, or validation is perfect."""
+    return run.state == "finished" or run.status.reason == PERFECT
+
+
+@torch.no_grad()
+def measure(
+    model: Model,
+    run: RunFolder,
+    task: Task,
+    device: torch.device,
+    *,
+    seed: int,
+    share: float = 1.0,
+) -> dict[str, Any]:
+    """All figures of one run; ``share``: of the problems of every test, less on small machines."""
+    net, tests, studies = load(run.path, device), {}, {}
+    for test in model.tests:
+        some = replace(test, count=_part(test.count, share))
+        tests[test.name] = measure_test(net, task, some, confident=model.confident)
+    subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
+    for study in model.studies:
+        if not study.covers(seed):
+            continue
+        try:
+            studies[study.name] = measure_study(subject, study, model, share)
+        except (IterantError, RuntimeError) as failure:  # keep what was trained and tested
+            studies[study.name] = {"skipped": f"it failed: {failure}"}
+    training = measure_training(run, net, task, device, share)
+    return {"training": training, "tests": tests, "studies": studies}
+
+
+def measure_training(
+    run: RunFolder, net: Net, task: Task, device: torch.device, share: float = 1.0
+) -> dict[str, Any]:
+    """Recipe, history and end of training, and the tested weights' accuracy at that size."""
+    recipe, status = Recipe().changed(**run.config["recipe"]), run.status
+    figures: dict[str, Any] = {
+        "ended": run.state if status.reason is None else status.reason,
+        "updates": status.step,
+        "of": status.steps,
+        "best": dict(status.best),
+        "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
+        "history": history(run.metrics()),
+    }
+    problems = TrainingSet.of(task, recipe, device)
+    inputs, targets = problems[torch.arange(min(len(problems), _part(_TRAIN_PROBLEMS, share)))]
+    held_out = problems.held_out[: _part(len(problems.held_out), share)]
+    for name, batch in (("train", Batch(inputs.cpu(), targets.cpu())), ("validation", held_out)):
+        m = recipe.iterations
+        curve = evaluate_batch(net, task, batch, steps=m, at=[m], cut=True)
+        figures[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
+    return figures
+
+
+def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean training loss of every epoch, and validation accuracies: what the authors log."""
+    losses: dict[int, list[float]] = {}
+    validations: dict[int, float] = {}
+    for line in metrics:
+        epoch = math.ceil(line.get("epoch", 0) - 1e-9)
+        if line.get("kind") == "train" and line.get("loss") is not None:
+            losses.setdefault(epoch, []).append(line["loss"])
+        elif line.get("kind") == "validation":
+            validations[epoch] = line["figures"].get("validation")
+    return [
+        {"epoch": epoch, "loss": _rounded(math.fsum(values) / len(values)),
+         **({"validation": validations[epoch]} if epoch in validations else {})}
+        for epoch, values in sorted(losses.items())
+    ]  # fmt: skip
+
+
+def measure_test(net: Net, task: Task, test: TestSpec, *, confident: bool) -> dict[str, Any]:
+    """Problems solved after each iteration; ``confident``: also with `MostConfident` halting."""
+    batch = task.sample(test.count, size=test.size, seed=_SEED)
+    steps = budget_of(net, test.steps, cut=True)
+    curve = evaluate_batch(net, task, batch, steps=steps)
+    figures = {
+        "problems": curve.count,
+        "solved": curve.solved.tolist(),
+        "change": _rounded(curve.change),
+        "broken": curve.broken,
+    }
+    if confident and depth_of(net) is None:
+        by_confidence = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())
+        figures[CONFIDENT] = by_confidence.solved.tolist()
+    return figures
+
+
+def measure_study(
+    subject: Subject, study: StudySpec, model: Model, share: float = 1.0
+) -> dict[str, Any]:
+    """The figures of one study, or the reason why it was skipped."""
+    after = STUDIES[study.study].after if study.after is None else study.after
+    steps = min(_STUDY_STEPS, depth_of(subject.net) or _STUDY_STEPS)
+    if (after or 0) >= steps:
+        return {"skipped": f"there are {steps} iterations"}
+    count = max(2, _part(_STUDY_COUNT, share))
+    report = analyze(
+        [subject], [study.study], size=model.study_size, count=count, max_steps=steps,
+        after=study.after, seed=_SEED,
+    )  # fmt: skip
+    figures: dict[str, Any] = {"after": after, "problems": count}
+    for result in report.outcomes[0].results:
+        figures |= _study_figures(result)
+    return figures
+
+
+def _study_figures(result: Result) -> dict[str, Any]:
+    """The part of a study's result that tables and figures need."""
+    full = result.figures
+    if "recovered" in full:  # from an intervention
+        figures = {
+            "samples": full["problems"],
+            "right": [round(share * full["problems"]) for share in full["accuracy"]],
+            "recovered": full["recovered"],
+            "mean iterations": _rounded(full["mean iterations to solution"]),
+            "mean iterations to first": _rounded(full["mean iterations to first right answer"]),
+            "left out": full["left out"],
+            "broken": full["broken"],
+        }
+        if "by index" in full:
+            by_index = full["by index"]["mean iterations to solution"]
+            figures["mean iterations by index"] = [_rounded(value) for value in by_index]
+        return figures
+    if "mean change" in full:
+        about: dict[str, Any] = {"change": [_rounded(value) for value in full["mean change"]]}
+        for name in ("features", "answers"):
+            about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
+        return {full["inputs"]: about}
+    return {"starts": result.cells} if "starts" in full else full
+
+
+def _part(count: int, share: float) -> int:
+    return max(1, round(share * count))
+
+
+def _rounded(value: float | None) -> float | None:
+    """To four digits; None for NaN and infinity."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
 
 
 # Tests without a curve: a row and a seed.
@@ -287,7 +512,7 @@ def fill_counts(
         net.to(where, torch.float16 if precision == "fp16" else torch.float32)
         task = MODELS[row.model].task
         label, test, _ = measure_counts(
-            net, registry.task(task), int(row.size), row.problems, row.iterations, seed=SEED
+            net, registry.task(task), int(row.size), row.problems, row.iterations, seed=_SEED
         )
         record = {
             **count_record(row.model, seed, run.config["recipe"]),
@@ -304,3 +529,18 @@ def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dic
     about: dict[str, Any] = {"model": model, "seed": seed, "finished": True}
     about |= {"reduced": {}, "studies": {}}
     return about | ({"precision": recipe["precision"], "recipe": dict(recipe)} if recipe else {})
+
+
+def measure_counts(
+    net: Net, task: Task, size: int, count: int, steps: int, *, seed: int = _SEED, **options: Any
+) -> tuple[str, dict[str, Any], Any]:
+    """Problems solved after ``steps`` and after twice as many iterations.
+
+    Returns the name of the test in a record, its figures, and the `LongRun`.
+    """
+    batch = task.sample(count, size=size, seed=seed)
+    run = evaluate_long(net, task, batch, steps, **options)
+    figures = run.figures | {"test seed": seed}
+    solved = {str(figures.pop("iterations")): figures.pop("solved")}
+    solved[str(2 * steps)] = figures.pop("solved at twice")
+    return f"{size}:{count}:{steps}", {**figures, "solved": solved}, run

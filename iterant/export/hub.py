@@ -20,8 +20,8 @@ from typing import Any
 from torch import Tensor
 
 from iterant.formatting import counted, markdown_table
-from iterant.io import RunFolder, read_weights, write_atomic, write_json
-from iterant.io.checkpoint import CHECKPOINTS, CONFIG, FORMAT, write_shard
+from iterant.io import read_weights, write_atomic, write_json
+from iterant.io.checkpoint import CONFIG, FORMAT, write_shard
 from iterant.io.files import check_new_folder, make_folder
 from iterant.nets import Net, depth_of, parameter_count
 from iterant.zoo.cards import Card, card_markdown
@@ -85,20 +85,15 @@ def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) 
     """The network of this name, run or folder; ``which`` chooses a checkpoint of a run."""
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
-    about = {key: config[key] for key in config if key not in ("format", "kind", "config")}
-    run = folder if folder.is_dir() else folder.parent.parent
-    if (run / CHECKPOINTS).is_dir():
-        settings = RunFolder.open(run).config
-        about |= {key: settings[key] for key in ("task", "recipe", "seed") if key in settings}
-    task = about.pop("task", None)
+    known = ("format", "kind", "config", "task", "data")
     return Source(
         name=Path(os.fspath(name_or_path)).resolve().name,
         net=load(name_or_path, "cpu", which),
         kind=config["kind"],
         config=config["config"],
         tensors=tensors,
-        task=task if isinstance(task, str) else None,
-        about=about,
+        task=config.get("task"),
+        about={key: config[key] for key in config if key not in known},
         folder=folder,
     )
 
@@ -143,13 +138,10 @@ def _readme(source: Source, shipped: Card | None) -> str:
         problems = f"task = iterant.task({json.dumps(source.task)})\n"
         problems += "inputs = task.sample(4, seed=1).inputs"
         task = f" for the task `{source.task}`"
-    iterates = (
-        "It repeats one step: harder problems take more iterations, not more weights."
-        if depth is None
-        else f"It has {counted(depth, 'iteration')}, each with weights of its own."
-    )
-    recipe = source.about.get("recipe")
-    recipe = recipe if isinstance(recipe, dict) else {}
+    iterates = "It repeats one step: harder problems take more iterations, not more weights."
+    if depth is not None:
+        iterates = f"It has {counted(depth, 'iteration')}, each with weights of its own."
+    recipe = source.about.get("recipe") or {}
     about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
     about |= {name: value for name, value in source.about.items() if name != "recipe"}
     training = "## Training\nHow it was trained is not recorded."

@@ -20,6 +20,7 @@ import importlib
 import logging
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,6 @@ from iterant.export.hub import Source, open_source
 from iterant.io import write_atomic, write_json
 from iterant.io.files import check_new_folder, make_folder
 from iterant.nets import depth_of
-from iterant.nets.local_rule import for_graphs
 
 Space = tuple[int, ...]
 
@@ -66,31 +66,15 @@ class Exported:
     """Of the inputs that were compared, over `STEPS` iterations"""
 
 
-class _Read(nn.Module):
-    """The initial features and, with recall, the memory."""
+class _Part(nn.Module):
+    """A function of a network as a module, which is what the exporter takes."""
 
-    def __init__(self, net: Any) -> None:
+    def __init__(self, net: nn.Module, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.function = net, function
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        memory = self.net.read(inputs)
-        start = self.net.start(inputs)
-        return (start,) if memory is None else (start, memory)
-
-
-class _Step(_Read):
-    """One iteration, equal at every index (see `_compare`)."""
-
-    def forward(self, features: Tensor, memory: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        after: Tensor = self.net.step(features, memory, 0)
-        return after
-
-
-class _Answer(_Read):
-    def forward(self, features: Tensor) -> Tensor:  # type: ignore[override]
-        logits: Tensor = self.net.answer(features)
-        return logits
+    def forward(self, *tensors: Tensor) -> Any:
+        return self.function(*tensors)
 
 
 def need_extra() -> None:
@@ -126,16 +110,26 @@ def export_onnx(
         )
     dims, channels = config["dims"], config["channels"]
     folder = make_folder(check_new_folder(out))
-    graph_net = for_graphs(net)
     inputs = torch.zeros(2, channels, *_TRACED[dims])  # (B, C, *S)
-    start, *memory = _Read(graph_net)(inputs)
-    state = ["features", "memory"][: 1 + len(memory)]
+
+    def read(inputs: Tensor) -> tuple[Tensor, ...]:
+        features, memory = net.start(inputs), net.read(inputs)
+        return (features,) if memory is None else (features, memory)
+
+    def step(features: Tensor, memory: Tensor | None = None) -> Tensor:
+        return net.step(features, memory, 0)  # equal at every index: see `_compare`
+
+    values = read(inputs)
+    state = ["features", "memory"][: len(values)]
     parts: dict[str, tuple[nn.Module, tuple[Tensor, ...], list[str], list[str]]] = {
-        "read": (_Read(graph_net), (inputs,), ["inputs"], state),
-        "step": (_Step(graph_net), (start, *memory), state, ["next"]),
-        "answer": (_Answer(graph_net), (start,), ["features"], ["logits"]),
+        "read": (_Part(net, read), (inputs,), ["inputs"], state),
+        "step": (_Part(net, step), values, state, ["next"]),
+        "answer": (_Part(net, net.answer), values[:1], ["features"], ["logits"]),
     }
-    graphs = {name: _graph(*part) for name, part in parts.items()}
+    with nn.utils.parametrize.cached():  # shared weights go into the graphs, not their computation
+        for part, values, *_ in parts.values():
+            part(*values)
+        graphs = {name: _graph(*part) for name, part in parts.items()}
     for name, content in graphs.items():
         write_atomic(folder / f"{name}.onnx", content)
     worst, version = _compare(source, graphs)
@@ -178,10 +172,7 @@ def _graph(
 ) -> bytes:
     """A part of a network as the bytes of an ONNX file."""
     dynamic = torch.export.Dim.DYNAMIC
-    axes = {
-        name: dict.fromkeys((0, *range(2, value.dim())), dynamic)
-        for name, value in zip(inputs, values, strict=True)
-    }
+    axes = tuple(dict.fromkeys((0, *range(2, value.dim())), dynamic) for value in values)
     # The exporter warns about its own deprecated calls and about missing torchvision.
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
@@ -194,7 +185,7 @@ def _graph(
                 values,
                 input_names=inputs,
                 output_names=outputs,
-                dynamic_shapes=axes,
+                dynamic_shapes=(axes,),  # of the one parameter *tensors
                 dynamo=True,
                 verbose=False,
             )

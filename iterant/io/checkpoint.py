@@ -63,11 +63,11 @@ def save_tensors(
     """Replace the set of tensors at ``path`` and return its files, the index first.
 
     Tensors may have any shape, memory layout and dtype that safetensors knows. ``metadata`` is
-    JSON without NaN and infinities. A file has at most ``shard_mb`` million bytes,
-    unless one tensor needs more.
+    JSON, with null for NaN. A file has at most ``shard_mb`` million bytes, unless one tensor needs
+    more.
     """
     path = Path(path)
-    content = {"format": FORMAT, "metadata": to_json(metadata or {})}
+    content = {"format": FORMAT, "metadata": to_json(metadata or {}, nan_to_null=True)}
     return _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors, shard_mb)
 
 
@@ -180,7 +180,7 @@ def load_tensors(path: PathLike, prefix: str = "") -> tuple[dict[str, Tensor], d
 def read_weights(
     folder: PathLike, which: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The configuration ("kind", "config", …) and tensors in a weights folder or a run.
+    """The configuration ("kind", "config", "task" …) and tensors in a weights folder or a run.
 
     ``which`` names a checkpoint of a run; a path ``runs/m0/checkpoints/last`` does the same.
     """
@@ -224,7 +224,8 @@ def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str
     tensors, _ = load_tensors(folder / CHECKPOINTS / name, NET)
     if not tensors or not isinstance(config["net"], dict):
         raise RunError(f"checkpoint {name!r} of {quoted(folder)} holds no network; choose another")
-    net = {"format": config.get("format"), **config["net"]}
+    about = {key: config[key] for key in ("task", "data", "recipe", "seed") if key in config}
+    net = {"format": config.get("format"), **config["net"], **about}
     return net, {key.removeprefix(NET): tensor for key, tensor in tensors.items()}
 
 

@@ -22,7 +22,8 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path, PurePath
@@ -46,13 +47,17 @@ def quoted(path: PathLike) -> str:
     return repr(os.fspath(path))
 
 
-def explain_os_error(error: OSError, verb: str, path: PathLike) -> RunError:
-    """A one-line `RunError` for an `OSError`: ``raise explain_os_error(error, "write", path)``."""
-    reason = (error.strerror or str(error)).lower()
-    return RunError(
-        f"cannot {verb} {quoted(path)}: {reason}; "
-        "check the path, its permissions and the free space"
-    )
+@contextlib.contextmanager
+def one_line_errors(verb: str, path: PathLike) -> Iterator[None]:
+    """Turn an `OSError` into a one-line `RunError`: ``with one_line_errors("write", path):``."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(
+            f"cannot {verb} {quoted(path)}: {reason}; "
+            "check the path, its permissions and the free space"
+        ) from error
 
 
 def cache_folder() -> Path:
@@ -66,10 +71,8 @@ def cache_folder() -> Path:
 def make_folder(path: PathLike) -> Path:
     """Create a folder with its parents where it is missing."""
     folder = Path(path)
-    try:
+    with one_line_errors("make the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise explain_os_error(error, "make the folder", folder) from error
     return folder
 
 
@@ -110,6 +113,16 @@ def check_new_folder(path: PathLike) -> Path:
     return folder
 
 
+def check_no_other_files(folder: Path, names: Collection[str], kind: str) -> None:
+    """Check that a folder, if there is one, has only these files of a run or sweep."""
+    for name in sorted(entry.name for entry in folder.glob("[!.]*")):
+        if name not in names:
+            raise RunError(
+                f"{quoted(folder)} is not empty (it has {name!r}) and is no {kind}; "
+                "choose another --out"
+            )
+
+
 # Bytes
 
 
@@ -122,16 +135,15 @@ def write_atomic(path: PathLike, data: bytes) -> None:
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException as error:
+        with one_line_errors("write", path):
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise explain_os_error(error, "write", path) from error
         raise
     with contextlib.suppress(OSError):  # some file systems cannot synchronise a folder
         folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -143,14 +155,22 @@ def write_atomic(path: PathLike, data: bytes) -> None:
 
 def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
     """Read a file of at most ``limit`` bytes."""
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read() if limit is None else file.read(limit + 1)
-    except OSError as error:
-        raise explain_os_error(error, "read", path) from error
+    with one_line_errors("read", path), Path(path).open("rb") as file:
+        data = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(data) > limit:
         raise RunError(f"{quoted(path)} is larger than {byte_size(limit)}; check the path")
     return data
+
+
+def read_toml(path: PathLike) -> dict[str, Any]:
+    """Read a TOML file that a user wrote."""
+    try:
+        return tomllib.loads(read_bytes(path, 1 << 20).decode())
+    except RunError as error:
+        raise UsageError(str(error)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        cause = str(error) or "it is nested too deeply"
+        raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
 
 
 # JSON
@@ -244,25 +264,22 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     lose the last seconds.
     """
     data = _line(record)
-    try:
-        with Path(path).open("ab+", buffering=0) as file:
-            end = file.tell()
-            file.seek(max(0, end - 1))
-            if file.read() not in (b"", b"\n"):
-                tail = _last_line(path)
-                if _is_record(tail):
-                    data = b"\n" + data
-                else:
-                    end -= len(tail)
+    with one_line_errors("append to", path), Path(path).open("ab+", buffering=0) as file:
+        end = file.tell()
+        file.seek(max(0, end - 1))
+        if file.read() not in (b"", b"\n"):
+            tail = _last_line(path)
+            if _is_record(tail):
+                data = b"\n" + data
+            else:
+                end -= len(tail)
+        file.truncate(end)
+        try:
+            while data:  # one call may write less than it is given
+                data = data[file.write(data) :]
+        except BaseException:
             file.truncate(end)
-            try:
-                while data:  # one call may write less than it is given
-                    data = data[file.write(data) :]
-            except BaseException:
-                file.truncate(end)
-                raise
-    except OSError as error:
-        raise explain_os_error(error, "append to", path) from error
+            raise
 
 
 def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
@@ -318,7 +335,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
     """Lock a folder and remove temporary files of killed writers; an error if it is locked."""
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
-        try:
+        with one_line_errors("lock", path):
             file = stack.enter_context(FileIO(path, "a+"))
             deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
             while not _try_lock(file, fcntl.LOCK_EX):
@@ -338,8 +355,6 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
             file.write(json.dumps(owner).encode() + b"\n")
             for leftover in path.parent.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
-        except OSError as error:
-            raise explain_os_error(error, "lock", path) from error
         yield
 
 

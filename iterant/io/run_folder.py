@@ -19,7 +19,6 @@ However the writer ends, the folder stays readable and the last saved checkpoint
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
@@ -44,6 +43,7 @@ from iterant.io.files import (
     PathLike,
     Record,
     append_line,
+    check_no_other_files,
     check_writable_folder,
     lock_folder,
     lock_holder,
@@ -97,7 +97,6 @@ class RunFolder:
         return os.fspath(self.path)
 
     def __repr__(self) -> str:
-        """Path, state and progress in one line."""
         return f"RunFolder({quoted(self.path)}: {self.state}, {self._progress()})"
 
     def _repr_html_(self) -> str:
@@ -115,19 +114,13 @@ class RunFolder:
     def check_new(path: PathLike) -> None:
         """Check, before preparing data, that a run can be created in this folder."""
         folder = check_writable_folder(path)
-        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-        if CONFIG in names:
+        if (folder / CONFIG).exists():
             raise RunError(
                 f"{quoted(folder)} holds a run already; continue it: --resume {folder}, "
                 "or choose another --out"
             )
         # A process killed while creating a run leaves some parts without a config: start over.
-        for name in sorted(names - _PARTS - {LOCK}):
-            if not re.fullmatch(r"\..*\.tmp", name):
-                raise RunError(
-                    f"{quoted(folder)} is not empty (it has {name!r}) and is no run; "
-                    "choose another --out"
-                )
+        check_no_other_files(folder, _PARTS | {LOCK}, "run")
 
     @classmethod
     def create(cls, path: PathLike, config: Mapping[str, Any]) -> RunFolder:
@@ -229,11 +222,9 @@ class RunFolder:
         return load_tensors(self.path / CHECKPOINTS / name, prefix)
 
     def has(self, name: str) -> bool:
-        """Whether there is a checkpoint of this name."""
         return name in self.checkpoints()
 
     def checkpoints(self) -> list[str]:
-        """The names of all checkpoints."""
         return checkpoint_names(self.path)
 
 
@@ -296,21 +287,17 @@ def _summary(path: Path) -> RunSummary:
         status, state = run.status, run.state
     except RunError as error:
         return RunSummary(path, "unreadable", str(error))
-    # Tasks and recipes are stored as text, or as an object with "name".
-    task, recipe = (
-        value if isinstance(value, dict) else {"name": value}
-        for value in (run.config.get("task", ""), run.config.get("recipe", ""))
-    )
-    updated = datetime.fromisoformat(status.updated)
+    age = datetime.now(UTC) - datetime.fromisoformat(status.updated)
+    config = run.config
     return RunSummary(
         path=path,
         state=state,
         reason=status.reason,
-        task=str(task.get("name", "")),
-        recipe=str(recipe.get("name", "")),
-        seed=run.config.get("seed", recipe.get("seed")),
+        task=config.get("task", ""),
+        recipe=config.get("recipe", {}).get("name", ""),
+        seed=config.get("seed"),
         step=status.step,
         steps=status.steps,
         best=status.best,
-        age_seconds=(datetime.now(UTC) - updated).total_seconds(),
+        age_seconds=age.total_seconds(),
     )

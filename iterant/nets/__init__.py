@@ -23,22 +23,7 @@ from iterant.nets.protocol import (
 )
 
 __all__ = [
-    "VARIANTS",
-    "Argmax",
-    "ArgmaxOpen",
-    "DeepThinking",
-    "FeedForward",
-    "FeedForwardConfig",
-    "LocalRule",
-    "LocalRuleConfig",
-    "Net",
-    "PaperConfig",
-    "PaperNet",
-    "TwoBest",
-    "build",
-    "catalogue",
-    "depth_of",
-    "paper_net",
-    "parameter_count",
-    "variant_config",
-]
+    "VARIANTS", "Argmax", "ArgmaxOpen", "DeepThinking", "FeedForward", "FeedForwardConfig",
+    "LocalRule", "LocalRuleConfig", "Net", "PaperConfig", "PaperNet", "TwoBest", "build",
+    "catalogue", "depth_of", "paper_net", "parameter_count", "variant_config",
+]  # fmt: skip

@@ -54,7 +54,6 @@ class PaperConfig:
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
         if self.dims not in (1, 2):
             raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
@@ -67,7 +66,6 @@ class PaperConfig:
             )
 
     def described(self) -> dict[str, Any]:
-        """All fields, as JSON holds them."""
         return asdict(self)
 
 
@@ -83,7 +81,6 @@ class RecallConv(nn.Module):
     """
 
     def __init__(self, dims: int, width: int, channels: int) -> None:
-        """Draw the weight (W, W + C, 3, …)."""
         super().__init__()
         self.dims, self.width = dims, width
         self.weight = nn.Parameter(torch.empty(width, width + channels, *[3] * dims))
@@ -103,7 +100,6 @@ class ResidualBlock(nn.Module):
     """Two convolutions with a skip: relu(x + conv(relu(conv(x)))), group norm optional."""
 
     def __init__(self, config: PaperConfig) -> None:
-        """A block of the network's width; group norm has four groups without scale and shift."""
         super().__init__()
         dims, width = config.dims, config.width
         self.conv1, self.conv2 = _conv(dims, width, width), _conv(dims, width, width)
@@ -183,12 +179,10 @@ class DeepThinking(PaperNet):
     Config = PaperConfig
 
     def __init__(self, config: PaperConfig) -> None:
-        """Build the network from its configuration."""
         super().__init__(config)
         self.block = _blocks(config)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration; the same at every index."""
         after: Tensor = self.block(self.apply_recall(features, memory))
         return self.bound(after)
 
@@ -208,7 +202,6 @@ class FeedForwardConfig(PaperConfig):
     """Iterations, each with its own blocks; they share one recall convolution."""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         super().__post_init__()
         if self.depth < 1:
             raise NetError(f"depth must be at least 1, got {self.depth}")
@@ -220,13 +213,11 @@ class FeedForward(PaperNet):
     Config = FeedForwardConfig
 
     def __init__(self, config: FeedForwardConfig) -> None:
-        """Build the network from its configuration."""
         super().__init__(config)
         self.depth = config.depth
         self.blocks = nn.ModuleList(_blocks(config) for _ in range(config.depth))
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """Iteration ``index``, with the weights of that iteration."""
         after: Tensor = self.blocks[index](self.apply_recall(features, memory))
         return self.bound(after)
 

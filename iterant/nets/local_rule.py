@@ -24,15 +24,15 @@ F free parameters of a layer, *S space in pixels, *Q space in cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, TypeGuard
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.protocol import Net, readout
+from iterant.nets.protocol import readout
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -66,7 +66,6 @@ class LocalRuleConfig:
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if self.dims not in (1, 2):
             raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
         if self.stem not in (1, 2):
@@ -88,7 +87,6 @@ class LocalRuleConfig:
         return self.isotropic and not self.messages
 
     def described(self) -> dict[str, Any]:
-        """All fields, as JSON holds them."""
         return asdict(self)
 
 
@@ -99,7 +97,6 @@ class LocalRule(nn.Module):
     depth: int | None = None
 
     def __init__(self, config: LocalRuleConfig) -> None:
-        """Build the network from its configuration."""
         super().__init__()
         self.config, self.readout = config, readout(config.readout)
         conv = _CONV[config.dims]
@@ -109,21 +106,7 @@ class LocalRule(nn.Module):
         self.mix = conv(config.hidden, config.width, 1)
         self.head = conv(config.width, config.classes, 1)
         if config.messages:
-            share_message_weights(self, config)
-
-    def dense_weights(self) -> LocalRule:
-        """The same rule with plain convolution weights, without sharing or gradients."""
-        if not self.config.messages:
-            return self
-        with torch.device("meta"):  # no weights are drawn
-            plain = LocalRule(replace(self.config, messages=False, isotropic=False))
-        weight = self.sight.weight
-        plain = plain.to(weight.dtype).to_empty(device=weight.device)
-        with torch.no_grad():
-            for name, weights in plain.named_parameters():
-                layer, kind = name.split(".")
-                weights.copy_(getattr(self.get_submodule(layer), kind))
-        return plain.requires_grad_(False)
+            share_message_weights(self)
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, H + 1, *Q): the recall term, and 1 where a cell is open."""
@@ -133,14 +116,14 @@ class LocalRule(nn.Module):
     def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The problem at a cell and its neighbours (B, seen * C, *Q); 1 where open (B, 1, *Q)."""
         cells = self._cells(inputs)
-        seen = self.with_neighbours(cells)
-        is_open = (cells > 0).any(dim=1, keepdim=True).to(seen.dtype)
+        is_open = (cells > 0).any(dim=1, keepdim=True).to(cells.dtype)
+        seen = self._with_neighbours(cells, self._neighbours(cells))
         return seen, is_open if self.config.masked else torch.ones_like(is_open)
 
     def start(self, inputs: Tensor) -> Tensor:
         """Zeros, (B, W, *Q)."""
         cells = self._cells(inputs)
-        return cells.new_zeros(len(cells), self.config.width, *cells.shape[2:])
+        return cells.new_zeros(cells.shape[0], self.config.width, *cells.shape[2:])
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         """One iteration, (B, W, *Q) to the same shape; the same at every index."""
@@ -149,12 +132,25 @@ class LocalRule(nn.Module):
         is_open = memory[:, -1:]
         # Interventions may write into walls; their neighbours must not see it.
         state = features * is_open if self.config.masked else features
-        hidden = torch.relu(self.sight(self.with_neighbours(state)) + memory[:, :-1])
+        seen = self.seen(state, self._neighbours(state))
+        hidden = torch.relu(self.sight(seen) + memory[:, :-1])
         return torch.tanh(self.mix(hidden)) * is_open
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
         return self.in_pixels(self.head(features))
+
+    def seen(self, state: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
+        """(B, seen, …): what ``sight`` reads, given the states (B, W, …) of a cell and its sides.
+
+        With messages, only the message that each neighbour sends to this cell.
+        """
+        if not self.config.messages:
+            return self._with_neighbours(state, neighbours)
+        layout, _ = message_layouts(self.config)
+        # The neighbour on a side sends through its opposite side.
+        messages = [sent[:, layout.side(side ^ 1)] for side, sent in enumerate(neighbours)]
+        return torch.cat(messages, dim=1)
 
     def in_pixels(self, logits: Tensor) -> Tensor:
         """(B, K, *S): the logits of cells, (B, K, *Q), repeated for every pixel."""
@@ -172,17 +168,22 @@ class LocalRule(nn.Module):
         pooled: Tensor = _MAX_POOL[self.config.dims](inputs, 2, stride=2, padding=1)
         return pooled
 
-    def with_neighbours(self, values: Tensor) -> Tensor:
-        """(B, X, *Q) to (B, seen * X, *Q): a cell and its neighbours, summed or one by one."""
+    def _neighbours(self, values: Tensor) -> list[Tensor]:
+        """D times (B, X, *Q): the values of the neighbour on each side, zero outside.
+
+        Opposite sides follow each other: the side opposite to ``side`` is ``side ^ 1``.
+        """
         padded = functional.pad(values, [1, 1] * self.config.dims)
         middle = [slice(None), slice(None), *[slice(1, -1)] * self.config.dims]
-        around = [
+        return [
             padded[(*middle[:axis], side, *middle[axis + 1 :])]
             for axis in range(2, values.dim())
             for side in (slice(None, -2), slice(2, None))
         ]
-        if self.config.summed:
-            around = [sum(around[1:], around[0])]
+
+    def _with_neighbours(self, values: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
+        """(B, seen * X, …): the values of a cell and of its neighbours, or of their sum."""
+        around = [sum(neighbours[1:], neighbours[0])] if self.config.summed else neighbours
         return torch.cat([values, *around], dim=1)
 
 
@@ -218,7 +219,6 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     sides = torch.arange(2 * config.dims)
     hidden_side, hidden_index = hidden.sides(config.hidden)  # (H,), (H,)
     state_side, state_index = state.sides(config.width)  # (W,), (W,)
-    cell = torch.full((config.hidden, 1), -1)
     if config.isotropic:  # all sides share their weights: only own or message matters
         hidden_group, state_group = hidden_side.clamp_max(0), state_side.clamp_max(0)
         # (H, D): whether a neighbour is the one that the message goes to
@@ -226,17 +226,16 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     else:
         hidden_group, state_group = hidden_side, state_side
         neighbour = sides.expand(config.hidden, -1)
-    # The neighbour on a side sends its message through its opposite side, and the message to a
-    # neighbour does not depend on the message from it. (H, D, W)
-    is_read = (state_side == sides[:, None] ^ 1) & (hidden_side[:, None, None] != sides[:, None])
-    view = torch.cat([cell, neighbour], dim=1)[..., None]  # (H, 1 + D, 1)
+    view = functional.pad(neighbour, (1, 0), value=-1)  # (H, 1 + D), the cell itself first
     rows = (hidden_group[:, None, None], hidden_index[:, None, None])
-    sight = _number(*rows, neighbour[..., None], state_index, exists=is_read).flatten(1)
-    classes, channels = torch.arange(config.classes), torch.arange(config.channels)
+    message, channels = torch.arange(state.each), torch.arange(config.channels)
+    # The message to a neighbour does not depend on the message from it.
+    is_read = (hidden_side[:, None] != sides)[..., None]  # (H, D, 1)
     same_side = state_side[:, None] == hidden_side  # (W, H)
+    classes = torch.arange(config.classes)
     return {
-        "sight.weight": torch.cat([cell.expand(-1, config.width), sight], dim=1),
-        "recall.weight": _number(*rows, view, channels).flatten(1),
+        "sight.weight": _number(*rows, neighbour[..., None], message, exists=is_read).flatten(1),
+        "recall.weight": _number(*rows, view[..., None], channels).flatten(1),
         "recall.bias": _number(hidden_group, hidden_index),
         "mix.weight": _number(
             state_group[:, None], state_index[:, None], hidden_index, exists=same_side
@@ -287,7 +286,7 @@ class SharedWeights(nn.Module):
     targets: Tensor
     """(F, most): the flat indices of each parameter's weights, padded with the number of weights"""
 
-    def __init__(self, pattern: Tensor, shape: torch.Size) -> None:
+    def __init__(self, pattern: Tensor, shape: Sequence[int]) -> None:
         """Share weights of that shape by a pattern of `patterns`."""
         super().__init__()
         count, flat = int(pattern.max()) + 1, pattern.flatten()
@@ -301,7 +300,6 @@ class SharedWeights(nn.Module):
         self.register_buffer("targets", targets, False)
 
     def forward(self, free: Tensor) -> Tensor:
-        """The weights."""
         if not torch.is_grad_enabled():
             return _append_zero(free)[self.source]
         expand: Any = _Expand
@@ -313,60 +311,20 @@ class SharedWeights(nn.Module):
         return weights.flatten()[self.targets[:, 0]]
 
 
-def share_message_weights(net: nn.Module, config: LocalRuleConfig) -> None:
+def share_message_weights(net: LocalRule) -> None:
     """Parametrize the layers of a local rule for message passing; draw the free parameters."""
-    for name, pattern in patterns(config).items():
+    for name, pattern in patterns(net.config).items():
         layer, kind = name.split(".")
         module: Any = net.get_submodule(layer)
-        shared = SharedWeights(pattern, getattr(module, kind).shape)
-        nn.utils.parametrize.register_parametrization(module, kind, shared)
+        shape = [*pattern.shape, *[1] * net.config.dims] if pattern.dim() > 1 else pattern.shape
+        # Unsafe: the weights of ``sight`` change their shape, since it reads messages only. They
+        # were drawn for whole states, and still are: seeds keep giving the same initial weights.
+        shared = SharedWeights(pattern, shape)
+        nn.utils.parametrize.register_parametrization(module, kind, shared, unsafe=True)
         fan_in = int((pattern >= 0).sum(dim=-1).max())
         bound = (1.0 if layer == "head" else GAIN) / fan_in**0.5 if pattern.dim() > 1 else 0.1
         nn.init.uniform_(module.parametrizations[kind].original, -bound, bound)
-
-
-@dataclass(frozen=True)
-class MessageWeights:
-    """The weights of an isotropic rule with messages, each once and without the zeros.
-
-    All sides share their weights, so only those of side 0 are kept. Shapes: H hidden channels and E
-    message channels of a side, O own channels of a cell. Gradients flow back to the rule.
-    """
-
-    state: MessageLayout
-    hidden: MessageLayout
-    message_in: Tensor
-    """(H, E): applied to the sum of the other sides' messages"""
-    message_out: Tensor
-    """(E, H)"""
-    message_bias: Tensor
-    """(E,)"""
-    own_in: Tensor
-    """(H, E): applied to the sum of all messages"""
-    own_out: Tensor
-    """(O, H)"""
-    own_bias: Tensor
-    """(O,)"""
-
-    @classmethod
-    def of(cls, net: LocalRule) -> MessageWeights:
-        """The weights of this rule."""
-        state, hidden = message_layouts(net.config)
-        sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
-        # In the columns of ``sight``, the neighbour on side 1 comes third, after the cell and the
-        # neighbour on side 0; it sends to this cell through its side 0.
-        received = sight[:, 2 * net.config.width :][:, state.side(0)]
-        message, inner = state.side(0), hidden.side(0)
-        return cls(
-            state=state,
-            hidden=hidden,
-            message_in=received[inner],
-            message_out=mix[message, inner],
-            message_bias=bias[message],
-            own_in=received[: hidden.own],
-            own_out=mix[: state.own, : hidden.own],
-            own_bias=bias[: state.own],
-        )
+    net.sight.in_channels = net.sight.weight.shape[1]
 
 
 def bias_of(layer: nn.Module) -> Tensor:
@@ -374,72 +332,3 @@ def bias_of(layer: nn.Module) -> Tensor:
     if not isinstance(layer.bias, Tensor):
         raise TypeError("this layer has no bias")
     return layer.bias
-
-
-def sum_over_other_sides(messages: Sequence[Tensor]) -> list[Tensor]:
-    """For every side, the sum of the messages of all other sides."""
-    sums = []
-    for side in range(len(messages)):
-        others = [*messages[:side], *messages[side + 1 :]]
-        sums.append(sum(others[1:], others[0]))
-    return sums
-
-
-def has_equal_messages(net: object) -> TypeGuard[LocalRule]:
-    """Whether this is a local rule with messages and equal sides, as `MessageWeights` requires."""
-    return type(net) is LocalRule and net.config.messages and net.config.isotropic
-
-
-class GroupedRule(nn.Module):
-    """A rule with messages and equal sides without its zero weights: grouped convolutions.
-
-    For exported graphs: the same features for a tenth of the multiplications.
-    """
-
-    depth: int | None = None
-
-    def __init__(self, net: LocalRule) -> None:
-        """Copy the weights of that rule."""
-        super().__init__()
-        self.config, self.readout, self.dense = net.config, net.readout, net.dense_weights()
-        self.read, self.start, self.answer = self.dense.read, self.dense.start, self.dense.answer
-        weights, sides = MessageWeights.of(net), 2 * net.config.dims
-        self.state, self.hidden, self.sides = weights.state, weights.hidden, sides
-
-        def layer(weight: Tensor, bias: Tensor | None = None, groups: int = 1) -> nn.Module:
-            shape = (groups * weight.shape[1], groups * len(weight), 1)
-            skip_init: Any = nn.utils.skip_init  # draws no random numbers
-            conv = skip_init(_CONV[net.config.dims], *shape, groups=groups, bias=bias is not None)
-            conv.weight.data = weight.detach().repeat(groups, 1).view_as(conv.weight)
-            if bias is not None:
-                conv.bias.data = bias.detach().repeat(groups)
-            layer: nn.Module = conv.requires_grad_(False)
-            return layer
-
-        self.message_in = layer(weights.message_in, groups=sides)
-        self.message_out = layer(weights.message_out, weights.message_bias, sides)
-        self.own_in, self.own_out = layer(weights.own_in), layer(weights.own_out, weights.own_bias)
-
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration, (B, W, *Q) to the same shape."""
-        if memory is None:
-            raise NetError("a local rule recalls the problem at every iteration")
-        is_open, term = memory[:, -1:], memory[:, :-1]
-        width, state = self.config.width, self.state
-        seen = self.dense.with_neighbours(features * is_open if self.config.masked else features)
-        # Of the neighbour on a side, the message on its opposite side.
-        messages = [
-            seen[:, (1 + side) * width :][:, state.side(side ^ 1)] for side in range(self.sides)
-        ]
-        others, own = sum_over_other_sides(messages), self.hidden.own
-        message_hidden = self.message_in(torch.cat(others, dim=1)) + term[:, own:]
-        own_hidden = self.own_in(others[0] + messages[0]) + term[:, :own]
-        outputs = [self.own_out(own_hidden.relu()), self.message_out(message_hidden.relu())]
-        return torch.tanh(torch.cat(outputs, dim=1)) * is_open
-
-
-def for_graphs(net: Net) -> Net:
-    """The form of a network for exported graphs: a local rule without shared or zero weights."""
-    if has_equal_messages(net):
-        return GroupedRule(net)
-    return net.dense_weights() if type(net) is LocalRule else net

@@ -69,11 +69,9 @@ class Argmax:
     """The most probable class at every position: prefix sums."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The most probable class."""
         return _argmax(logits)
 
     def counted(self, inputs: Tensor) -> Tensor | None:
-        """Every position counts."""
         return None
 
 
@@ -93,11 +91,9 @@ class ArgmaxOpen:
     """The most probable class where the input is not all zero, else 0: mazes and their walls."""
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """The most probable class, 0 on walls."""
         return _argmax(logits) * self.counted(inputs)
 
     def counted(self, inputs: Tensor) -> Tensor:
-        """Only open positions count."""
         is_open, *others = (inputs > 0).unbind(dim=1)
         for channel in others:  # a CPU takes far longer for `any` over channels
             is_open = is_open | channel
@@ -111,14 +107,12 @@ class TwoBest:
     """
 
     def predict(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """1 on the two best positions, 0 elsewhere."""
         scores = logits[:, 1].flatten(1)
         best = scores.argsort(dim=1, descending=True, stable=True)[:, :2]
         flat = torch.zeros_like(scores, dtype=torch.int64).scatter_(1, best, 1)
         return flat.view_as(logits[:, 1])
 
     def counted(self, inputs: Tensor) -> Tensor | None:
-        """Every position counts."""
         return None
 
 

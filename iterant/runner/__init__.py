@@ -8,17 +8,15 @@
     folder.py     a sweep on disk, and the state of its runs: done, running, failed, left
     worker.py     the process of one run, and the pool of such processes on this machine
     slurm.py      job arrays through submitit
-    sweeps.py     sweep(), stop(), and the result file with its pictures
-    seeds.py      train_seeds(): several seeds of one recipe
+    sweeps.py     sweep(), train_seeds(), stop(), and the result file with its pictures
 
 ``iterant reproduce`` builds a plan too, and runs it in the same pool.
 """
 
 from iterant.runner.folder import SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, TestSpec, parse_seeds, planned, read_plan
-from iterant.runner.seeds import train_seeds
 from iterant.runner.slurm import Cluster
-from iterant.runner.sweeps import collect, stop, sweep
+from iterant.runner.sweeps import collect, stop, sweep, train_seeds
 from iterant.runner.worker import Launch
 
 __all__ = [

@@ -30,7 +30,9 @@ from iterant.errors import RunError
 from iterant.io import RunFolder, read_json, write_json
 from iterant.io.checkpoint import CONFIG
 from iterant.io.files import (
+    LOCK,
     PathLike,
+    check_no_other_files,
     lock_folder,
     lock_holder,
     make_folder,
@@ -60,13 +62,11 @@ class SweepFolder:
     """A sweep on disk, written by `prepare` and read by `open`."""
 
     def __init__(self, path: Path, plan: Plan) -> None:
-        """Use `prepare` or `open` instead."""
         self.path, self.plan = path, plan
         self.planned = {run.name: run for run in plan.runs}
 
     @classmethod
     def open(cls, path: PathLike) -> SweepFolder:
-        """The sweep in a folder."""
         folder = Path(path)
         if not (folder / PLAN).exists():
             raise RunError(
@@ -104,15 +104,9 @@ class SweepFolder:
     @contextlib.contextmanager
     def locked(cls, path: PathLike, plan: Plan) -> Iterator[SweepFolder]:
         """As `prepare`, locked for the one process that starts runs; failed runs may be retried."""
-        folder_path = make_folder(path)
-        if not (folder_path / PLAN).exists():
-            ours = {"runs", "work", SLURM, "lock"}
-            for entry in sorted(folder_path.iterdir()):
-                if entry.name not in ours and not entry.name.startswith("."):
-                    raise RunError(
-                        f"{quoted(folder_path)} is not empty (it has {entry.name!r}) and is no "
-                        "sweep; choose another --out"
-                    )
+        target = make_folder(path)
+        if not (target / PLAN).exists():
+            check_no_other_files(target, {"runs", "work", SLURM, LOCK}, "sweep")
         with lock_folder(path):
             folder = cls.prepare(path, plan)
             for name in folder.planned:
@@ -121,7 +115,6 @@ class SweepFolder:
             yield folder
 
     def run(self, name: str) -> PlannedRun:
-        """The planned run of that name."""
         if name not in self.planned:
             raise RunError(f"{quoted(self.path)} has no run {name!r}; see: iterant sweep status")
         return self.planned[name]
@@ -135,7 +128,7 @@ class SweepFolder:
         return self.path / "work" / name
 
     def work_lock(self, name: str) -> AbstractContextManager[None]:
-        """The lock of the process that works on a run."""
+        """Held by the process that works on a run."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
@@ -153,7 +146,6 @@ class SweepFolder:
         return Failures()
 
     def write_failures(self, name: str, failures: Failures) -> None:
-        """Replace the record of its failures."""
         path = make_folder(self.work_path(name)) / "record.json"
         write_json(path, asdict(failures), checksummed=True)
 
@@ -218,15 +210,12 @@ class SweepStatus:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many runs are in each state."""
         return {state: len(self.of(state)) for state in STATES}
 
     def of(self, *states: str) -> tuple[RunState, ...]:
-        """The runs in these states."""
         return tuple(run for run in self.runs if run.state in states)
 
     def described(self) -> dict[str, Any]:
-        """Everything, for JSON."""
         return {"name": self.name, "counts": self.counts, "seconds left": self.seconds_left,
                 "runs": [asdict(run) for run in self.runs]}  # fmt: skip
 

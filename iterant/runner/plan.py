@@ -15,7 +15,6 @@ import itertools
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,10 +22,10 @@ from typing import Any
 
 from iterant import registry
 from iterant.errors import IterantError, UsageError
-from iterant.io.files import PathLike, quoted, read_bytes
+from iterant.io.files import PathLike, quoted, read_toml
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
-from iterant.training.recipe import RECIPES, Recipe
+from iterant.training.recipe import RECIPES
 from iterant.training.run import recipe_for
 from iterant.training.trainer import build_network
 
@@ -35,7 +34,6 @@ Fields = dict[str, Any]
 _MOST_RUNS = 100_000
 _MOST_SEEDS = 1000
 _LONGEST_NAME = 80
-_LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,6 @@ class Plan:
     """Run folders lie beside the sweep's folder, not in it"""
 
     def tests_of(self, run: PlannedRun) -> tuple[TestSpec, ...]:
-        """The tests that a run takes."""
         return tuple(test for test in self.tests if test.task in (None, run.task))
 
     def described(self) -> dict[str, Any]:
@@ -114,7 +111,6 @@ class Plan:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Plan:
-        """The plan that `described` describes."""
         return cls(
             described["name"],
             tuple(PlannedRun(**run) for run in described["runs"]),
@@ -126,64 +122,36 @@ class Plan:
         )
 
 
-def parse_seeds(text: str) -> list[int]:
-    """Seeds from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*([0-9]+)(?:\s*-\s*([0-9]+))?\s*", part)
-        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not 0 <= high - low < _MOST_SEEDS:
-            raise UsageError(
-                f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, got {text!r}"
-            )
-        seeds += range(low, high + 1)
-    return check_seeds(seeds)
-
-
-def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """The seeds, if there is at least one, none is negative and all differ."""
-    for seed in seeds:
+def parse_seeds(seeds: str | Sequence[int]) -> list[int]:
+    """Different seeds, from a list or from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
+    if not isinstance(seeds, str):
+        numbers = _values("seeds", seeds)
+    else:
+        numbers = []
+        for part in seeds.split(","):
+            match = re.fullmatch(r"\s*([0-9]+)(?:\s*-\s*([0-9]+))?\s*", part)
+            low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+            if not 0 <= high - low < _MOST_SEEDS:
+                raise UsageError(
+                    f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, "
+                    f"got {seeds!r}"
+                )
+            numbers += range(low, high + 1)
+    for seed in numbers:
         check_seed(seed)
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise UsageError(f"give one or more different seeds, like 0-7 or 0,2,5, got {list(seeds)}")
-    return list(seeds)
+    if len(set(numbers)) < len(numbers):
+        raise UsageError(f"give different seeds, like 0-7 or 0,2,5, got {numbers}")
+    return numbers
 
 
 def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
     """The plan in a TOML file; ``seeds`` replace those that it names.
 
-    ::
-
-        task = "prefix-sums"          # or a list
-        recipe = "quick"              # or a list
-        seeds = "0-4"                 # or a list
-        name = "widths"               # of the result; without it, the file's
-        data = "puzzles/"             # where the task finds its problems, if it needs that
-
-        [fields]                      # the same in every run
-        epochs = 4
-
-        [grid]                        # every combination of these
-        width = [32, 64]
-        alpha = [0.0, 0.5, 1.0]
-
-        [[list]]                      # each of these with every combination
-        net = "dt-recall"
-        [[list]]
-        net = "dt"
-        rate = 1e-4
-
-        [[tests]]                     # a list in size, count, seed or max_steps: one test each
-        size = [64, 512]
-        count = 100
-        max_steps = 300
+    Its settings are the arguments of `planned`, with ``[[list]]`` for ``entries``; docs/scale.md
+    shows a file. Without a name the sweep has that of the file.
     """
     path = Path(path)
-    try:
-        settings = tomllib.loads(read_bytes(path, _LARGEST_FILE).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        cause = str(error) or "it is nested too deeply"
-        raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
+    settings = read_toml(path)
     settings.setdefault("name", re.sub(r"[^\w.-]+", "-", path.stem).strip("-.") or "sweep")
     if seeds is not None:
         settings["seeds"] = seeds
@@ -207,14 +175,24 @@ def planned(
     tests: Sequence[Mapping[str, Any]] = (),
     data: str | None = None,
 ) -> Plan:
-    """A plan from its settings; `read_plan` says what they mean (``entries`` is its list)."""
+    """A plan from its settings.
+
+    Args:
+        name: of the result.
+        task: a task, or a list of them.
+        recipe: a recipe, or a list of them.
+        seeds: ``0-4``, or a list.
+        fields: of the recipe, the same in every run.
+        grid: lists of values by field; every combination is a run.
+        entries: tables of fields; each is combined with the whole grid.
+        tests: tables of size, count, seed and max_steps, and task; a list gives one test each.
+        data: where the task finds its problems, if it needs that.
+    """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UsageError(f"{name!r} cannot name a sweep; use letters, digits, -, _ and .")
     if not isinstance(data, str | None):
         raise UsageError(f"data must be the path of a folder or file, got {data!r}")
-    seed_list = (
-        parse_seeds(seeds) if isinstance(seeds, str) else check_seeds(_values("seeds", seeds))
-    )
+    seed_list = parse_seeds(seeds)
     points, varied = _points(task, recipe, fields or {}, grid or {}, entries, len(seed_list))
     tasks = {
         word: registry.task(word, **({"data": data} if data else {}))
@@ -227,7 +205,7 @@ def planned(
         if isinstance(point.get("size"), str):
             point["size"] = task_object.parse_size(point["size"])
         changes = {key: point[key] for key in point if key not in ("task", "recipe")}
-        full_recipe = recipe_of(point["recipe"], changes, task_object)
+        full_recipe = recipe_for(task_object, point["recipe"], **changes)
         task_object.check_size(full_recipe.size)
         if (task_name, full_recipe.net) not in nets:
             # Build one network of each kind now, so that errors come before the first run.
@@ -243,32 +221,19 @@ def planned(
     return Plan(name, tuple(runs.values()), _tests(tests, tasks), data)
 
 
-def recipe_of(word: str, changes: Mapping[str, Any], task: Task) -> Recipe:
-    """The recipe of a run: of that name, for its network, with its fields changed."""
-    net = changes.get("net")
-    if not isinstance(net, str | None):
-        raise UsageError(f"net must be a word, got {net!r}")
-    return recipe_for(task, word, **changes)
-
-
 def _points(
     task: Any, recipe: Any, fields: Any, grid: Any, entries: Any, seeds: int
 ) -> tuple[list[Fields], list[str]]:
     """Every combination of the grid with every entry, and the settings that vary.
 
-    An entry overrides the grid, and the grid overrides the fields.
+    An entry overrides the grid, which overrides the fields and the task and recipe at the top.
     """
     for word, value in (("fields", fields), ("grid", grid)):
         if not isinstance(value, Mapping):
             raise UsageError(f"{word} must be a table of fields, got {value!r}")
     _check_tables("list", entries)
-    axes: dict[str, Any] = {}
-    for word, value in (("task", task), ("recipe", recipe)):
-        # A setting in the fields or in all entries replaces the one at the top of the file.
-        set_there = word in fields or (entries and all(word in entry for entry in entries))
-        if value is not None and not set_there:
-            axes[word] = value if isinstance(value, list | tuple) else [value]
-    axes |= grid
+    words = {"task": task, "recipe": recipe}
+    axes = {word: value for word, value in words.items() if isinstance(value, list | tuple)} | grid
     axes = {word: _values(word, values) for word, values in axes.items()}
     count = math.prod(map(len, axes.values())) * max(1, len(entries)) * seeds
     if count > _MOST_RUNS:
@@ -276,11 +241,12 @@ def _points(
     points = []
     for values in itertools.product(*axes.values()):
         for entry in entries or [{}]:
-            point = {**fields, **dict(zip(axes, values, strict=True)), **entry}
-            for word in ("task", "recipe"):
-                if not isinstance(point.get(word), str):
-                    words = ", ".join(registry.known("task") if word == "task" else RECIPES)
-                    raise UsageError(f"{word} must be one of: {words}; got {point.get(word)!r}")
+            point = {**words, **fields, **dict(zip(axes, values, strict=True)), **entry}
+            for word, known in (("task", registry.known("task")), ("recipe", RECIPES)):
+                if not isinstance(point[word], str):
+                    raise UsageError(
+                        f"{word} must be one of: {', '.join(known)}; got {point[word]!r}"
+                    )
             # TOML has no null: "none" stands for None.
             points.append({key: None if value == "none" else value for key, value in point.items()})
     varied = {*grid, *(key for entry in entries for key in entry)}

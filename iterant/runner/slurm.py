@@ -25,11 +25,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
+from iterant.formatting import seconds
 from iterant.io import read_json, write_json
 from iterant.io.files import make_folder
 from iterant.runner.folder import SLURM, SweepFolder
 from iterant.runner.worker import Launch, supervise
-from iterant.training.interrupts import seconds
 
 JOBS = "jobs.json"
 
@@ -53,8 +53,7 @@ class Cluster:
     """Jobs of an array side by side; None: as many as Slurm allows"""
 
     def __post_init__(self) -> None:
-        """Check the time before anything is submitted."""
-        _ = self.minutes
+        _ = self.minutes  # check the time before anything is submitted
 
     @property
     def minutes(self) -> int:

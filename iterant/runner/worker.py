@@ -28,16 +28,16 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.errors import IterantError, RunError, TrainingStopped, UsageError
+from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
-from iterant.io.files import explain_os_error, make_folder
+from iterant.io.files import make_folder, one_line_errors
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
-from iterant.runner.plan import PlannedRun, recipe_of
+from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
-from iterant.training.interrupts import Clock, Signals
 from iterant.training.logging import Reporter, TensorBoardReporter
-from iterant.training.run import train
+from iterant.training.loop import Clock, Signals
+from iterant.training.run import recipe_for, train
 from iterant.zoo.loading import load
 
 STOPPED = 75
@@ -74,7 +74,6 @@ class Job:
 
     @property
     def task(self) -> Task:
-        """The task of the run."""
         data = self.folder.plan.data
         return registry.task(self.planned.task, **({"data": data} if data else {}))
 
@@ -97,7 +96,7 @@ class Job:
         path = self.folder.run_path(name)
         if resume:
             return train(resume=path, **options)
-        recipe = recipe_of(planned.recipe, {**planned.changes, **(changes or {})}, self.task)
+        recipe = recipe_for(self.task, planned.recipe, **{**planned.changes, **(changes or {})})
         return train(planned.task, recipe=recipe, seed=planned.seed, out=path, **options)
 
 
@@ -107,8 +106,6 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     run = job.train(**job.folder.plan.options)
     if run.state != "finished":
         return None
-    if (status := run.status).step != status.steps:
-        raise TrainingStopped(f"{run.path} says finished at {status.step} of {status.steps}")
     if int(os.environ.get("RANK", "0")):
         return {}
     before = job.folder.outcome(job.planned.name, partial=True)
@@ -125,7 +122,7 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
         ).described()  # fmt: skip
         figures.pop("operations a problem", None)
         tests[test.key] = {"size": test.size, **figures}
-    return {"seconds": before["seconds"], "steps": status.steps, "best": dict(status.best),
+    return {"seconds": before["seconds"], "steps": run.status.steps, "best": dict(run.status.best),
             "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
 
 
@@ -158,7 +155,6 @@ class Launch:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse counts below 1."""
         for word in ("processes", "nodes", "threads"):
             if getattr(self, word) < 1:
                 raise UsageError(f"{word} must be at least 1, got {getattr(self, word)}")
@@ -235,15 +231,12 @@ def _run_process(
 
     It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
     """
-    try:
+    with one_line_errors("write", log), log.open("ab") as output:
         # A new session: Ctrl-C reaches only this process, which passes it on.
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                env=environment, start_new_session=True,
-            )  # fmt: skip
-    except OSError as error:
-        raise explain_os_error(error, "write", log) from error
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            env=environment, start_new_session=True,
+        )  # fmt: skip
     terminated = False
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):

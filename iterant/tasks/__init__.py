@@ -3,7 +3,7 @@
     >>> from iterant.tasks import Batch, PlainTask, TaskSpec, dataset
     >>> dataset(iterant.task("mazes"), 1000, size=9)[0]      # for a DataLoader
 
-protocol.py        what a task offers, and optional abilities
+protocol.py        what a task is, and the methods that it may also have
 user.py            user-defined tasks: `PlainTask`, and the checks of any task
 inputs.py          problems from text, files, folders and pictures
 datasets.py        problems as a PyTorch data set; the files of the original benchmark

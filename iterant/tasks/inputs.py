@@ -5,7 +5,8 @@
     >>> gather(task, "mazes/")                   # every file of a folder, sorted by name
     >>> gather(task, "-", stdin=sys.stdin.buffer)
 
-A task that reads more than the text that `Task.encode` takes offers the methods of `ReadsInputs`.
+A task may have the methods `split`, for several problems in a file, and `read`, for more than the
+text that `encode` takes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO
 
 from iterant.errors import DataError, IterantError, TaskError
 from iterant.formatting import byte_size, size_text
-from iterant.tasks.protocol import Batch, Size, Task
+from iterant.tasks.protocol import Batch, Size, Task, offers
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
 """Kinds of `Material`: plain text, an image file, chess games in PGN."""
@@ -85,17 +86,6 @@ class Problem:
     """Whether the task generated it"""
 
 
-@runtime_checkable
-class ReadsInputs(Protocol):
-    """A task whose problems come in other forms than one text."""
-
-    def split(self, material: Material) -> list[Material]:
-        """The parts that hold one problem each: lines, blocks, games; a picture is one part."""
-
-    def read(self, material: Material) -> Problem:
-        """The problem in one part, or TaskError."""
-
-
 @dataclass(frozen=True)
 class InputProblems:
     """The problems that could be read, and the (name, error) of those that could not."""
@@ -118,16 +108,17 @@ def gather(
         try:
             if not material.content.strip():
                 raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
-            parts = task.split(material) if isinstance(task, ReadsInputs) else [material]
+            if not offers(task, "read"):
+                material.only(TEXT, reader=task.spec.title)
+            parts = task.split(material) if offers(task, "split") else [material]
         except IterantError as error:
             refused.append((material.name, error))
             continue
         for part in parts:
             try:
-                if isinstance(task, ReadsInputs):
+                if offers(task, "read"):
                     problems.append(task.read(part))
                 else:
-                    part.only(TEXT, reader=task.spec.title)
                     problems.append(Problem(task.encode(part.text), part.name))
             except IterantError as error:
                 refused.append((part.name, error))

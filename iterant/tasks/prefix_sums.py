@@ -19,10 +19,10 @@ from torch import Tensor
 from iterant.errors import TaskError
 from iterant.formatting import counted
 from iterant.rng import Stream
-from iterant.tasks.inputs import TEXT, Material, Problem
+from iterant.tasks.datasets import BenchmarkTask
+from iterant.tasks.inputs import Material
 from iterant.tasks.protocol import (
     Batch,
-    BenchmarkTask,
     Description,
     Glyph,
     TaskSpec,
@@ -47,9 +47,7 @@ class PrefixSums(BenchmarkTask):
         title="prefix sums modulo two",
         dims=1,
         channels=1,
-        readout="argmax",
         train_size=32,
-        train_count=10_000,
         watch_sizes=(48, 64),
         tests=((24, 10_000), (32, 10_000), (48, 10_000), (512, 10_000)),
         size_means="the number of bits, at least 1",
@@ -75,15 +73,9 @@ class PrefixSums(BenchmarkTask):
 
     def split(self, material: Material) -> list[Material]:
         """One string per line."""
-        material.only(TEXT, reader="prefix sums")
         return material.lines()
 
-    def read(self, material: Material) -> Problem:
-        """One string of bits."""
-        return Problem(self.encode(material.text), material.name)
-
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
-        """The bits of the answer."""
         return "".join(map(str, prediction[index].tolist()))
 
     def flip(self, batch: Batch, index: int | Tensor) -> Batch:

@@ -5,9 +5,9 @@
     >>> task.solved(batch.targets, batch)
     tensor([True, True])
 
-Any object with the members of `Task` is a task. The protocols after it are optional abilities:
-solving and analysis ask whether a task has the method, never which task it is, so a user-defined
-task takes part by offering it.
+Any object with the members of `Task` is a task. `OptionalMethods` lists what it may also have:
+training, solving and analysis ask whether a task has the method, never which task it is, so a
+user-defined task takes part by defining it.
 
 Shapes: N problems, C channels, K classes, *S space (one axis or two).
 """
@@ -18,8 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ from iterant.formatting import counted
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
-    from iterant.tasks.datasets import StoredProblems
+    from iterant.tasks.inputs import Material, Problem
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -64,7 +63,6 @@ class TaskSpec:
     """Pixels per side of a cell: 2 if every cell is drawn as 2×2 pixels"""
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         # Recorded answers hold one byte per position, so there are at most 256 classes.
         if self.dims not in (1, 2) or self.channels < 1 or not 2 <= self.classes <= 256:
             raise TaskError(
@@ -88,11 +86,9 @@ class Batch:
     __iter__: ClassVar[None] = None
 
     def __len__(self) -> int:
-        """Number of problems."""
         return len(self.inputs)
 
     def __repr__(self) -> str:
-        """Number and shapes, in one line."""
         known = "" if self.labelled else ", answers not known"
         more = f", extras {', '.join(self.extras)}" if self.extras else ""
         shapes = f"inputs {tuple(self.inputs.shape)}, targets {tuple(self.targets.shape)}"
@@ -110,7 +106,6 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same problems on another device."""
         return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
 
     @cached_property
@@ -233,13 +228,8 @@ class SizedTask(ABC):
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The valid sizes"""
-    _stored: StoredProblems | None = None
-    """Files of the Easy-to-Hard benchmark that problems are drawn from, instead of generated"""
 
     def check_size(self, size: Size | None) -> int:
-        """The size if it is valid; for None the size of the files, else the training size."""
-        if size is None:
-            size = self._stored.only_size() if self._stored else None
         size = self.spec.train_size if size is None else size
         if not is_whole(size) or size not in self.sizes:
             raise self._wrong_size(size)
@@ -260,147 +250,37 @@ class SizedTask(ABC):
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
-        """Problems ``first … first + count - 1``."""
-        side, numbers = self.check_size(size), problem_numbers(count, first)
-        if self._stored:
-            return self._stored.sample(numbers, size=side, seed=seed)
-        return self._generate(side, check_seed(seed), numbers)
+        numbers = problem_numbers(count, first)
+        return self._generate(self.check_size(size), check_seed(seed), numbers)
 
     @abstractmethod
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The problems of these numbers; each depends only on size, seed and its own number."""
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """(N,) bool: every position right."""
         return every_position_right(prediction, batch)
-
-
-class BenchmarkTask(SizedTask):
-    """A task of the paper: generated, or with ``data=PATH`` from files of the benchmark."""
-
-    def __init__(self, data: str | Path | None = None) -> None:
-        """Generate problems, or draw them from the files under `data`."""
-        self.data = data
-        if data is not None:
-            from iterant.tasks.datasets import StoredProblems
-
-            self._stored = StoredProblems(data, channels=self.spec.channels)
 
 
 class PackedProblems(Protocol):
     """Problems in a compact form, expanded one batch at a time."""
 
-    def __len__(self) -> int:
-        """Number of problems."""
+    def __len__(self) -> int: ...
 
-    def to(self, device: torch.device) -> PackedProblems:
-        """The same problems on another device."""
+    def to(self, device: torch.device) -> PackedProblems: ...
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets of the chosen problems, computed on the device."""
-
-
-@runtime_checkable
-class Packs(Protocol):
-    """Data too large to keep as float tensors: training keeps `PackedProblems`."""
-
-    def packed(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> PackedProblems | None:
-        """The problems of `Task.sample`, packed; None if the data in use cannot be packed."""
-
-
-@runtime_checkable
-class Mirrors(Protocol):
-    """Problems that can be mirrored, for the recipe's field ``mirror``."""
-
-    def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """The problems with those chosen, (N,) bool, mirrored where the mirror image is valid."""
-
-
-@runtime_checkable
-class HasSource(Protocol):
-    """Problems from a data set: a result refers to that set."""
-
-    def source(self) -> str:
-        """The data set in words."""
-
-
-@runtime_checkable
-class HasAnswerText(Protocol):
-    """Answers that can be written in a few words: bits, a path, a move."""
-
-    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
-        """The predicted answer to one problem in words."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether an answer keeps the rules of its task, right or not."""
 
-    keeps: bool | None
+    keeps: bool | None = None
     """None if it cannot be checked"""
-    words: str
+    words: str = ""
     lacking: str = ""
     """What is missing to check it, if it cannot be checked"""
-
-
-NO_VERDICT = Verdict(None, "")
-
-
-@runtime_checkable
-class HasVerdict(Protocol):
-    """Answers whose validity can be checked without knowing the right one."""
-
-    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
-        """Whether the answer keeps the rules: a path from start to end, a legal move."""
-
-
-@runtime_checkable
-class Restricts(Protocol):
-    """Problems whose rules allow only some answers."""
-
-    def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
-        """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
-
-
-@runtime_checkable
-class Accepts(Protocol):
-    """Problems whose source names several right answers, or answers that are wrong."""
-
-    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
-        """Whether the answer is right; asked only if `wanted` is not empty."""
-
-    def wanted(self, batch: Batch, index: int) -> str:
-        """The right answers in words; "" if the source names none."""
-
-
-def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
-    """The answer to a batch of one as text, "" if the task cannot write it."""
-    return task.tell(batch, 0, prediction) if isinstance(task, HasAnswerText) else ""
-
-
-def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
-    """Whether the answer to a batch of one is right; None if that is not known."""
-    if isinstance(task, Accepts) and task.wanted(batch, 0):
-        return task.accepts(batch, 0, prediction)
-    return bool(task.solved(prediction, batch)[0]) if batch.labelled else None
-
-
-@runtime_checkable
-class Flips(Protocol):
-    """Problems that are strings: one position can be flipped."""
-
-    def flip(self, batch: Batch, index: int | Tensor) -> Batch:
-        """The problems with position ``index`` (one for all, or one each) flipped, with answers."""
-
-
-@runtime_checkable
-class Shortens(Protocol):
-    """Problems whose answer is a path: its end can be moved nearer."""
-
-    def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
-        """The changed problems, and the rows (int64) of ``batch`` that they were made from."""
 
 
 @dataclass(frozen=True)
@@ -413,14 +293,6 @@ class NearMiss:
     """(N,) bool: whether the answer joins start and end"""
     valid: Tensor
     """(N,) bool: whether it is one whole path from start to end, if not the target"""
-
-
-@runtime_checkable
-class HasNearMisses(Protocol):
-    """Problems whose answer is a path: a wrong one can be connected, or even valid."""
-
-    def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
-        """How each prediction (N, *S) is wrong."""
 
 
 @dataclass(frozen=True)
@@ -437,14 +309,6 @@ class Kind:
     """The middle of the range"""
 
 
-@runtime_checkable
-class HasKinds(Protocol):
-    """Problems of several kinds, which may overlap."""
-
-    def kinds(self, batch: Batch) -> list[Kind]:
-        """The kinds of problem in a batch."""
-
-
 def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
     """Kinds by ranges of an integer that occur: ``ranges(ratings, 100, "rating")``."""
     bins = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
@@ -457,3 +321,76 @@ def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
         )
         for number in sorted(set(bins.tolist()))
     ]
+
+
+class OptionalMethods(Task, Protocol):
+    """What a task may have besides the members of `Task`; callers ask with `offers`."""
+
+    # Reading problems (`iterant.tasks.inputs`)
+
+    def split(self, material: Material) -> list[Material]:
+        """The parts that hold one problem each: lines, blocks, games; a picture is one part."""
+
+    def read(self, material: Material) -> Problem:
+        """The problem in one part, or TaskError; without it, `encode` gets the text."""
+
+    # Training
+
+    def packed(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> PackedProblems | None:
+        """The problems of `Task.sample`, packed; None if the data in use cannot be packed."""
+
+    def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """The problems with those chosen, (N,) bool, mirrored where the mirror image is valid."""
+
+    # Solving
+
+    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+        """The predicted answer to one problem in a few words: bits, a path, a move."""
+
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+        """Whether an answer keeps the rules: a path from start to end, a legal move."""
+
+    def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
+        """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
+
+    def wanted(self, batch: Batch, index: int) -> str:
+        """The right answers in words, if the source of a problem names several; else ""."""
+
+    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
+        """Whether an answer is one of those; needed together with `wanted`."""
+
+    # Evaluation and analysis
+
+    def source(self) -> str:
+        """The data set that problems come from, in words, for results."""
+
+    def flip(self, batch: Batch, index: int | Tensor) -> Batch:
+        """Strings with position ``index`` (one for all, or one each) flipped, and their answers."""
+
+    def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
+        """Problems with the end of the path moved nearer, and the rows (int64) they came from."""
+
+    def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
+        """How each prediction (N, *S) of a path is wrong."""
+
+    def kinds(self, batch: Batch) -> list[Kind]:
+        """The kinds of problem in a batch, which may overlap."""
+
+
+def offers(task: Task, *methods: str) -> TypeGuard[OptionalMethods]:
+    """Whether a task has these of the optional methods."""
+    return all(hasattr(task, method) for method in methods)
+
+
+def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
+    """The answer to a batch of one as text, "" if the task cannot write it."""
+    return task.tell(batch, 0, prediction) if offers(task, "tell") else ""
+
+
+def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
+    """Whether the answer to a batch of one is right; None if that is not known."""
+    if offers(task, "wanted", "accepts") and task.wanted(batch, 0):
+        return task.accepts(batch, 0, prediction)
+    return bool(task.solved(prediction, batch)[0]) if batch.labelled else None

@@ -2,11 +2,12 @@
 
 recipe.py       recipes: everything that decides a run
 run.py          train(): start and resume a run
-loop.py         a run from its first step to its last, with validation; interrupts.py, logging.py
+loop.py         a run from its first step to its last, with validation, and why it ends
+logging.py      where it reports its progress
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
-objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion
+objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion; the unroll
 replay_pool.py  the loss on a pool of states from earlier steps
-unroll.py       iterate and back-propagate; cuda_graphs.py does so faster
+cuda_graphs.py  the unroll on a GPU
 data.py         the training set
 distributed.py  several processes by torchrun
 

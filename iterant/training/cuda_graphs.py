@@ -18,8 +18,7 @@ from iterant.engine import State
 from iterant.nets.deep_thinking import DeepThinking
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.nets.protocol import Net, depth_of
-from iterant.training.objectives import Criterion, Segment
-from iterant.training.unroll import StepResult, Unroll
+from iterant.training.objectives import Criterion, Segment, StepResult, Unroll
 
 # torch leaves its CUDA module untyped.
 _CUDA: Any = torch.cuda
@@ -51,7 +50,6 @@ class GraphUnroll(Unroll):
         self._warmed_up: set[object] = set()
 
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
-        """Iterate without gradients."""
         buffers = self._fill(inputs, state)
         start = None if state is None else State(buffers["features"], self._first_index(state))
 
@@ -73,7 +71,6 @@ class GraphUnroll(Unroll):
         restart: Tensor | None = None,
         noise: Tensor | None = None,
     ) -> StepResult:
-        """Iterate with gradients and back-propagate the segment's loss."""
         buffers = self._fill(inputs, state)
         buffers["targets"].copy_(targets)
         # One graph serves every kind of start: a buffer marks the samples that restart.
@@ -172,7 +169,6 @@ class CapturedCall:
         self._graph: Any = None
 
     def __call__(self) -> None:
-        """Do the work once."""
         if self._warmup > 0:
             self._warmup -= 1
             self._work()

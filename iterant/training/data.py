@@ -13,7 +13,7 @@ from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
 from iterant.rng import StepRng, Stream, to_device
-from iterant.tasks.protocol import Batch, Mirrors, PackedProblems, Packs, Task
+from iterant.tasks.protocol import Batch, OptionalMethods, PackedProblems, Task, offers
 from iterant.training.recipe import Recipe
 
 
@@ -27,7 +27,7 @@ class TrainingSet:
     """(N,) indices of the training problems"""
     held_out: Batch
     """The validation set"""
-    mirrored: Mirrors | None = None
+    mirrored: OptionalMethods | None = None
     """The task if the recipe mirrors half of each batch, else None"""
 
     @classmethod
@@ -35,7 +35,7 @@ class TrainingSet:
         """The set that a recipe asks for."""
         name, size = task.spec.name, task.check_size(recipe.size)
         validation, training = split_sizes(task, recipe)
-        if recipe.mirror and not isinstance(task, Mirrors):
+        if recipe.mirror and not offers(task, "mirrored"):
             raise RecipeError(
                 f"mirror = true needs a task with mirror images, {name} has none "
                 "(no method `mirrored`); leave it out"
@@ -49,7 +49,7 @@ class TrainingSet:
         order = torch.from_numpy(Stream(recipe.data_seed, "training", "split").order(count))
         held_out, train = order[:validation].sort().values, order[validation:].sort().values
         problems: PackedProblems | None = None
-        if isinstance(task, Packs):
+        if offers(task, "packed"):
             problems = task.packed(count, size=size, seed=recipe.data_seed)
         if problems is None:
             batch = task.sample(count, size=size, seed=recipe.data_seed)
@@ -57,7 +57,7 @@ class TrainingSet:
             small = batch.inputs.to(torch.int8)  # a quarter of the memory, where that is exact
             exact = torch.equal(small.float(), batch.inputs)
             problems = TensorRows(small if exact else batch.inputs, batch.targets)
-        mirrored = task if recipe.mirror and isinstance(task, Mirrors) else None
+        mirrored = task if recipe.mirror and offers(task, "mirrored") else None
         validation_set = Batch(*problems[held_out])
         return cls(problems.to(device), train.to(device), validation_set, mirrored)
 

@@ -76,10 +76,9 @@ class TensorBoardReporter(Reporter):
 
     def show(self, progress: Progress) -> None:
         """Write the figures measured just now or, without any, loss, learning rate and speed."""
+        groups = {"validation": "validation"}
         values = {
-            f"{'validation' if name == 'validation' else 'monitoring'}/{name}": progress.figures[
-                name
-            ]
+            f"{groups.get(name, 'monitoring')}/{name}": progress.figures[name]
             for name in progress.fresh
         } or {
             "training/loss": progress.loss,
@@ -92,7 +91,6 @@ class TensorBoardReporter(Reporter):
         self._next.show(progress)
 
     def note(self, text: str) -> None:
-        """Pass it on."""
         self._next.note(text)
 
     def end(self, text: str) -> None:

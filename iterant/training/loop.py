@@ -15,9 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -31,7 +35,6 @@ from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.interrupts import Clock, LossGuard, Signals
 from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
@@ -97,7 +100,6 @@ class Loop:
 
     @property
     def step(self) -> int:
-        """Optimizer steps done."""
         return self.trainer.steps
 
     def run(self, source: RunFolder | None = None) -> None:
@@ -288,14 +290,9 @@ class Loop:
         if self.trainer.average is not None:
             averaged = self.trainer.evaluated_weights()
             self.folder.save("averaged", averaged, {"step": self.step}, shard_mb)
-        # JSON has no NaN: figures of exploded features are null.
-        figures = {
-            name: value if math.isfinite(value) else None for name, value in self.figures.items()
-        }
         metadata = {
             "step": self.step, "seed": self.seed, "tries": self.tries, "best": self.best,
-            "figures": figures, "watched": sorted(self.figures.keys() - {"validation"}),
-            "losses": self.losses,
+            "figures": self.figures, "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
             "pool": pool or self.recipe.objective != "pool",
         }  # fmt: skip
@@ -326,13 +323,13 @@ class Loop:
             self.folder.rewind_metrics(self.step)
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
+        def number(value: float | None) -> float:
+            return math.nan if value is None else value  # JSON has no NaN
+
         self.trainer.restore(tensors, metadata["step"])
         self.best, self.tries = dict(metadata["best"]), metadata.get("tries", 1)
-        self.figures = {
-            name: math.nan if value is None else value
-            for name, value in metadata["figures"].items()
-        }
-        self.losses = list(metadata["losses"])
+        self.figures = {name: number(value) for name, value in metadata["figures"].items()}
+        self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
@@ -416,3 +413,98 @@ def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures
     if not accuracies or (watched := sum(accuracies) / len(accuracies)) < best.get("watched", -1.0):
         return None
     return {"watched": watched, **validation}
+
+
+class Clock:
+    """The time limit of a run in seconds, some of them reserved for saving; None: no limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._start, self._limit, self._longest = time.monotonic(), limit, 0.0
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._start
+
+    def record(self, duration: float) -> None:
+        """Record how long uninterruptible work took, such as the end of an epoch."""
+        self._longest = max(self._longest, duration)
+
+    @property
+    def over(self) -> bool:
+        """Whether to save and stop now.
+
+        Twice the longest uninterruptible work is reserved, at most a quarter of the limit.
+        """
+        if self._limit is None:
+            return False
+        spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
+        return self.elapsed >= self._limit - spare
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""SIGUSR1: Slurm's warning before the time limit."""
+
+
+class Signals:
+    """SIGINT, SIGTERM and SIGUSR1 mean save and stop; a second SIGINT stops at once.
+
+    Only a repeated SIGINT does: clusters and torchrun send the others several times.
+    """
+
+    def __init__(self) -> None:
+        self.raised: str | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():  # others may not set handlers
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.raised is None:
+            self.raised = signal.Signals(number).name
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+
+
+class LossGuard:
+    """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
+
+    Exploded: ``patience`` losses in a row above ``factor`` times the first one. A single high loss
+    is not a divergence: with the paper's recipe for prefix sums a loss of 122 was seen between
+    losses of 1e-6, and the run recovered.
+    """
+
+    ADVICE = (
+        "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
+        "--rate, with --clip 1 or in --precision fp32"
+    )
+
+    def __init__(
+        self, factor: float = 10.0, patience: int = 50, *, forgiving: bool = False
+    ) -> None:
+        """``forgiving``: NaN is only a high loss, because loss scaling skipped that step."""
+        self._factor, self._patience, self._forgiving = factor, patience, forgiving
+        self.first: float | None = None
+        self.above = 0
+        """Number of consecutive losses that were too high"""
+        self._recent: deque[tuple[int, float]] = deque(maxlen=8)
+
+    def check(self, step: int, loss: float) -> None:
+        """Check a loss; raise TrainingStopped if training has diverged."""
+        self._recent.append((step, loss))
+        if math.isfinite(loss) or self._forgiving:
+            if self.first is None and math.isfinite(loss):
+                self.first = loss
+            high = self.first is None or not loss <= self._factor * self.first
+            self.above = self.above + 1 if high else 0
+            if self.above < self._patience:
+                return
+        event = "exploded" if math.isfinite(loss) else f"became {loss}"
+        history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
+        raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

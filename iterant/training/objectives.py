@@ -5,18 +5,17 @@
 
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
-loss that it is compared with. An objective calls two methods of `iterant.training.unroll.Unroll`:
-forward without gradients, and forward with backward. The replay pool is in `replay_pool.py`.
+loss that it is compared with. An objective calls two methods of an `Unroll`: forward without
+gradients, and forward with backward. A local rule on a CPU is unrolled on its open cells alone,
+several times faster, since most of a maze is wall; CUDA graphs are in `cuda_graphs.py`, the replay
+pool is in `replay_pool.py`.
 
-`SparseUnroll` (local rules on a CPU) computes the same cross-entropy by cell instead of calling
-`Criterion` and `segment_loss`: a change of these must be made there too.
-
-Shapes: B batch, C channels, W width, K classes, *S space.
+Shapes: B batch, C channels, W width, K classes, *S space, N open cells, I iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +24,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant import registry
-from iterant.engine import State
-from iterant.nets.fast.gradients import cell_rows
+from iterant.engine import State, Thought, begin, last, think
+from iterant.nets.fast.gradients import CellPath, unroll_cells
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
 from iterant.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from iterant.training.distributed import ProcessGroup
-    from iterant.training.unroll import Unroll
 
 _MASKED = -1e4
 """Score of positions that do not count, before a softmax over positions."""
@@ -72,33 +70,6 @@ class Criterion:
         weights = counted.flatten(1).to(losses.dtype)
         return ((losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)).mean()
 
-    def by_cell(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """`_by_position` for logits (I, N, K) of open cells after I iterations: (I,) losses.
-
-        ``targets`` (N, K) are rows of `cell_targets`, with smoothing and averaging in them.
-        """
-        logits = logits if logits.dtype == torch.float64 else logits.float()
-        return -(logits.log_softmax(dim=-1) * targets).sum(dim=(1, 2))
-
-    def cell_targets(self, net: Any, inputs: Tensor, targets: Tensor) -> Tensor:
-        """(cells of all samples, K): the weight of every cell and class in the loss.
-
-        A cell answers for all of its pixels; the mean is over a sample's counted pixels, then over
-        samples.
-        """
-        config = net.config
-        classes = functional.one_hot(targets, config.classes).movedim(-1, 1).to(inputs.dtype)
-        counted = net.readout.counted(inputs)
-        if counted is not None:
-            classes = classes * counted[:, None]
-        if config.stem > 1:
-            pool = functional.avg_pool1d if config.dims == 1 else functional.avg_pool2d
-            classes = pool(classes, 2, stride=2, padding=1) * 2**config.dims
-        pixels = classes.sum(dim=1, keepdim=True)
-        weights = (1 - self.smoothing) * classes + self.smoothing / config.classes * pixels
-        total = pixels.flatten(1).sum(dim=1).clamp_min(1) * len(inputs)
-        return cell_rows(weights / total.view(-1, *[1] * (weights.dim() - 1)))
-
     def _over_positions(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
         """Softmax over positions; the target is uniform over the positions of class 1."""
         scores, is_one = logits[:, 1].flatten(1), (targets == 1).flatten(1).to(logits.dtype)
@@ -126,38 +97,189 @@ class Segment:
 
 def segment_loss(
     net: Net,
-    states: Sequence[State],
+    path: DensePath | SparsePath,
     inputs: Tensor,
     targets: Tensor,
     segment: Segment,
     criterion: Criterion,
 ) -> Tensor:
-    """The loss of a segment, with its graph; ``states`` are all of its states, the start first."""
-    path = [state.features for state in states]  # each (B, W, *S)
+    """The loss of a segment, with its graph."""
     if not segment.weights:
-        loss = criterion(net, net.answer(path[-1]), inputs, targets)
+        loss = criterion(net, path.logits([segment.steps]), inputs, targets)
     elif len(set(segment.weights)) == 1:
         # Decode all iterations at once: a few large kernels instead of many small ones.
-        logits = net.answer(torch.cat(path[1:]))
+        logits = path.logits(range(1, segment.steps + 1))
         repeated = [x.repeat(segment.steps, *[1] * (x.dim() - 1)) for x in (inputs, targets)]
         loss = sum(segment.weights) * criterion(net, logits, repeated[0], repeated[1])
     else:
         losses = [
-            weight * criterion(net, net.answer(features), inputs, targets)
-            for weight, features in zip(segment.weights, path[1:], strict=True)
+            weight * criterion(net, path.logits([iteration]), inputs, targets)
+            for iteration, weight in enumerate(segment.weights, start=1)
         ]
         loss = torch.stack(losses).sum()
     if segment.settle:
-        features = torch.stack(path)
-        loss = loss + segment.settle * (features[1:] - features[:-1]).abs().mean()
+        loss = loss + segment.settle * path.mean_change()
     return loss
 
 
+def run_segment(
+    net: Net,
+    inputs: Tensor,
+    *,
+    steps: int,
+    state: State | None = None,
+    noise: Tensor | None = None,
+) -> Iterable[Thought]:
+    """As `iterant.think`; a fast form may compute the whole segment in one call.
+
+    Without gradients such a form returns the last thought only.
+    """
+    if noise is not None:
+        return think(
+            net, inputs, steps=steps, state=state,
+            intervene=lambda before, x: (State(before.features + noise, before.step), x),
+        )  # fmt: skip
+    segment: Any = getattr(net, "segment", None)
+    if segment is None or steps < 1:
+        return think(net, inputs, steps=steps, state=state)
+    start = state or begin(net, inputs)
+    path = segment(start.features, net.read(inputs), steps, start.step)
+    first = start.step + (steps if not torch.is_grad_enabled() else 1)
+    return [Thought(net, State(phi, first + i), inputs) for i, phi in enumerate(path)]
+
+
+class DensePath:
+    """The states of a segment, with their graph."""
+
+    def __init__(
+        self, net: Net, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
+    ) -> None:
+        thoughts = run_segment(net, inputs, steps=segment.steps, state=start, noise=noise)
+        self._net, self._states = net, [start, *(thought.state for thought in thoughts)]
+
+    def logits(self, iterations: Sequence[int]) -> Tensor:
+        """(I * B, K, *S): the answers after these iterations, counted from 1."""
+        features = [self._states[iteration].features for iteration in iterations]
+        return self._net.answer(features[0] if len(features) == 1 else torch.cat(features))
+
+    def mean_change(self) -> Tensor:
+        """The mean absolute change of a feature per iteration, a scalar."""
+        features = torch.stack([state.features for state in self._states])
+        return (features[1:] - features[:-1]).abs().mean()
+
+    def state(self, iteration: int) -> State:
+        """The state after that iteration, 0 for the start; detached."""
+        return self._states[iteration].detached()
+
+
+class SparsePath:
+    """The same, computed on the open cells of a local rule only.
+
+    Losses, gradients and states are equal up to rounding: walls stay zero, whatever noise or
+    corruption a pool adds. Only the change differs where walls were corrupted, since that
+    corruption vanishes in one iteration.
+    """
+
+    def __init__(
+        self, net: Any, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
+    ) -> None:
+        # The penalty on change counts messages to walls, which only the path of cells computes.
+        unroll: Any = CellPath if segment.settle else unroll_cells
+        self._cells = unroll(net, inputs, start.features, segment.steps, noise)
+        self._net, self._start, self._steps = net, start, segment.steps
+
+    def logits(self, iterations: Sequence[int]) -> Tensor:
+        rows = self._cells.logits(iterations)  # (I, N, K)
+        is_open = self._cells.is_open  # (B, *cells)
+        # Walls have a loss of weight 0, whatever their logits are.
+        logits = rows.new_zeros(len(rows), is_open.numel(), rows.shape[-1])
+        logits = logits.index_copy(1, self._cells.cells, rows)
+        by_sample = logits.view(-1, *is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
+        in_pixels: Tensor = self._net.in_pixels(by_sample)
+        return in_pixels
+
+    def mean_change(self) -> Tensor:
+        change: Tensor = self._cells.total_change()
+        return change / (self._steps * self._start.features.numel())
+
+    def state(self, iteration: int) -> State:
+        if iteration == 0:
+            return self._start.detached()
+        return State(self._cells.features(iteration), self._start.step + iteration)
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The result of a segment, detached."""
+
+    loss: Tensor
+    """The loss without the segment's weight, a scalar"""
+    states: list[State]
+    """The state after the last iteration, or all states; see `Segment.path`"""
+
+
+class Unroll:
+    """Runs a network's iterations for an objective; gradients add up on its parameters.
+
+    ``scale`` is the loss scale of fp16; ``sparse``: compute the open cells of a local rule only.
+    """
+
+    def __init__(
+        self,
+        net: Net,
+        criterion: Criterion | None = None,
+        scale: Tensor | None = None,
+        *,
+        sparse: bool = False,
+    ) -> None:
+        self.net, self.criterion, self.scale = net, criterion or Criterion(), scale
+        self.sparse = sparse
+
+    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
+        """Iterate without gradients; None starts from the projection."""
+        with torch.no_grad():
+            return last(run_segment(self.net, inputs, steps=steps, state=state)).state
+
+    def forward_backward(
+        self,
+        inputs: Tensor,
+        targets: Tensor,
+        segment: Segment,
+        *,
+        state: State | None = None,
+        restart: Tensor | None = None,
+        noise: Tensor | None = None,
+    ) -> StepResult:
+        """Iterate with gradients and back-propagate the segment's loss.
+
+        Samples that ``restart`` (B,) marks begin at the projection instead of ``state``, and train
+        it. ``noise`` (B, W, *S) is added to the features before every iteration.
+        """
+        start = state or State(self.net.start(inputs))
+        if state is not None and restart is not None:
+            rows = restart.view(-1, *[1] * (state.features.dim() - 1))
+            start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
+        path_class = SparsePath if self.sparse else DensePath
+        path = path_class(self.net, inputs, start, segment, noise)
+        loss = segment_loss(self.net, path, inputs, targets, segment, self.criterion)
+        iterations = range(segment.steps + 1) if segment.path else [segment.steps]
+        states = [path.state(iteration) for iteration in iterations]
+        del path  # so that the backward pass can free the states that it has used
+        weighted = loss * segment.weight
+        torch.autograd.backward(weighted if self.scale is None else weighted * self.scale)
+        flush = getattr(self.net, "flush", None)  # fast forms add their gradients there
+        if flush is not None:
+            flush()
+        return StepResult(loss.detach(), states)
+
+
 class Objective:
-    """What one optimizer step minimises; `registry.py` has the names of all objectives."""
+    """What one optimizer step minimises; `registry.py` has the names of all objectives.
+
+    ``processes`` share the batch; None: this one alone.
+    """
 
     def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
-        """``processes``: those that share the batch; None: this one alone."""
         self.recipe, self.processes = recipe, processes
 
     @property
@@ -207,7 +329,6 @@ class Progressive(Objective):
         return n, rng.integer(1, m - n, "stretch")
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
-        """Add one step's gradients to the parameters; return the loss, a scalar."""
         inputs, targets = self.shard(inputs), self.shard(targets)
         m, alpha = self.recipe.iterations, self.recipe.alpha
         n, k = self.draw(rng)
@@ -227,7 +348,6 @@ class RunTimeWeighted(Objective):
     """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
-        """Add one step's gradients to the parameters; return the loss, a scalar."""
         m = self.recipe.iterations
         weights = tuple(i / (m * (m + 1) / 2) for i in range(1, m + 1))
         segment = Segment(m, weights=weights)

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import difflib
 import math
-import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from iterant import registry
 from iterant.errors import RecipeError, UnknownName
+from iterant.io.files import read_toml
 
 Fields = dict[str, Any]
 
@@ -269,18 +269,7 @@ def _is_whole(value: object, least: int = 0) -> bool:
 
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     """``base`` with the fields that a TOML file changes."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(2**20 + 1)
-        if len(content) > 2**20:
-            raise RecipeError(f"{path.name} is larger than 1 MiB, too large for a recipe file")
-        changes = tomllib.loads(content.decode())
-    except OSError as error:
-        name = path.name or path
-        raise RecipeError(f"cannot read the recipe file {name}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RecipeError(f"{path.name} is not a TOML file: {error}") from error
-    return base.changed(**changes)
+    return base.changed(**read_toml(path))
 
 
 _FACTOR = "decay 0.01 as in the paper's table; the authors' code has 0.1: --recipe paper-code"
@@ -442,6 +431,8 @@ def recipe(name: str, task: str, net: str | None = None) -> Recipe:
     """The recipe of that name for a task, and for another network if ``net`` is given."""
     if name not in RECIPES:
         raise UnknownName(registry.unknown_name("recipe", name, RECIPES))
+    if not isinstance(net, str | None):
+        raise RecipeError(f"net must be a word, got {net!r}")
     default = _BEST.get(task, {}).get("net", "dt-recall") if name == "best" else "dt-recall"
     return Recipe(**{**_fields(name, task, net or default), "name": name, "net": net or default})
 

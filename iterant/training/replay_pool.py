@@ -24,9 +24,8 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng, to_device
-from iterant.training.objectives import Objective, Segment
+from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe
-from iterant.training.unroll import Unroll
 
 if TYPE_CHECKING:
     from iterant.training.distributed import ProcessGroup
@@ -57,10 +56,12 @@ def disc(features: Tensor, generator: torch.Generator) -> Tensor:
 
 
 class ReplayPool(Objective):
-    """The objective; its slots are created at the first step and are part of the checkpoint."""
+    """The objective, configured by the recipe's fields ``pool_…``.
+
+    Its slots are created at the first step and are part of the checkpoint.
+    """
 
     def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
-        """The recipe's fields ``pool_…`` configure it."""
         super().__init__(recipe, processes)
         self.longest = recipe.pool_longest or recipe.iterations
         self.slots: dict[str, Tensor] = {}
@@ -85,7 +86,6 @@ class ReplayPool(Objective):
         return max(1, round(self.recipe.batch * self.recipe.pool_fresh))
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
-        """Add one step's gradients to the parameters; return the loss, a scalar."""
         recipe, fresh = self.recipe, len(inputs)
         if not self.slots:
             self._create(unroll.net, inputs, targets)
@@ -205,7 +205,6 @@ class ReplayPool(Objective):
         return right.flatten(1).all(dim=1)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The slots."""
         return self.slots
 
     def restore(self, tensors: dict[str, Tensor]) -> None:

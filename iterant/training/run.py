@@ -20,6 +20,7 @@ from torch import nn
 
 from iterant import registry
 from iterant.errors import RunError, UsageError
+from iterant.formatting import seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.nets import Net, build, parameter_count
@@ -27,9 +28,8 @@ from iterant.rng import check_seed
 from iterant.tasks.protocol import Task
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.interrupts import Clock, seconds
 from iterant.training.logging import Reporter
-from iterant.training.loop import Loop
+from iterant.training.loop import Clock, Loop
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network

@@ -19,17 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import NetError, RecipeError, UnknownName
+from iterant.errors import RecipeError, UnknownName
 from iterant.nets import VARIANTS, LocalRuleConfig, Net, build, variant_config
 from iterant.nets.fast import can_unroll_cells, trainable_form
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
-from iterant.training.objectives import Criterion, build_objective
+from iterant.training.objectives import Criterion, Unroll, build_objective
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
-from iterant.training.unroll import SparseUnroll, Unroll
 
 if TYPE_CHECKING:
     from iterant.training.distributed import ProcessGroup
@@ -66,18 +65,14 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
 
 
 class Trainer:
-    """A network in training: its parameters, optimizer, EMA and objective."""
+    """A network in training: its parameters, optimizer, EMA and objective.
+
+    ``processes`` share the batch; None: this one alone.
+    """
 
     def __init__(
-        self,
-        net: Net,
-        recipe: Recipe,
-        device: torch.device,
-        processes: ProcessGroup | None = None,
+        self, net: Net, recipe: Recipe, device: torch.device, processes: ProcessGroup | None = None
     ) -> None:
-        """``processes``: those that share the batch; None: this one alone."""
-        if not isinstance(net, nn.Module):
-            raise NetError(f"only an nn.Module can be trained, got {type(net).__name__}")
         if depth_of(net) is not None and recipe.objective == "pool":
             raise RecipeError(
                 "a network of fixed depth cannot be trained from a pool of states; "
@@ -85,7 +80,8 @@ class Trainer:
             )
         self.recipe, self.device, self.processes = recipe, device, processes
         self.objective = build_objective(recipe, processes)
-        self.module: nn.Module = net.to(device)
+        module: Any = net
+        self.module: nn.Module = module.to(device)
         if device.type == "cuda":
             # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
             torch.backends.cudnn.benchmark = True
@@ -126,8 +122,8 @@ class Trainer:
         scale = None if self.loss_scale is None else self.loss_scale.scale
         if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)
-        sparse = self.device.type == "cpu" and not criterion.places and can_unroll_cells(net)
-        return (SparseUnroll if sparse else Unroll)(net, criterion, scale)
+        sparse = self.device.type == "cpu" and can_unroll_cells(net)
+        return Unroll(net, criterion, scale, sparse=sparse)
 
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""

@@ -34,7 +34,7 @@ from iterant.errors import DataError, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.io import read_json, write_json
-from iterant.io.files import cache_folder, check_new_folder, make_folder
+from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
 from iterant.zoo import shipped
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
@@ -95,14 +95,12 @@ def fetch_runtime(folder: Path) -> Path:
 
 def unpack_runtime(archive: Path, out: Path) -> None:
     """Verify the archive and extract the files that the page uses."""
-    remedy = f"give the file that npm pack {PACKAGE}@{VERSION} writes"
-    try:
-        with archive.open("rb") as file:
-            data = file.read(_LARGEST)
-    except OSError as error:
-        raise DataError(f"{archive} cannot be read ({error.strerror}); {remedy}") from error
+    data = read_bytes(archive, _LARGEST)
     if base64.b64encode(hashlib.sha512(data).digest()).decode() != INTEGRITY:
-        raise DataError(f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; {remedy}")
+        raise DataError(
+            f"{archive} is not {PACKAGE} {VERSION}: its checksum differs; "
+            f"give the file that npm pack {PACKAGE}@{VERSION} writes"
+        )
     out.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(data)) as packed:  # the bytes that were verified
         for name in FILES:

@@ -8,36 +8,32 @@ from __future__ import annotations
 
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from os import PathLike
 from pathlib import Path
 
 from iterant.errors import UsageError
-
-_TYPES = {
-    ".js": "text/javascript",
-    ".mjs": "text/javascript",
-    ".wasm": "application/wasm",
-    ".onnx": "application/octet-stream",
-}
-"""Types that browsers require and some systems do not know."""
 
 
 class _Files(SimpleHTTPRequestHandler):
     """Serve a folder; log only errors."""
 
-    def guess_type(self, path: str | PathLike[str]) -> str:
-        """The MIME type of a file."""
-        return _TYPES.get(Path(path).suffix) or super().guess_type(path)
+    # Types that browsers require and some systems do not know.
+    extensions_map = {  # noqa: RUF012 (an attribute of instances for type checkers)
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+        ".onnx": "application/octet-stream",
+    }
 
     def end_headers(self) -> None:
-        """Allow threads in WebAssembly, and disable caching for rebuilt pages."""
+        # Allow threads in WebAssembly, and disable caching for rebuilt pages.
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log nothing."""
+        pass
 
 
 def page_server(folder: Path, port: int = 8000, host: str = "127.0.0.1") -> ThreadingHTTPServer:

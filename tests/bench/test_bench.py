@@ -16,27 +16,22 @@ from hypothesis import strategies as st
 from iterant.bench.benchmarks import (
     Dense,
     bench_evaluate,
-    bench_scale,
     bench_solve,
     bench_train,
-    evaluation,
-    scaling,
-    training,
+    compare,
+    ratio,
 )
-from iterant.bench.compare import compare, peak_memory, ratio
-from iterant.bench.options import EvaluateOptions, ScaleOptions, SolveOptions, TrainOptions
+from iterant.bench.options import EvaluateOptions, SolveOptions, TrainOptions
 from iterant.cli.main import run
-from iterant.errors import IterantError, RecipeError, RunError, UnknownName, UsageError
+from iterant.errors import IterantError, RecipeError, UnknownName, UsageError
 from iterant.io import read_result, save_weights
 from iterant.nets import PaperConfig, build
 from iterant.nets.fast import accelerate
 from iterant.tasks.mazes.task import Mazes
-from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo import load
 
-CPU = torch.device("cpu")
-TINY = TrainOptions(width=4, batch=2, steps=1, rounds=1, device="cpu", memory=False)
-SMALL = EvaluateOptions(width=4, size="8", count=4, steps=6, rounds=2, device="cpu", memory=False)
+TINY = TrainOptions(width=4, batch=2, steps=1, rounds=1, device="cpu")
+SMALL = EvaluateOptions(width=4, size="8", count=4, steps=6, rounds=2, device="cpu")
 
 
 def test_sides_take_turns_and_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,16 +70,21 @@ def test_the_ratio_is_taken_within_a_round(rounds: list[tuple[float, float]]) ->
     assert spread["lowest"] <= spread["median"] <= spread["highest"]
 
 
-@pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
-@pytest.mark.parametrize("change", [{}, {"precision": "bf16"}, {"net": "dt"}])
-def test_training_figures(task: str, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("task", "change", "differs"),
+    [
+        ("prefix-sums", {}, "w4-b2"),
+        ("mazes", {"precision": "bf16"}, "w4-b2-bf16"),
+        ("chess", {"net": "dt"}, "dt-w4-b2"),
+    ],
+)
+def test_training_figures(task: str, change: dict[str, Any], differs: str) -> None:
     name, figures = bench_train(replace(TINY, task=task, rounds=2, **change))
     assert figures["memory"] is None
     assert figures["precision"] == {"ours": change.get("precision", "fp32"), "plain": "fp32"}
     assert 0 < figures["ratio"]["lowest"] <= figures["ratio"]["median"]
     assert all(len(seconds) == 2 for seconds in figures["seconds a step"].values())
     assert figures["inputs"][0] == 2
-    differs = {"precision": "w4-b2-bf16", "net": "dt-w4-b2"}.get(next(iter(change), ""), "w4-b2")
     assert name == f"bench-train-{task}-cpu-{differs}"
 
 
@@ -120,30 +120,6 @@ def test_solving_gives_the_same_answers_all_ways() -> None:
     assert accelerate(dense, Mazes().sample(1, size=5).inputs) is dense
 
 
-def test_memory_of_a_training_step() -> None:
-    recipe = named_recipe("paper", "prefix-sums")
-    recipe = recipe.changed(width=32, batch=64, size=64, iterations=10, alpha=0.0)
-    memory = peak_memory(training, CPU, TINY, recipe, [0])
-    # α = 0 unrolls all iterations, and the inputs of five convolutions of each are saved.
-    saved = 5 * 10 * 4 * 32 * 64 * 64
-    assert saved < memory["plain"] < 8 * saved
-    assert memory["ratio"] == memory["plain"] / memory["ours"]
-
-
-def test_memory_of_an_evaluation() -> None:
-    options = EvaluateOptions(size="2048", count=64, steps=60, net="dt", width=2)
-    memory = peak_memory(evaluation, CPU, options)
-    outputs = 4 * 64 * 2048 * 2 * 60
-    assert memory["plain"] > outputs
-    assert memory["plain"] - memory["ours"] > outputs / 2, "ours keeps one iteration only"
-
-
-def test_a_failed_process_is_one_line() -> None:
-    with pytest.raises(RunError, match="unknown task 'nothing'") as error:
-        peak_memory(evaluation, CPU, EvaluateOptions(task="nothing"))
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_memory_on_a_gpu() -> None:
     _, figures = bench_train(TrainOptions(width=16, batch=4, steps=2, rounds=2))
@@ -159,38 +135,21 @@ def test_memory_on_a_gpu() -> None:
         (replace(TINY, recipe="quick"), UsageError, "choose --recipe paper"),
         (replace(TINY, task="maze"), UnknownName, "did you mean 'mazes'?"),
         (replace(TINY, width=0), RecipeError, "width"),
-        (replace(SMALL, steps=0), UsageError, "at least 1 iteration, got 0"),
+        (
+            replace(SMALL, steps=0),
+            UsageError,
+            "the number of iterations must be a whole number of 1 or more",
+        ),
         (replace(SMALL, net="ff", steps=31), UsageError, "ask for at most 30"),
         (replace(SMALL, net="dt-recal"), UnknownName, "did you mean 'dt-recall'?"),
         (replace(SMALL, width=0), RecipeError, "width"),
         (replace(SMALL, run="prefix-sums"), UsageError, "no plain way for a LocalRule"),
-        (ScaleOptions(processes=()), UsageError, "at least one"),
     ],
 )
 def test_wrong_values(options: Any, error: type[IterantError], message: str) -> None:
-    benches = {TrainOptions: bench_train, EvaluateOptions: bench_evaluate}
-    bench: Any = benches.get(type(options), bench_scale)
+    bench: Any = bench_train if isinstance(options, TrainOptions) else bench_evaluate
     with pytest.raises(error, match=re.escape(message)):
         bench(options)
-
-
-def test_one_process_does_not_communicate() -> None:
-    figures = scaling(ScaleOptions(task="prefix-sums", width=4, batch=4, updates=2))
-    assert figures["talking"] == 0.0
-    assert figures["updates per second"] > 0
-    assert figures["bytes an update"] == 4 * figures["parameters"]
-
-
-@pytest.mark.system
-def test_two_processes_communicate() -> None:
-    options = ScaleOptions(task="prefix-sums", width=4, batch=4, updates=2, rounds=1)
-    _, figures = bench_scale(options)
-    one, two = (figures["processes"][count] for count in ("1", "2"))
-    assert (one["talking"], one["times faster"]) == (0.0, 1.0)
-    assert 0 < two["talking"] < 1
-    assert two["efficiency"] == pytest.approx(two["times faster"] / 2)
-    with pytest.raises(RunError, match=r"3 processes ended early .*a batch of 4 cannot be shared"):
-        bench_scale(replace(options, processes=(3,)))
 
 
 @pytest.mark.parametrize(
@@ -212,9 +171,8 @@ def test_commands_print_a_table_and_write_a_result(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     trained(tmp_path / "net")
-    peaks = {"ours": 2 << 20, "plain": 5 << 20}
-    monkeypatch.setattr("iterant.bench.compare.in_new_process",
-                        lambda _, side, *__: peaks[side])  # fmt: skip
+    peaks = {"ours": 2 << 20, "plain": 5 << 20, "ratio": 2.5}
+    monkeypatch.setattr("iterant.bench.benchmarks.peak_memory", lambda *_: peaks)
     with pytest.raises(SystemExit) as end:
         run(["bench", *words.split(), "--out", "out"])
     output, errors = capsys.readouterr()
@@ -225,6 +183,4 @@ def test_commands_print_a_table_and_write_a_result(
     assert f"{quotient['median']:.2f} times" in output
     assert ("ours, halting" in output) == ("trained" in name)
     if "memory" in figures:
-        rows = {line.split()[0]: line for line in output.splitlines() if line.split()}
-        assert "5 MiB" in rows["plain"]
-        assert "2.50 times less" in rows["ratio"]
+        assert "peak memory: ours 2 MiB, plain 5 MiB, 2.50 times as much" in output

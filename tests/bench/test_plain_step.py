@@ -16,11 +16,10 @@ from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
-from iterant.training.objectives import Progressive
+from iterant.training.objectives import Progressive, Unroll
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
-from iterant.training.unroll import Unroll
 
 PROBLEMS = ["prefix-sums", "mazes", "chess"]
 

@@ -12,7 +12,7 @@ from thinkers import small_net
 
 import iterant
 from cli.files import feed_forward
-from iterant.analysis.studies import Subject
+from iterant.analysis import Subject
 from iterant.io import read_result
 from iterant.nets import Net
 from iterant.tasks.chess.task import SAMPLE, Chess

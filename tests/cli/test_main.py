@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import textwrap
@@ -40,7 +39,7 @@ def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
     code, shown, _ = command(name, "--help")
     assert code == 0
     before = shown.partition("╭")[0].splitlines()[1:]
-    examples = [line for line in before if line.startswith("  ")]
+    examples = [line for line in before if f"iterant {name}" in line]
     assert examples
     assert max(map(len, examples)) <= 80, "a terminal would break it in two"
     for example in examples:
@@ -107,7 +106,7 @@ def test_failures_of_the_machine_show_no_traceback(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("iterant.cli.problems.task_of", fail)
+    monkeypatch.setattr("iterant.registry.task", fail)
     monkeypatch.setattr("iterant.cli.main._discard_output", lambda: None)
     exit_code, _, errors = command("sample", "mazes")
     assert exit_code == code
@@ -126,25 +125,6 @@ def test_a_closed_pipe_is_silent() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-
-
-def test_interrupted_commands_exit_with_130() -> None:
-    script = (
-        "import iterant.cli.problems as problems, signal, time\n"
-        # Processes started in the background ignore the signal.
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "problems.task_of = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
-        "from iterant.cli.main import run\nrun(['sample', 'mazes'])"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert errors.strip() == "iterant: interrupted"
 
 
 def test_ascii_terminals() -> None:

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 import iterant
-from iterant.cli.solve import LiveViewer
-from iterant.cli.training_display import Display, display
+from iterant.cli.output import IterationDisplay, TrainingDisplay, training_display
 from iterant.solving import Film, Frame, solutions
 from iterant.tasks.inputs import generated
 from iterant.training.logging import Progress
@@ -47,8 +46,8 @@ def printed(screen: Console) -> list[str]:
     return lines
 
 
-def begun(screen: Console) -> Display:
-    shown = Display(screen)
+def begun(screen: Console) -> TrainingDisplay:
+    shown = TrainingDisplay(screen)
     shown.begin("title", Path("r"), REPORT)
     return shown
 
@@ -92,11 +91,11 @@ def test_pipes_get_a_line_every_five_seconds(clock: list[float]) -> None:
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for screen, live in ((console(terminal=False), False), (console(), True)):
-        with display(screen) as shown:
+        with training_display(screen) as shown:
             shown.begin("title", Path("r"), REPORT)
         assert any("epoch 1 of 4" in line for line in printed(screen)) == live
     monkeypatch.setenv("TERM", "dumb")
-    assert not Display(console()).live
+    assert not TrainingDisplay(console()).live
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(100, 50), (60, 20), (30, 5)])
@@ -117,8 +116,7 @@ def test_solving_on_terminals_of_any_size(
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds, which stands still until a test moves it."""
     now = [100.0]
-    for module in ("training_display", "solve"):
-        monkeypatch.setattr(f"iterant.cli.{module}.monotonic", lambda: now[0])
+    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: now[0])
     return now
 
 
@@ -126,7 +124,7 @@ def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
     task, drawn = iterant.task("mazes"), [0]
     problems = generated(task, size=5).problems
     screen = console(60, height=30)
-    viewer = LiveViewer(task, screen, Live(console=screen, auto_refresh=False))
+    viewer = IterationDisplay(task, screen, Live(console=screen, auto_refresh=False))
 
     def view(problem: Any, frame: Frame, film: Film) -> None:
         clock[0], before = clock[0] + 0.01, viewer.last
@@ -142,7 +140,7 @@ def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
 
 def test_solving_in_a_pipe_prints_a_line_every_three_seconds(clock: list[float]) -> None:
     screen, film, task = console(terminal=False), Film(1), iterant.task("prefix-sums")
-    viewer = LiveViewer(task, screen)
+    viewer = IterationDisplay(task, screen)
     (problem,) = generated(task).problems
     for step in range(1, 11):
         clock[0] += 1

@@ -200,18 +200,3 @@ def test_notes_are_printed_once(command: Any) -> None:
     assert output.count(NOTE) == 1
     Path("p.fen").write_text(f"{FEN}\n{BLACK}")
     assert command("solve", "chess", "p.fen", *FAST)[1].startswith(f"p.fen line 2: {NOTE}\n")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("mazes", "--size", "33", "--seed", "3", "--save", "m.png"),
-        ("mazes", "S #   #\n# # # #\n#   # G"),
-        ("prefix-sums", "10110010" * 12),
-    ],
-)
-def test_shipped_networks(words: tuple[str, ...], command: Any) -> None:
-    code, output, errors = command("solve", *words)
-    assert (code, errors) == (0, "")
-    assert facts(output)["right"] == "yes"
-    assert facts(output)["settled"] == "yes"

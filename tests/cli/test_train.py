@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -66,11 +62,11 @@ def test_help_of_flags_comes_from_the_recipe(command: Any) -> None:
     _, output, _ = command("train", "--help")
     text = " ".join(output.replace("│", " ").split())
     places = []
-    for field in recipe_fields():
-        assert field.help, f"{field.name} is not described in the recipe"
-        if field.name != "notes":
-            assert field.help in text
-            places.append(output.index(f"─ {field.section} ─"))
+    for section, name, about in recipe_fields():
+        assert about, f"{name} is not described in the recipe"
+        if name != "notes":
+            assert about in text
+            places.append(output.index(f"─ {section} ─"))
     assert places == sorted(places)
 
 
@@ -96,7 +92,7 @@ def test_show(command: Any) -> None:
     code, output, errors = command("train", "mazes", "--recipe", "paper", "--show", "--batch", "25")
     assert (code, errors) == (0, "")
     rows = {words[0]: words[1:] for line in output.splitlines() if (words := line.split())}
-    assert {field.name for field in recipe_fields()} - {"name", "notes"} <= rows.keys()
+    assert {name for _, name, _ in recipe_fields()} - {"name", "notes"} <= rows.keys()
     assert rows["width"][0] == "128"
     assert rows["batch"][:3] == ["25", "(paper:", "50)"]
     assert rows["throttle"][0] == "yes"
@@ -137,7 +133,7 @@ def test_default_folders_are_free(command: Any) -> None:
 
 def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
         code, output, errors = command(
             "train", "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m", "--drop-pool"
         )
@@ -190,34 +186,6 @@ def test_several_processes_need_out(command: Any, monkeypatch: pytest.MonkeyPatc
     assert "--out DIR" in errors
     monkeypatch.setenv("RANK", "1")
     assert command("sample", "mazes") == (0, "", ""), "rank 0 prints"
-
-
-def test_an_interrupted_process_saves_and_resumes(command: Any) -> None:
-    endless = ["100000" if word == "2" else word for word in SMALL]
-    words = ["train", "prefix-sums", *endless, "--out", "r"]
-    words += ["--watch-every", "0", "--validate-every", "1000", "--checkpoint-every", "1000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "iterant", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        assert "kept in r" in process.stdout.readline()
-        assert "update" in process.stdout.readline()
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
-    assert "stopped by SIGINT after update" in output
-    stopped = RunFolder.open("r")
-    assert stopped.state == "stopped"
-    step = stopped.status.step
-    assert step > 0
-    code, output, _ = command("train", "--resume", "r", "--time-limit", "1s", "--device", "cpu")
-    assert code == 0
-    assert RunFolder.open("r").status.step >= step
 
 
 def test_a_run_may_start_from_another(command: Any) -> None:

@@ -48,8 +48,8 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --size 8", "odd"),
         ("mazes S.G --size 9", "not both"),
         ("mazes S.G --seed 0", "are for generated problems"),
-        ("mazes --patience 5", "the rule rest takes no --patience"),
-        ("mazes --tolerance 1 --halt plain", "the rule plain takes no --tolerance"),
+        ("mazes --patience 5", "the rule rest takes no patience"),
+        ("mazes --tolerance 1 --halt plain", "the rule plain takes no tolerance"),
         ("mazes --save m.bmp", "written as .png or .svg"),
         ("mazes --halt never", "unknown rule 'never'"),
         ("mazes --max-steps 0", "--max-steps. Must be >= 1"),
@@ -68,7 +68,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --device meta --show", "unknown device 'meta'; use auto, cpu"),
         ("mazes --epochs 1.0 --show", "--epochs takes a whole number, got 1.0"),
         ("mazes --size 8", "8"),
-        ("mazes --recipe-file none.toml", "cannot read the recipe file none.toml"),
+        ("mazes --recipe-file none.toml", "cannot read 'none.toml'"),
         ("prefix-sums --recipe paper --batch 9000", "does not fit the 8000"),
         ("mazes --seeds 0 --seed 0", "not both"),
         ("mazes --seed -1", "from 0 to 2**64 - 1"),
@@ -92,7 +92,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("ff --save c.pdf", "written as .png"),
         ("ff --json f.txt", "try f.json"),
         ("ff --trade --save c.png", "leave out --check, --save"),
-        ("ff --patience 5", "the rule plain takes no --patience"),
+        ("ff --patience 5", "the rule plain takes no patience"),
         ("prefix-sums --max-steps 99999999999999999999", "Must be <= 10000000"),
     ],
     "analyze": [
@@ -134,9 +134,9 @@ CASES = [
     for name, cases in WRONG.items()
     for words, message in cases
 ]
-UNREADABLE = ("does not exist", "there is no f", "no run nowhere", "nowhere",
-                             "none.csv", "holds a network", "none.pth",
-              "as a checkpoint")  # fmt: skip
+UNREADABLE = ("does not exist", "there is no f", "nowhere", "none.csv", "none.pth",
+              "holds a network", "as a checkpoint")  # fmt: skip
+"""In messages about files and runs: a failure of the machine, not of the command line."""
 
 
 def make_files(folder: Path) -> None:
@@ -159,7 +159,7 @@ def test_wrong_input(words: tuple[str, ...], message: str, command: Any, tmp_pat
     assert errors.count("\n") == 1
     assert message in errors
     assert output == ""
-    assert code in ((1, 2) if any(part in message for part in UNREADABLE) else (2,))
+    assert code == (1 if any(part in message for part in UNREADABLE) else 2)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -172,7 +172,6 @@ UNWRITABLE = [
     ["analyze", "mazes", "--save-failures", BELOW],
     ["bench", "train", "--out", BELOW],
     ["bench", "evaluate", "--out", BELOW],
-    ["bench", "scale", "--out", BELOW],
     ["bench", "solve", "--out", BELOW],
     ["reproduce", "--all", "--write", f"{BELOW}/R.md"],
     ["reproduce", "--all", "--write", "."],
@@ -210,9 +209,3 @@ def test_targets_are_checked_before_work_begins(
     assert errors.count("\n") == 1
     assert re.search("is no folder|there is no folder|no name|it is a folder", errors)
     assert sorted(Path().iterdir()) == before
-
-
-def test_a_missing_file_or_run_has_exit_code_1(command: Any) -> None:
-    """A failure of the machine, not of the command line."""
-    for words in ("evaluate ./nothing", "train --resume nowhere", "data chess x.csv --out y"):
-        assert command(*words.split())[0] == 1

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 import iterant
-from iterant.draw.terminal import crop_border, merge_blocks, terminal
+from iterant.draw.terminal import merge_blocks, terminal
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 Colour = tuple[int, ...] | None
@@ -113,12 +113,6 @@ def test_board() -> None:
     assert terminal(BOARD, console(width=3)).plain == "board\ntext"
 
 
-@pytest.mark.parametrize(("glyph", "cell"), [("#ffffff", 188), ("#000000", 235)])
-def test_light_pieces_on_light_cells(glyph: str, cell: int) -> None:
-    board = Description("", "", np.full((1, 2, 3), 235, np.uint8), (Glyph(0, 0, "♟", glyph),))
-    assert styled(terminal(board, console()))[0][0][2] == (cell,) * 3
-
-
 WALL, FREE, WAY, END = (0, 0, 0), (255, 255, 255), (0, 114, 178), (255, 0, 0)
 COLOURS = np.array([FREE, WALL, WAY, END], dtype=np.uint8)
 PLACES = ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (3, 0), (3, 1))
@@ -184,12 +178,11 @@ def test_reduction_keeps_colours() -> None:
     assert any("⣿" in line for line in picture), "the end is still seen"
 
 
-def test_crop_border() -> None:
-    cells = np.zeros((9, 11, 3), dtype=np.uint8)
-    assert crop_border(cells) is cells
-    cells[3:6, 4:7] = 255
-    assert crop_border(cells).shape == (5, 5, 3)
-    assert np.array_equal(crop_border(crop_border(cells)), crop_border(cells))
+def test_a_wide_border_is_cropped_where_cells_do_not_fit() -> None:
+    cells = np.zeros((30, 30, 3), dtype=np.uint8)
+    cells[10:20, 10:20, 0] = np.arange(100, 200).reshape(10, 10)
+    shown = terminal(Description("", "text", cells), console(12), lines=6)
+    assert shown.plain == "\n".join(["▀" * 12] * 6), "one cell of the border is left"
 
 
 @pytest.mark.parametrize("size", [9, 59, 101])

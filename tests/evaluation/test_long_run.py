@@ -9,7 +9,7 @@ from thinkers import Ticking, small_batch, small_net
 
 from iterant import registry
 from iterant.engine import think
-from iterant.evaluation import Regression, evaluate_batch, evaluate_long, track_answers
+from iterant.evaluation import evaluate_batch, evaluate_long
 from iterant.nets import LocalRule
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
@@ -60,29 +60,30 @@ def ticking(*ticks: list[int]) -> Batch:
     return Batch(inputs, torch.ones(len(ticks), len(ticks[0]), dtype=torch.int64))
 
 
-def test_regressions_of_a_known_network() -> None:
+def test_lost_answers_of_a_known_network() -> None:
     # Ticks up to the numbers given; right where all are odd: after 1, 3, 5 … until they stop.
     batch = ticking([1, 1, 1], [5, 5, 4], [3, 3, 7], [2, 1, 1], [0, 1, 1])
-    history = track_answers(Ticking(), TASK, batch, 8)
-    assert history.right.T.int().tolist() == [
-        [1, 1, 1, 1, 1, 1, 1, 1],
-        [1, 0, 1, 0, 0, 0, 0, 0],
-        [1, 0, 1, 0, 1, 0, 1, 1],
-        [1, 0, 0, 0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0, 0, 0, 0],
-    ]
-    assert history.regressions == [
-        Regression(1, since=1, first=2, until=8, iterations=6, worst=2, positions=3),
-        Regression(2, since=1, first=2, until=6, iterations=3, worst=2, positions=3),
-        Regression(3, since=1, first=2, until=8, iterations=7, worst=2, positions=1),
-    ]
+    plain = evaluate_long(Ticking(), TASK, batch, 4).figures
+    every = evaluate_long(Ticking(), TASK, batch, 4, every=True)
+    for figures in (plain, every.figures):
+        assert (figures["solved"], figures["solved at twice"]) == (1, 2)
+        assert figures["wrong"] == [1, 3, 4]
+    assert every.figures["lost"] == 0
+    assert every.figures["lost on the way"] == 3
+    assert every.figures["ever solved"] == 4
+    assert every.figures["iterations until all those were solved once"] == 1
+    names = ("problem", "since", "first", "until", "iterations", "worst", "positions")
+    values = [(1, 1, 2, 8, 6, 2, 3), (2, 1, 2, 6, 3, 2, 3), (3, 1, 2, 8, 7, 2, 1)]
+    lapses = [dict(zip(names, numbers, strict=True)) for numbers in values]
+    assert every.figures["lapses"] == lapses
     # The worst of those that were lost; of the others the last.
-    assert history.worst.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]]
+    assert every.prediction is not None
+    assert every.prediction.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]]
 
 
 @pytest.mark.parametrize("portion", [None, 1, 3])
 @pytest.mark.parametrize("problem", ["mazes", "prefix-sums"])
-def test_answers_are_tracked_as_by_comparing_every_iteration(
+def test_lost_answers_are_those_found_by_comparing_every_iteration(
     problem: str, portion: int | None
 ) -> None:
     net, batch, task = small_net(problem, "dt-recall"), small_batch(problem), registry.task(problem)
@@ -90,29 +91,15 @@ def test_answers_are_tracked_as_by_comparing_every_iteration(
         answers = [thought.prediction for thought in think(net, batch.inputs, steps=8)]
     # What it says after three iterations is declared the truth, so that answers come and go.
     batch = Batch(batch.inputs, answers[2].clone(), batch.extras)
-    history = track_answers(net, task, batch, 8, portion=portion)
-    expected = torch.stack([(answer == batch.targets).flatten(1).all(1) for answer in answers])
-    assert torch.equal(history.right, expected)
-    assert expected[2].all()
-    assert len(history.regressions) == 2, "else this tests nothing"
-    for regression in history.regressions:
-        row = regression.problem
+    long = evaluate_long(net, task, batch, 4, every=True, portion=portion)
+    right = torch.stack([(answer == batch.targets).flatten(1).all(1) for answer in answers])
+    assert long.figures["solved"] == int(right[3].sum())
+    assert long.figures["lost"] == int((right[3] & ~right[7]).sum())
+    assert long.prediction is not None
+    assert len(long.figures["lapses"]) == 2, "else this tests nothing"
+    for lapse in long.figures["lapses"]:
+        row, since = lapse["problem"], lapse["since"]
         wrong = [int((answer[row] != batch.targets[row]).sum()) for answer in answers]
-        assert wrong[regression.since - 1] == 0 == min(wrong)
-        assert regression.positions == max(wrong[regression.since :]) == wrong[regression.worst - 1]
-        assert torch.equal(history.worst[row], answers[regression.worst - 1][row])
-
-
-def test_every_iteration_gives_the_counts_of_a_long_run() -> None:
-    batch = ticking([1, 1, 1], [5, 5, 4], [3, 3, 7], [2, 1, 1], [0, 1, 1])
-    plain = evaluate_long(Ticking(), TASK, batch, 3).figures
-    every = evaluate_long(Ticking(), TASK, batch, 3, every=True)
-    for figures in (plain, every.figures):
-        assert (figures["solved"], figures["solved at twice"]) == (3, 1)
-        assert figures["wrong"] == [1, 2, 3, 4]
-    assert every.figures["lost"] == 2
-    assert every.figures["lost on the way"] == 3, "one of them is right at neither look"
-    assert every.figures["ever solved"] == 4
-    assert every.figures["lapses"][0]["problem"] == 1
-    assert every.prediction is not None
-    assert every.prediction[1].tolist() == [0, 0, 0]
+        assert wrong[since - 1] == 0 == min(wrong)
+        assert lapse["positions"] == max(wrong[since:]) == wrong[lapse["worst"] - 1]
+        assert torch.equal(long.prediction[row], answers[lapse["worst"] - 1][row])

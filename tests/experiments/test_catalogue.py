@@ -6,7 +6,6 @@ import pytest
 
 from iterant.errors import UnknownName
 from iterant.experiments.catalogue import (
-    BESIDES,
     EXPERIMENTS,
     FITTED,
     INTERVENTIONS,
@@ -58,15 +57,6 @@ def test_every_number_of_the_paper_is_shown() -> None:
             assert row.paper is not None
             assert row.paper.mean == height
             assert row.prefix == ("–" if steps is None else f"{steps:.2f}")
-
-
-@pytest.mark.parametrize(
-    "model", [model for model in MODELS.values() if len(model.tests) > 2], ids=lambda m: m.key
-)
-def test_all_that_is_measured_on_a_model_is_shown_somewhere(model: Model) -> None:
-    everything = [*EXPERIMENTS.values(), BESIDES]
-    shown = {name for one in everything for name in one.needs.get(model.key, set())}
-    assert measured(model) - shown <= {"near-misses"}, "which only records have"
 
 
 @EVERY

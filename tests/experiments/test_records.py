@@ -13,14 +13,12 @@ from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
-from iterant.experiments.models import MODELS
 from iterant.experiments.records import (
     Record,
     check_figures,
     keep_record,
     read_records,
 )
-from iterant.io.files import to_json
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
@@ -88,6 +86,7 @@ def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], va
     if not is_refused(made):
         record = Record(made["model"], made["seed"], made["finished"], {}, made, Path(__file__))
         assert len(list(record.counts)) <= 1
+        assert record.older in (True, False)
         for measure in MEASURES:
             cell = measure.of([record, record])
             assert cell.value is None or isinstance(cell.value.interval_text, str)
@@ -142,23 +141,3 @@ def test_two_equal_tests_of_one_network_are_refused(tmp_path: Path) -> None:
     keep_count(tmp_path / "again", "mazes-ours", 0, "201", {2000: 90, 4000: 95})
     with pytest.raises(RunError, match=r"mazes-ours with seed 0 is recorded twice, in '.*again"):
         read_records(tmp_path)
-
-
-def recorded(**changes: Any) -> dict[str, Any]:
-    now: dict[str, Any] = to_json(MODELS["mazes-ours"].recipe().described())
-    del now["again_below"]  # as it was before runs could be restarted
-    return {**now, **changes}
-
-
-@pytest.mark.parametrize(("validation", "changed"), [(0.99, False), (0.98, True), (None, True)])
-def test_a_run_that_would_not_have_been_restarted_has_the_same_recipe(
-    validation: float | None, changed: bool
-) -> None:
-    def changed_fields(recipe: dict[str, Any] | None) -> dict[str, Any]:
-        training = {"recipe": recipe, "best": {"validation": validation}}
-        made = figures("mazes-ours", 0, [1], training=training)
-        return Record("mazes-ours", 0, True, {}, made, Path("x")).changed_fields
-
-    assert bool(changed_fields(recorded())) is changed
-    assert changed_fields(recorded(rate=7.0))["rate"] == 7.0
-    assert changed_fields(None) == {}

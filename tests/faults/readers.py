@@ -14,13 +14,13 @@ from PIL import Image
 
 from iterant import registry
 from iterant.errors import IterantError
+from iterant.formatting import seconds
 from iterant.io import RunFolder, read_result, read_weights, write_result
 from iterant.io.files import read_lines
 from iterant.runner import read_plan
 from iterant.runner.plan import parse_seeds
 from iterant.tasks.chess.puzzles import read_puzzles
 from iterant.tasks.inputs import GAMES, PICTURE, Material
-from iterant.training.interrupts import seconds
 from iterant.training.recipe import Recipe, recipe_from_file
 
 Read = Callable[[bytes, Path], object]

@@ -1,4 +1,4 @@
-"""Short of memory or disk, and with a clock that jumps: what is done then."""
+"""Short of memory, and with a clock that jumps: what is done then."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import torch
 from test_places import TINY
 
 from iterant import registry
-from iterant.errors import RunError
 from iterant.evaluation.evaluator import out_of_memory, run_batches
-from iterant.io import list_runs, run_folder, write_result
+from iterant.io import list_runs, run_folder
 from iterant.nets import build, variant_config
 from iterant.training import train
 
@@ -38,13 +37,6 @@ starved = evaluate(net, task, portion=24, **how)
 same = whole.solved.tolist() == starved.solved.tolist()
 print(json.dumps({"shrunk": starved.shrunk, "same": same, "described": starved.described(),
                   "change": [whole.change, starved.change]}))
-"""
-FULL = """
-import resource, signal, sys
-from iterant.io import write_result
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-write_result('figures', {'accuracy': [0.25] * 1000}, folder=sys.argv[1])
 """
 
 
@@ -122,13 +114,3 @@ def test_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in quiet.load("last")[0].items():
         assert value.equal(run.load("last")[0][name]), name
     assert [one.state for one in list_runs(tmp_path)] == ["finished", "finished"]
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    """The system cuts the write short; the result that was there stays."""
-    path = write_result("figures", {"accuracy": 0.5}, folder=tmp_path)
-    before = path.read_bytes()
-    done = run_script(FULL, str(tmp_path))
-    assert RunError.__name__ in done.stderr.splitlines()[-1]
-    assert path.read_bytes() == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["figures.json"]

@@ -161,7 +161,9 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
     [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
 )
 def test_an_error_of_the_system_keeps_its_words(error: OSError, text: str) -> None:
-    assert f"cannot read 'x': {text}; check" in str(files.explain_os_error(error, "read", "x"))
+    message = f"cannot read 'x': {text}; check"
+    with pytest.raises(RunError, match=message), files.one_line_errors("read", "x"):
+        raise error
 
 
 # JSON

@@ -193,11 +193,10 @@ def test_list_runs(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="iterant train"):
         list_runs(tmp_path / "runs")
     assert list_runs(tmp_path) == []
-    recipe = {"name": "best", "seed": 4}
-    done = RunFolder.create(tmp_path / "a", {"task": "mazes", "recipe": recipe})
+    config = {"task": "mazes", "recipe": {"name": "best"}, "seed": 4}
+    done = RunFolder.create(tmp_path / "a", config)
     done.set_status("finished", step=10, steps=10, best={"accuracy": 0.9})
-    config = {"task": {"name": "chess"}, "recipe": "paper", "seed": 0}
-    lost = RunFolder.create(tmp_path / "sweep" / "b", config)
+    lost = RunFolder.create(tmp_path / "sweep" / "b", {})
     lost.set_status("running", step=3, steps=10)
     broken = RunFolder.create(tmp_path / "c", {})
     (broken.path / STATUS).write_text("{")
@@ -212,7 +211,7 @@ def test_list_runs(tmp_path: Path) -> None:
     assert (a.state, a.step, a.steps, a.best) == ("finished", 10, 10, {"accuracy": 0.9})
     assert a.age_seconds is not None
     assert -1 <= a.age_seconds < 3600
-    assert (b.path, b.task, b.recipe, b.seed) == (lost.path, "chess", "paper", 0)
+    assert (b.path, b.task, b.recipe, b.seed) == (lost.path, "", "", None)
     assert b.state == "interrupted"
     assert c.state == d.state == "unreadable"
     assert STATUS in str(c.reason)

@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinkers import local_rule, maze_inputs
-from torch import Tensor
+from torch import Tensor, nn
 
 from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, Net, parameter_count
-from iterant.nets.local_rule import GroupedRule, for_graphs, patterns
+from iterant.nets.local_rule import patterns
 
 MESSAGES: dict[str, Any] = {"messages": True, "width": 12, "hidden": 20}
 
@@ -75,11 +75,9 @@ def test_the_state_is_zero_in_walls_and_bounded() -> None:
 
 
 @pytest.mark.parametrize("masked", [True, False])
-@pytest.mark.parametrize("grouped", [True, False])
-def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool, grouped: bool) -> None:
-    dense, images = message_rule(masked=masked), maze_inputs()
-    net = GroupedRule(dense) if grouped else dense
-    closed = (dense._cells(images) == 0).all(dim=1, keepdim=True)
+def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool) -> None:
+    net, images = message_rule(masked=masked), maze_inputs()
+    closed = (net._cells(images) == 0).all(dim=1, keepdim=True)
     memory, state = net.read(images), features(net, images, 4)
     noise = torch.randn(state.shape, generator=torch.Generator().manual_seed(3)).double()
     calm, shaken = (net.step(x, memory, 4) for x in (state, state + noise * closed))
@@ -117,19 +115,17 @@ def parts(channels: int, own: int) -> dict[int | None, slice]:
 
 def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     """The rule computed cell by cell and side by side, from the meaning of its weights."""
-    plain = net.dense_weights()
-    config = net.config
-    cells = plain._cells(inputs)
+    config, cells = net.config, net._cells(inputs)
     sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
     state, hidden = parts(config.width, own=2), parts(config.hidden, own=1)
-    sight, mix = plain.sight.weight[..., 0, 0], plain.mix.weight[..., 0, 0]
-    received_from = sight[:, 2 * config.width :][:, state[0]]
-    bias = plain.mix.bias
+    sight, mix = net.sight.weight[..., 0, 0], net.mix.weight[..., 0, 0]
+    each = config.width // 6
+    bias = net.mix.bias
     assert bias is not None
-    recalled = plain.recall(plain.with_neighbours(cells))
+    recalled = net.read(inputs)[:, :-1]
     _, _, high, wide = cells.shape
     is_open = (cells > 0).any(dim=1)
-    now = plain.start(inputs)
+    now = net.start(inputs)
     for _ in range(steps):
         new = torch.zeros_like(now)
         for b, y, x in is_open.nonzero().tolist():
@@ -138,18 +134,19 @@ def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
                 if 0 <= y + down < high and 0 <= x + right < wide:
                     received[side] = now[b, state[side ^ 1], y + down, x + right]
             for to, rows in hidden.items():
-                others = sum(m for side, m in received.items() if side != to)
-                # All sides have the weights of side 0.
-                matrix = received_from[hidden[None if to is None else 0]]
-                seen = matrix @ others if isinstance(others, Tensor) else 0
-                inner = torch.relu(seen + recalled[b, rows, y, x])
+                inner = recalled[b, rows, y, x]
+                for side, message in received.items():
+                    if side != to:
+                        inner = inner + sight[rows, side * each : (side + 1) * each] @ message
+                inner = torch.relu(inner)
                 new[b, state[to], y, x] = torch.tanh(mix[state[to], rows] @ inner + bias[state[to]])
         now = new
     return now
 
 
-def test_messages_equal_a_computation_cell_by_cell() -> None:
-    net, inputs = message_rule(), maze_inputs(1, size=5, seed=3)
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_messages_equal_a_computation_cell_by_cell(isotropic: bool) -> None:
+    net, inputs = message_rule(isotropic=isotropic), maze_inputs(1, size=5, seed=3)
     with torch.no_grad():
         expected = restated(net, inputs, 3)
     assert (features(net, inputs, 3) - expected).abs().max() < 1e-12
@@ -184,53 +181,42 @@ def test_a_rule_without_messages_may_have_several_fixed_points() -> None:
     assert not torch.equal(state, other)
 
 
-@pytest.mark.parametrize("isotropic", [True, False])
-@pytest.mark.parametrize(("dims", "hidden"), [(1, 15), (2, 20)])
-def test_dense_and_grouped_weights_compute_the_same(
-    dims: int, hidden: int, isotropic: bool
-) -> None:
-    net = message_rule(dims=dims, hidden=hidden, channels=1, stem=1, masked=False,
-                       isotropic=isotropic, readout="argmax")  # fmt: skip
-    inputs = torch.randn(3, 1, *[9] * dims, generator=torch.Generator().manual_seed(2)).double()
-    plain = net.dense_weights()
-    assert torch.equal(features(net, inputs, 12), features(plain, inputs, 12))
-    assert parameter_count(net) < parameter_count(plain)
-    exported = for_graphs(net)
-    assert isinstance(exported, GroupedRule) is isotropic
-    assert torch.allclose(features(net, inputs, 12), features(exported, inputs, 12), atol=1e-12)
-
-
 def free_parameters(net: LocalRule, name: str) -> Any:
     layer, kind = name.split(".")
     parametrizations: Any = net.get_submodule(layer).parametrizations
     return parametrizations[kind].original
 
 
+def weights_of(net: LocalRule, name: str) -> Tensor:
+    layer, kind = name.split(".")
+    weights: Tensor = getattr(net.get_submodule(layer), kind)
+    return weights
+
+
 @pytest.mark.parametrize("isotropic", [True, False])
 def test_weights_follow_the_pattern(isotropic: bool) -> None:
     net = message_rule(isotropic=isotropic)
     for name, pattern in patterns(net.config).items():
-        free, (layer, kind) = free_parameters(net, name), name.split(".")
+        free = free_parameters(net, name)
         assert set(pattern.flatten().tolist()) - {-1} == set(range(len(free))), name
         expected = torch.cat([free, torch.zeros(1, dtype=free.dtype)])[pattern]
         for learning in (True, False):
             with torch.set_grad_enabled(learning):
-                weights = getattr(net.get_submodule(layer), kind)
-                assert torch.equal(weights.flatten(), expected.flatten()), name
+                assert torch.equal(weights_of(net, name).flatten(), expected.flatten()), name
 
 
 def test_gradients_are_summed_over_shared_weights() -> None:
     net, inputs = message_rule(), maze_inputs(2, size=5, seed=3)
-    plain = net.dense_weights().requires_grad_(True)
-    for one in (net, plain):
-        torch.autograd.backward(last(think(one, inputs, steps=5)).features.square().sum())
+    with nn.utils.parametrize.cached():  # all iterations use the same weights
+        weights = {name: weights_of(net, name) for name in patterns(net.config)}
+        for weight in weights.values():
+            weight.retain_grad()
+        torch.autograd.backward(last(think(net, inputs, steps=5)).logits.square().sum())
     for name, pattern in patterns(net.config).items():
-        layer, kind = name.split(".")
-        if layer != "head":
-            free, at = free_parameters(net, name), pattern.flatten()
-            dense = getattr(plain.get_submodule(layer), kind).grad.flatten()
-            expected = torch.zeros_like(free).index_add(0, at[at >= 0], dense[at >= 0])
-            assert torch.allclose(free.grad, expected)
+        free, at, gradient = free_parameters(net, name), pattern.flatten(), weights[name].grad
+        assert gradient is not None
+        expected = torch.zeros_like(free).index_add(0, at[at >= 0], gradient.flatten()[at >= 0])
+        assert torch.allclose(free.grad, expected), name
 
 
 def test_a_state_dict_is_read_back() -> None:

@@ -77,19 +77,6 @@ def test_an_unsolvable_maze_is_not_tried() -> None:
     assert found.described()["unsolvable"] == "no way leads from start to end"
 
 
-def test_every_shortest_path_keeps_the_rules() -> None:
-    (problem,) = gather(MAZES, "S..\n.#.\n..G").problems
-    other = MAZES.encode("S##\n.##\n..G").targets
-    labelled = problem.batch.targets
-    assert not torch.equal(other, labelled)
-    for way in (other, labelled):
-        assert MAZES.verdict(problem.batch, 0, way).keeps is True  # type: ignore[attr-defined]
-    half = labelled.clone()
-    half[0, 3, 3] = 0
-    for broken in (torch.zeros_like(labelled), half):
-        assert MAZES.verdict(problem.batch, 0, broken).keeps is False  # type: ignore[attr-defined]
-
-
 def test_the_budget_grows_with_the_cells() -> None:
     small, large = (generated(MAZES, size=size).problems[0] for size in (9, 59))
     assert budget_for(MAZES, small) == 1000 + 12 * 12

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from trap import Trap
 
 import iterant
 import iterant.registry
@@ -158,16 +159,6 @@ def test_moves_of_other_boards(tmp_path: Path) -> None:
     save_easy_to_hard(Batch(batch.inputs, batch.targets.roll(1, 1)), tmp_path)
     with pytest.raises(DataError, match="different files"):
         read_easy_to_hard(tmp_path)
-
-
-class Trap:
-    """Unpickled, it would leave a file behind."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (self.path,))
 
 
 @pytest.mark.parametrize(

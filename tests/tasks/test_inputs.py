@@ -64,12 +64,6 @@ def test_folder(tmp_path: Path) -> None:
     assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
 
 
-@pytest.mark.parametrize(("maze", "solvable"), [("S#G", False), ("S.G", True)])
-def test_unsolvable_maze(maze: str, solvable: bool) -> None:
-    (problem,) = gather(iterant.task("mazes"), maze).problems
-    assert (problem.unsolvable == "") is problem.batch.labelled is solvable
-
-
 @pytest.mark.parametrize(
     ("word", "problem", "said"),
     [
@@ -95,18 +89,23 @@ def test_bad_problems_are_one_line(word: str, problem: str, said: str) -> None:
     ("word", "content", "kind", "said"),
     [
         ("prefix-sums", b" \n", None, "standard input is empty"),
-        ("prefix-sums", b"\x89PNG\r\n\x1a\n", None, "prefix sums read text, .* kind picture"),
+        ("prefix-sums", b"\x89PNG\r\n\x1a\n", None, "prefix sums .* read text, .* kind picture"),
         ("mazes", b"x", GAMES, "of the kind games"),
         ("prefix-sums", b"\xff\xfe\x00\x80", None, "neither text nor a picture"),
         ("prefix-sums", b"1" * 101, None, "the most that is read"),
+        ("prefix-sums", b"1\n0\nx\n", None, "holds more than 2 problems"),
+        ("prefix-sums", b"# no problem\n", None, "holds no problem"),
     ],
 )
 def test_bad_streams_are_refused(
     word: str, content: bytes, kind: str | None, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 100)
+    monkeypatch.setattr("iterant.tasks.inputs._MOST_PROBLEMS", 2)
     with pytest.raises((TaskError, DataError), match=said):
         gather(iterant.task(word), "-", stdin=io.BytesIO(content), kind=kind)
+    with pytest.raises(TaskError, match="no standard input"):
+        gather(iterant.task(word), "-")
 
 
 class TextOnly:

@@ -70,6 +70,17 @@ def test_a_loss_or_weight_that_is_no_number(
         assert all(bool(torch.isfinite(value.double()).all()) for value in tensors.values())
 
 
+def test_a_run_in_half_precision_saves_losses_that_overflowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changing_steps(monkeypatch, lambda trainer: float("nan") if trainer.steps == 7 else None)
+    stopping_at(monkeypatch, 7)  # the loss is logged every second step
+    run = begin(tmp_path / "run", count=55, batch=1, epochs=1, watch_every=0, precision="fp16")
+    assert run.load("last")[1]["losses"] == [None]
+    stopping_at(monkeypatch, 9)
+    assert train(resume=run.path).status.step == 9
+
+
 def test_a_huge_learning_rate(tmp_path: Path) -> None:
     how = {"rate": 1e30, "clip": None, "optimizer": "sgd", "warmup": 0}
     message = failing(tmp_path / "run", TrainingStopped, **how)

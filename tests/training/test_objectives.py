@@ -17,10 +17,9 @@ from iterant.nets import Net, build, paper_net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
-from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted
+from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Unroll
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_network
-from iterant.training.unroll import Unroll
 
 
 @pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])

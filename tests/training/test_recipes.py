@@ -11,7 +11,7 @@ import pytest
 from small_runs import KINDS, begin
 
 import iterant
-from iterant.errors import RecipeError
+from iterant.errors import RecipeError, UsageError
 from iterant.nets import parameter_count
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.recipe import label_changes, recipe_from_file
@@ -83,7 +83,7 @@ def test_a_bad_recipe_file(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         path.write_bytes(content)
     for bad in (path, tmp_path, Path("/dev/zero")):
-        with pytest.raises(RecipeError) as caught:
+        with pytest.raises(UsageError) as caught:
             recipe_from_file(bad, Recipe())
         assert "\n" not in str(caught.value)
 

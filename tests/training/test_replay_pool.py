@@ -24,10 +24,9 @@ from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.nets.protocol import TwoBest
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
-from iterant.training.objectives import Segment
+from iterant.training.objectives import Segment, StepResult, Unroll
 from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import JITTER, ReplayPool, disc
-from iterant.training.unroll import StepResult, Unroll
 
 BATCH, SLOTS = 8, 24
 Slots = dict[str, Tensor]

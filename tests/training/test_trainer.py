@@ -12,13 +12,12 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.errors import NetError, RecipeError
+from iterant.errors import RecipeError
 from iterant.rng import StepRng
-from iterant.training.objectives import Objective
+from iterant.training.objectives import Objective, Unroll
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer, build_network
-from iterant.training.unroll import Unroll
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
@@ -236,9 +235,3 @@ def test_the_loss_scale_adapts_to_overflows_but_not_to_nan_losses() -> None:
             loss_scale.unscale([overflowed.clone()])
             assert loss_scale.overflow.item() == 1
         assert loss_scale.scale.item() == scale
-
-
-def test_only_modules_are_trained() -> None:
-    net: Any = object()
-    with pytest.raises(NetError, match=r"only an nn\.Module can be trained, got object"):
-        Trainer(net, Recipe(), CPU)

@@ -1,4 +1,4 @@
-"""Fused and CUDA-graph unrolls equal the eager one.
+"""Fused, CUDA-graph and sparse unrolls equal the eager one.
 
 On the CPU a fake graph runs the work again; `iterant bench train` compares real ones on a GPU.
 """
@@ -13,17 +13,26 @@ import torch
 from thinkers import small_batch, small_net
 from torch import Tensor, nn
 
+import iterant
 from iterant.engine import State, last, think
-from iterant.nets import DeepThinking
+from iterant.nets import DeepThinking, LocalRule, Net, build
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.fast.hopper import FusedStrings
+from iterant.nets.fast.strings import FusedStrings
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
-from iterant.training.objectives import Segment, build_objective
+from iterant.training.objectives import (
+    Criterion,
+    Segment,
+    StepResult,
+    Unroll,
+    build_objective,
+    run_segment,
+)
 from iterant.training.recipe import Recipe
-from iterant.training.unroll import StepResult, Unroll, run_segment
+from iterant.training.recipe import recipe as named_recipe
+from iterant.training.trainer import Trainer, build_network
 
 
 class FakeGraph:
@@ -176,3 +185,126 @@ def test_iterate_equals_think(steps: int, learning: bool) -> None:
         assert (mine.features - theirs.features).abs().max() < 1e-12
         assert (mine.logits - theirs.logits).abs().max() < 1e-12
     assert end.step == steps
+
+
+MAZES: dict[str, object] = {
+    "dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open",
+}  # fmt: skip
+SUMS: dict[str, object] = {"dims": 1, "channels": 1, "isotropic": False}
+MESSAGES: dict[str, object] = {"messages": True, "width": 12, "hidden": 15}
+RULES: dict[str, dict[str, object]] = {
+    "mazes": MAZES,
+    "directions": {**MAZES, "isotropic": False},
+    "messages": {**MAZES, **MESSAGES},
+    "messages by direction": {**MAZES, **MESSAGES, "isotropic": False, "width": 6, "hidden": 5},
+    "messages, no mask": {**MAZES, **MESSAGES, "masked": False},
+    "no mask": {**MAZES, "masked": False},
+    "sums": SUMS,
+    "sums, isotropic": {**SUMS, "isotropic": True},
+    "sums, three classes": {**SUMS, "classes": 3},
+    "sums, messages": {**SUMS, **MESSAGES, "isotropic": True, "width": 8, "hidden": 6,
+                       "classes": 3},
+}  # fmt: skip
+
+
+def rule(name: str) -> LocalRule:
+    net = build("local-rule", {"width": 5, "hidden": 7, **RULES[name]}, seed=4)
+    assert isinstance(net, LocalRule)
+    return net.double()
+
+
+def problems(name: str) -> Batch:
+    sums = name.startswith("sums")
+    task = iterant.task("prefix-sums" if sums else "mazes")
+    batch = task.sample(3, size=8 if sums else 5, seed=3)
+    classes = rule(name).config.classes
+    # With three classes, all of them occur.
+    targets = batch.targets if classes == 2 else batch.targets.cumsum(-1) % classes
+    return Batch(batch.inputs.double(), targets)
+
+
+def forward_backward(
+    unroll: Unroll, batch: Batch, segment: Segment, noisy: bool
+) -> tuple[StepResult, list[Tensor]]:
+    assert isinstance(unroll.net, nn.Module)
+    unroll.net.zero_grad()
+    features = unroll.net.start(batch.inputs)
+    noise = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).double()
+    memory = unroll.net.read(batch.inputs)
+    assert memory is not None
+    # Noise and corrupted states on walls must not matter to a masked rule. Only the penalty on
+    # change would see them vanish.
+    shake = 0.4 * noise.flip(0) if noisy else None
+    state = State(noise.tanh() * (memory.detach()[:, -1:] if segment.settle else 1), 4)
+    restart = torch.tensor([True, False, False])
+    made = unroll.forward_backward(
+        batch.inputs, batch.targets, segment, state=state, restart=restart, noise=shake
+    )
+    return made, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
+
+
+SMOOTHED = Criterion(0.2)
+
+
+def assert_same_results(
+    net: LocalRule,
+    batch: Batch,
+    segment: Segment,
+    noisy: bool = False,
+    criterion: Criterion = SMOOTHED,
+) -> None:
+    plain, theirs = forward_backward(Unroll(net, criterion), batch, segment, noisy)
+    sparse, ours = forward_backward(Unroll(net, criterion, sparse=True), batch, segment, noisy)
+    torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
+    assert len(ours) == len(theirs) == 7
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-13)
+    for here, there in zip(sparse.states, plain.states, strict=True):
+        assert here.step == there.step
+        torch.testing.assert_close(here.features, there.features, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(
+    "segment",
+    [
+        Segment(3, path=True),
+        Segment(3, weights=(0.5,) * 3, settle=0.5),
+        Segment(3, weights=(0.1, 0.3, 0.6)),
+    ],
+)
+def test_losses_gradients_and_states_equal_the_eager_unroll(
+    name: str, segment: Segment, noisy: bool
+) -> None:
+    assert_same_results(rule(name), problems(name), segment, noisy)
+
+
+def test_cells_at_the_edge_cover_fewer_pixels() -> None:
+    net = rule("no mask")
+    inputs = torch.rand(3, 3, 6, 6, generator=torch.Generator().manual_seed(2)).double()
+    batch = Batch(inputs, torch.randint(2, (3, 6, 6), generator=torch.Generator().manual_seed(3)))
+    assert_same_results(net, batch, Segment(2))
+
+
+class Hinge(Criterion):
+    """A loss that is no cross-entropy."""
+
+    def __call__(self, net: Net, logits: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        counted = (inputs > 0).any(dim=1)
+        margin = (logits[:, 1] - logits[:, 0]) * (2 * targets - 1)
+        return (1 - margin[counted]).relu().mean()
+
+
+@pytest.mark.parametrize("criterion", [Criterion(0.1, places=0.3), Hinge()])
+@pytest.mark.parametrize("name", ["mazes", "messages", "no mask"])
+def test_another_criterion_applies_to_active_cells_too(name: str, criterion: Criterion) -> None:
+    segment = Segment(3, weights=(0.5,) * 3, settle=0.5)
+    assert_same_results(rule(name), problems(name), segment, criterion=criterion)
+
+
+@pytest.mark.parametrize("word", ["mazes", "prefix-sums"])
+def test_the_best_recipes_train_on_active_cells(word: str) -> None:
+    recipe, spec = named_recipe("best", word), iterant.task(word).spec
+    net, _ = build_network(recipe, spec, 3)
+    assert Trainer(net, recipe, torch.device("cpu")).unroll.sparse

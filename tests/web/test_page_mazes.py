@@ -10,7 +10,7 @@ import torch
 
 import iterant
 from iterant.nets import Net
-from iterant.tasks.mazes.generate import to_lattice
+from iterant.tasks.mazes.grid import from_image
 from web.browsing import Visit
 
 pytestmark = pytest.mark.system
@@ -155,7 +155,7 @@ def test_the_page_makes_mazes_as_the_package_does(visit: Visit) -> None:
         batch = iterant.task(MAZES).encode(made["text"])
         assert made["same"]
         assert np.array_equal(np.array(made["image"]), batch.inputs.numpy().ravel())
-        open_squares = to_lattice(batch.inputs)[0] > 0
+        open_squares = from_image(batch.inputs)[0] > 0
         assert open_squares.shape == (size, size)
         assert open_squares[::2, ::2].all()
         doors = (open_squares[1:] & open_squares[:-1]).sum()

@@ -6,7 +6,7 @@
 
 On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`); on a
 GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`). The paper's networks run in fewer
-and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.hopper`).
+and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.strings`).
 `iterant.solve` and `iterant.evaluate` call this themselves.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -46,21 +46,16 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
     iteration may overwrite the previous features: for callers that copy what they keep.
     """
-    if not _is_local_rule(net):
+    if type(net) is not LocalRule:  # a subclass may compute something else
         return fused(net)
     if inputs.device.type == "cpu":
         return SparseRule(net, reuse=reuse)
-    return FusedRule(net) if can_fuse_rule(net, inputs) else net
-
-
-def _is_local_rule(net: object) -> TypeGuard[LocalRule]:
-    """Whether it computes as `LocalRule` does; a subclass may compute something else."""
-    return type(net) is LocalRule
+    return FusedRule(net) if can_fuse_rule(inputs) else net
 
 
 def fastest_device(net: Net, device: torch.device) -> torch.device:
     """``device``, but the CPU for a local rule: its sparse form runs only there."""
-    return torch.device("cpu") if _is_local_rule(net) else device
+    return torch.device("cpu") if type(net) is LocalRule else device
 
 
 def can_unroll_cells(net: Net) -> bool:
@@ -68,7 +63,7 @@ def can_unroll_cells(net: Net) -> bool:
 
     That takes a local rule whose loss counts no position outside of open cells.
     """
-    if not _is_local_rule(net):
+    if type(net) is not LocalRule:
         return False
     return not net.config.masked or net.config.readout == "argmax-open"
 
@@ -94,7 +89,7 @@ def trainable_form(net: object) -> Fused | None:
         return None
     # Imported here: a local rule needs none of these modules.
     from iterant.nets.fast.deep_thinking import Fused, can_fuse
-    from iterant.nets.fast.hopper import strings_form
+    from iterant.nets.fast.strings import strings_form
 
     if not can_fuse(net):
         return None

@@ -16,12 +16,12 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from iterant.nets.fast.sparse import PackedRule
+from iterant.nets.fast.sparse import Cells, PackedRule
 from iterant.nets.local_rule import LocalRule
 
 _AHEAD = 32
@@ -66,7 +66,6 @@ class FusedRule(PackedRule):
     """(B, N, R) int32: what every cell reads"""
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration; ``memory`` is what `read` returned last."""
         self._check_memory(memory)
         if features is not self._features:
             # Features of another origin: rows without a cell must be zero, as walls are.
@@ -82,22 +81,16 @@ class FusedRule(PackedRule):
         self._place += 1
         return self._features
 
-    def read(self, inputs: Tensor) -> Tensor:
-        """What every cell makes of the problem, (B, N, H)."""
-        if inputs is not self._inputs:
-            super().read(inputs)
-            self._memory = self._memory.contiguous()
-            self._table = self._reads().to(torch.int32)
-        return self._memory
-
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-        """Continue with some samples, given their rows of the last inputs and features."""
         if self._features is not None:
-            self._table = self._table[which]
             super().keep(which, inputs, features)
             self._block = self._block.select(self._place, which)
             self._next = None if self._next is None else self._next.select(0, which)
             self._place = 0
+
+    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+        super()._lay_out(inputs, cells, memory.contiguous())
+        self._table = self._reads().to(torch.int32)
 
     def _launch(self, features: Tensor) -> _Block:
         """The next iterations from these features."""
@@ -130,11 +123,7 @@ def _padded(matrix: Tensor) -> Tensor:
     return nn.functional.pad(matrix, (0, right, 0, down)).contiguous()
 
 
-def can_fuse_rule(net: object, inputs: Tensor) -> TypeGuard[LocalRule]:
-    """Whether the fused form computes the same: a local rule in float32, and Triton is there."""
-    return (
-        type(net) is LocalRule
-        and inputs.is_cuda
-        and net.head.weight.dtype == torch.float32
-        and importlib.util.find_spec("triton") is not None
-    )
+def can_fuse_rule(inputs: Tensor) -> bool:
+    """Whether there is a fused form for such inputs: on a GPU in float32, and Triton is there."""
+    has_triton = importlib.util.find_spec("triton") is not None
+    return inputs.is_cuda and inputs.dtype == torch.float32 and has_triton

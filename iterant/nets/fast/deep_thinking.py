@@ -13,7 +13,7 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import torch
@@ -24,13 +24,12 @@ from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet, Resi
 
 
 class Layer:
-    """One convolution: a weight, or some of its input channels.
+    """One convolution: the input channels ``first`` to ``last`` of a weight.
 
     ``kernel`` is laid out for the GPU; call `refresh` after changing the weight.
     """
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
-        """The input channels ``first`` to ``last`` of a weight."""
         self.weight, self.first = weight, first
         self.last = weight.shape[1] if last is None else last
         self.kernel = self.laid_out()
@@ -42,7 +41,6 @@ class Layer:
         return self.weight.grad[:, self.first : self.last]
 
     def part(self) -> Tensor:
-        """These channels of the weight."""
         return self.weight.detach()[:, self.first : self.last]
 
     def laid_out(self) -> Tensor:
@@ -64,7 +62,6 @@ class Tape:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._sums: dict[Layer, Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
@@ -116,41 +113,41 @@ class Tape:
 class Fused:
     """A network of the paper with the same weights, in fused kernels."""
 
+    layer_type: type[Layer] = Layer
+
     def __init__(self, net: PaperNet) -> None:
-        """Wrap a network, which keeps the weights."""
         self.net, self.config, self.readout = net, net.config, net.readout
         self.tape = Tape()
         # Weights are no autograd inputs (the tape takes their gradients); this input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
-        self._projection = Layer(net.projection.weight)
+        layer = self.layer_type
+        self._projection = layer(net.projection.weight)
         self._recall: tuple[Layer, Layer] | None = None  # of features, of the problem
         if net.recall is not None:
             weight, width = net.recall.weight, net.config.width
-            self._recall = Layer(weight, 0, width), Layer(weight, width)
+            self._recall = layer(weight, 0, width), layer(weight, width)
         self.depth = net.depth
         blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
-        self._blocks = [(Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks]
-        convs = [layer for layer in net.head if isinstance(layer, nn.Conv1d | nn.Conv2d)]
-        self._head = [Layer(layer.weight) for layer in convs]
+        self._blocks: Sequence[tuple[Layer, Layer]] = [
+            (layer(block.conv1.weight), layer(block.conv2.weight)) for block in blocks
+        ]
+        convs = [conv for conv in net.head if isinstance(conv, nn.Conv1d | nn.Conv2d)]
+        self._head: Sequence[Layer] = [layer(conv.weight) for conv in convs]
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The recall term."""
         return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """The projection of the problem into features."""
         return self._strings(self._conv(inputs, self._projection, relu=True))
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits (B, classes, *S)."""
         images = features
         for layer in self._head:
             images = self._conv(images, layer, relu=layer is not self._head[-1])
         return self._strings(images)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration."""
         images = _images(features)
         if self._recall is not None and memory is not None:
             relu = self.config.recall_relu
@@ -160,7 +157,7 @@ class Fused:
             images = self._conv(inner, second, relu=True, added=images)
         return self.net.bound(self._strings(images))
 
-    def _blocks_of(self, index: int) -> list[tuple[Layer, Layer]]:
+    def _blocks_of(self, index: int) -> Sequence[tuple[Layer, Layer]]:
         """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
         if self.depth is None:
             return self._blocks
@@ -174,12 +171,9 @@ class Fused:
     @torch.no_grad()
     def refresh(self) -> None:
         """Update the kernels; call after changing the weights."""
-        for layer in self._layers():
-            layer.refresh()
-
-    def _layers(self) -> list[Layer]:
         blocks = [layer for pair in self._blocks for layer in pair]
-        return [self._projection, *(self._recall or ()), *blocks, *self._head]
+        for layer in (self._projection, *(self._recall or ()), *blocks, *self._head):
+            layer.refresh()
 
     def _conv(
         self, tensor: Tensor, layer: Layer, *, relu: bool, added: Tensor | None = None

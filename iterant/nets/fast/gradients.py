@@ -9,9 +9,9 @@ rule with messages and equal sides, every message comes from the same small laye
 head reads a cell's own channels: `MessagePath` computes just the messages between open cells, and
 the rest on demand. Both equal the dense iterations up to rounding.
 
-Shapes: B batch, C channels, W width, K classes, *Q space in cells, N open cells, D sides of a cell,
-M messages between open cells, E channels of a message, O own channels of a cell, H hidden channels
-of a side, T iterations.
+Shapes: B batch, W width, K classes, *Q space in cells, N open cells, D sides of a cell, M messages
+between open cells, E channels of a message, O own channels of a cell, H hidden channels, T
+iterations.
 """
 
 from __future__ import annotations
@@ -25,26 +25,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant.nets.fast.sparse import neighbours_of
-from iterant.nets.local_rule import (
-    LocalRule,
-    MessageWeights,
-    bias_of,
-    has_equal_messages,
-    sum_over_other_sides,
-)
+from iterant.nets.local_rule import LocalRule, bias_of, message_layouts
 
 
 def unroll_cells(
     net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None = None
-) -> CellPath | MessagePath:
+) -> CellPath:
     """Iterate from these features, (B, W, *Q); ``noise`` is added before every iteration."""
-    path = MessagePath if has_equal_messages(net) else CellPath
+    path = MessagePath if net.config.messages and net.config.isotropic else CellPath
     return path(net, inputs, features, steps, noise)
-
-
-def cell_rows(values: Tensor) -> Tensor:
-    """(B, X, *Q) to (cells of all samples, X)."""
-    return values.movedim(1, -1).flatten(0, -2)
 
 
 class CellPath:
@@ -54,72 +43,85 @@ class CellPath:
         self, net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None
     ) -> None:
         """Run all iterations."""
-        memory = net.read(inputs)
-        self.is_open = memory[:, -1].detach().bool()
+        problem, is_open = net.view(inputs)
+        self.is_open = is_open[:, 0].bool()
         self.cells = self.is_open.flatten().nonzero().flatten()
+        recall = net.recall.weight.flatten(1)
         self._net = net
-        term = cell_rows(memory[:, :-1])[self.cells]
-        neighbours = neighbours_of(self.is_open)
-        added = 0.0 if noise is None else cell_rows(noise)[self.cells]
-        self.states = [cell_rows(features)[self.cells]]
+        self._term = functional.linear(self._rows(problem), recall, net.recall.bias)  # (N, H)
+        self._run(features, steps, noise)
+
+    def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
+        neighbours = _neighbours(self.is_open)
+        added = 0.0 if noise is None else self._rows(noise)
+        self._states = [self._rows(features)]
+        gather: Any = _NeighbourStates  # torch leaves it untyped
         for _ in range(steps):
-            self.states.append(_step(net, self.states[-1] + added, term, neighbours))
+            state = self._states[-1] + added
+            self._states.append(self._next(self._net.seen(state, gather.apply(state, neighbours))))
 
     def logits(self, iterations: Sequence[int]) -> Tensor:
         """(len(iterations), N, K): logits of open cells after these, counted from 1."""
-        states = torch.stack([self.states[iteration] for iteration in iterations])
+        states = torch.stack([self._states[iteration] for iteration in iterations])
         return functional.linear(states, self._net.head.weight.flatten(1), self._net.head.bias)
 
     def features(self, iteration: int) -> Tensor:
-        """(B, W, *Q): detached features after that iteration, 0 for the start; walls are zero."""
-        return _unpack(self.states[iteration].detach(), self.cells, self.is_open)
+        """(B, W, *Q): detached features after that iteration; walls are zero."""
+        return self._unpack(self._states[iteration].detach())
 
     def total_change(self) -> Tensor:
         """The sum of absolute changes over all features and iterations."""
-        states = torch.stack(self.states)
+        states = torch.stack(self._states)
         return (states[1:] - states[:-1]).abs().sum()
 
+    def _next(self, seen: Tensor) -> Tensor:
+        """(N, W): the states after an iteration in which cells see this, (N, seen)."""
+        sight, mix = self._net.sight.weight.flatten(1), self._net.mix.weight.flatten(1)
+        hidden = torch.relu(torch.addmm(self._term, seen, sight.T))
+        return torch.tanh(functional.linear(hidden, mix, self._net.mix.bias))
 
-def _step(net: LocalRule, states: Tensor, term: Tensor, neighbours: Tensor) -> Tensor:
-    """One iteration of all open cells, (N, W)."""
-    gather: Any = _NeighbourStates
-    seen = gather.apply(states, neighbours)  # (N, D, W)
-    seen = seen.sum(dim=1) if net.config.summed else seen.flatten(1)
-    sight, mix = net.sight.weight.flatten(1), net.mix.weight.flatten(1)
-    hidden = torch.relu(torch.addmm(term, torch.cat([states, seen], dim=1), sight.T))
-    return torch.tanh(functional.linear(hidden, mix, net.mix.bias))
+    def _rows(self, values: Tensor) -> Tensor:
+        """(B, X, *Q) to (N, X)."""
+        return values.movedim(1, -1).flatten(0, -2)[self.cells]
+
+    def _unpack(self, rows: Tensor) -> Tensor:
+        """(N, X) to (B, X, *Q), zero at walls."""
+        dense = rows.new_zeros(self.is_open.numel(), rows.shape[1])
+        dense[self.cells] = rows
+        return dense.view(*self.is_open.shape, -1).movedim(-1, 1)
+
+
+def _neighbours(is_open: Tensor) -> Tensor:
+    """(N, D): the neighbours of all open cells, counted over all samples; N for walls."""
+    cells = is_open.flatten()
+    count = int(cells.sum())
+    numbers = (cells.cumsum(dim=0) - 1).where(cells, count).view_as(is_open)
+    return neighbours_of(is_open, numbers, count)
 
 
 class _NeighbourStates(torch.autograd.Function):
-    """(N, W) to (N, D, W): the states of the neighbours on each side, zero where there is none.
+    """(N, W) to D times (N, W): the states of the neighbours on each side, zero where none is.
 
     If A is on the left of B, then B is on the right of A: the backward pass gathers from the
     opposite side, where scattering would be slower and add in any order.
     """
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, neighbours: Tensor) -> Tensor:
+    def forward(ctx: Any, states: Tensor, neighbours: Tensor) -> tuple[Tensor, ...]:
         ctx.save_for_backward(neighbours)
-        return _with_wall(states)[neighbours]
+        return _with_wall(states)[neighbours.T].unbind()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (neighbours,), (gradient,) = ctx.saved_tensors, gradients
-        total = _with_wall(gradient[:, 0])[neighbours[:, 1]]
+        (neighbours,) = ctx.saved_tensors
+        total = _with_wall(gradients[0])[neighbours[:, 1]]
         for side in range(1, neighbours.shape[1]):
-            total = total + _with_wall(gradient[:, side])[neighbours[:, side ^ 1]]
+            total = total + _with_wall(gradients[side])[neighbours[:, side ^ 1]]
         return total, None
 
 
 def _with_wall(states: Tensor) -> Tensor:
     return torch.cat([states, states.new_zeros(1, states.shape[1])])
-
-
-def _unpack(rows: Tensor, cells: Tensor, is_open: Tensor) -> Tensor:
-    """(N, W) to (B, W, *Q), zero at walls."""
-    dense = rows.new_zeros(is_open.numel(), rows.shape[1])
-    dense[cells] = rows
-    return dense.view(*is_open.shape, -1).movedim(-1, 1)
 
 
 @dataclass(frozen=True)
@@ -237,79 +239,46 @@ class _Receive(torch.autograd.Function):
         return gradients[0].index_select(-1, ctx.graph.receiver), None
 
 
-class MessagePath:
+class MessagePath(CellPath):
     """Messages between open cells as columns; a rule with messages and equal sides."""
 
-    def __init__(
-        self, net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None
-    ) -> None:
-        """Run all iterations."""
-        seen, is_open = net.view(inputs)
-        self.is_open = is_open[:, 0].bool()
-        self.cells = self.is_open.flatten().nonzero().flatten()
-        self._net, self._start = net, features
-        self._layers = layers = MessageWeights.of(net)
-        self._graph = graph = MessageGraph.between(neighbours_of(self.is_open))
-        self._read(net, cell_rows(seen)[self.cells].view(len(self.cells), -1, inputs.shape[1]))
+    def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
+        net, (state, hidden) = self._net, message_layouts(self._net.config)
+        self._state, self._hidden = state, hidden
+        self._graph = graph = MessageGraph.between(_neighbours(self.is_open))
+        by_side = self._term[:, hidden.own :].reshape(-1, hidden.each)
+        term = by_side.index_select(0, graph.slot).T.contiguous()  # (H of a side, M)
         added = None if noise is None else self._messages(noise)
+        # All sides share their weights. Take those of the message to side 0, and of what it reads
+        # the message from side 1: it reads all but the one from side 0.
+        sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
+        self._received = sight[:, state.each : 2 * state.each]
+        message, inner = state.side(0), hidden.side(0)
+        weights = (self._received[inner], mix[message, inner], bias[message])
         run: Any = _PassMessages
-        weights = (layers.message_in, layers.message_out, layers.message_bias)
-        path = run.apply(
-            self._messages(features), self._terms(graph.slot), *weights, graph, added, steps
-        )
+        path = run.apply(self._messages(features), term, *weights, graph, added, steps)
         self._inputs = path[:-1] if added is None else path[:-1] + added
         """(T, E, M): the messages that every iteration reads"""
 
     def logits(self, iterations: Sequence[int]) -> Tensor:
-        """(len(iterations), N, K): logits of open cells after these, counted from 1."""
-        own = self._own(self._inputs[[iteration - 1 for iteration in iterations]])
-        head, bias = self._net.head.weight.flatten(1), bias_of(self._net.head)
+        net, own, inner = self._net, self._state.own, self._hidden.own
+        receive: Any = _Receive
+        messages = self._inputs[[iteration - 1 for iteration in iterations]]
+        sums = receive.apply(messages, self._graph)  # (T, E, N)
+        hidden = torch.relu(self._received[:inner] @ sums + self._term[:, :inner].T)
+        mix, bias = net.mix.weight.flatten(1)[:own, :inner], bias_of(net.mix)[:own]
+        states = torch.tanh(mix @ hidden + bias[:, None])  # (T, O, N)
         # The head of such a rule reads only a cell's own channels.
-        return (head[:, : self._layers.state.own] @ own + bias[:, None]).movedim(1, -1)
+        head = net.head.weight.flatten(1)[:, :own]
+        return (head @ states + bias_of(net.head)[:, None]).movedim(1, -1)
 
     @torch.no_grad()
     def features(self, iteration: int) -> Tensor:
-        """(B, W, *Q): detached features after that iteration, 0 for the start; walls are zero."""
-        if iteration == 0:
-            return (self._start * self.is_open[:, None]).detach()
         # The whole state of every cell, messages to walls included.
-        layers, messages = self._layers, self._inputs[iteration - 1]
-        received = self._graph.received(messages)
-        sums = torch.stack(sum_over_other_sides(received.unbind(1)), dim=-1)
-        hidden = torch.relu(layers.message_in @ sums.flatten(1) + self._terms())
-        sent = torch.tanh(layers.message_out @ hidden + layers.message_bias[:, None])
-        sent = sent.view(len(sent), -1, received.shape[1]).movedim(0, -1).flatten(1)
-        rows = torch.cat([self._own(messages).T, sent], dim=1)
-        return _unpack(rows, self.cells, self.is_open)
+        received = self._graph.received(self._inputs[iteration - 1])  # (E, D, N)
+        return self._unpack(self._next(received.permute(2, 1, 0).flatten(1)))
 
     def _messages(self, features: Tensor) -> Tensor:
         """(B, W, *Q) to (E, M)."""
-        sent = cell_rows(features)[self.cells][:, self._layers.state.own :]
-        by_side = sent.reshape(-1, self._layers.state.each)
-        return by_side.index_select(0, self._graph.slot).T.contiguous()
-
-    def _read(self, net: LocalRule, seen: Tensor) -> None:
-        """Prepare the recall terms from the problem ``seen`` (N, 1 + D, C), the cell first."""
-        hidden, channels = self._layers.hidden, net.config.channels
-        recall, bias = net.recall.weight.flatten(1), bias_of(net.recall)
-        # Sides are equal: side 0 stands for all, and what it sees of side 1 for all other sides.
-        one, own = slice(hidden.own, hidden.own + hidden.each), slice(hidden.own)
-        here, there = seen[:, :1].expand_as(seen[:, 1:]), seen[:, 1:]
-        others = there.sum(dim=1, keepdim=True) - there
-        # (N * D, 3 C): the cell, the neighbour on that side, and the sum of the other neighbours.
-        self._views = torch.cat([here, there, others], dim=2).flatten(0, 1)
-        self._recall, self._base = recall[one, : 3 * channels], bias[one, None]
-        around = torch.cat([seen[:, 0], seen[:, 1:].sum(dim=1)], dim=1)
-        self._own_term = bias[own, None] + recall[own, : 2 * channels] @ around.T
-
-    def _terms(self, slots: Tensor | None = None) -> Tensor:
-        """(H, M): the problem's part of the hidden layer for these slots, or all."""
-        views = self._views if slots is None else self._views.index_select(0, slots)
-        return self._base + self._recall @ views.T
-
-    def _own(self, messages: Tensor) -> Tensor:
-        """(…, E, M) to (…, O, N): the own channels of cells that receive these messages."""
-        receive: Any = _Receive
-        layers = self._layers
-        hidden = torch.relu(layers.own_in @ receive.apply(messages, self._graph) + self._own_term)
-        return torch.tanh(layers.own_out @ hidden + layers.own_bias[:, None])
+        sent = self._rows(features)[:, self._state.own :].reshape(-1, self._state.each)
+        return sent.index_select(0, self._graph.slot).T.contiguous()

@@ -43,20 +43,16 @@ class Cells:
     @classmethod
     def of(cls, is_open: Tensor) -> Cells:
         """The cells that are open, (B, *Q) bool."""
-        count, space, device = len(is_open), tuple(is_open.shape[1:]), is_open.device
         flat = is_open.flatten(1)
-        counts = flat.sum(dim=1)  # (B,): open cells of each sample
-        wall = int(counts.max()) if count else 0  # the row behind the last cell
+        wall = int(flat.sum(dim=1).max())  # the row behind the last cell
+        numbers = (flat.cumsum(dim=1) - 1).where(flat, wall).view_as(is_open)
         sample, cell = flat.nonzero(as_tuple=True)
-        before = (counts.cumsum(dim=0) - counts)[sample]  # open cells of earlier samples
-        row = torch.arange(len(sample), device=device) - before
-        position = torch.full((count, wall + 1), flat.shape[1], device=device)
+        row, around = numbers[is_open], neighbours_of(is_open, numbers, wall)
+        position = row.new_full((len(flat), wall + 1), flat.shape[1])
         position[sample, row] = cell
-        numbers = neighbours_of(is_open)  # over the cells of all samples
-        exists = numbers < len(sample)
-        neighbours = torch.full((count, wall + 1, numbers.shape[1]), wall, device=device)
-        neighbours[sample, row] = torch.where(exists, numbers - before[:, None], wall)
-        return cls(space, position, neighbours)
+        neighbours = row.new_full((len(flat), wall + 1, around.shape[1]), wall)
+        neighbours[sample, row] = around
+        return cls(tuple(is_open.shape[1:]), position, neighbours)
 
     def pack(self, values: Tensor) -> Tensor:
         """(B, X, *Q) to (B, N, X), zero in rows without a cell."""
@@ -73,26 +69,24 @@ class Cells:
         return flat[:, :size].movedim(1, 2).reshape(count, channels, *self.space)
 
 
-def neighbours_of(is_open: Tensor) -> Tensor:
-    """(M, D): the numbers of the neighbours of all M open cells of a batch, (B, *Q) bool.
+def neighbours_of(is_open: Tensor, numbers: Tensor, wall: int) -> Tensor:
+    """(M, D): the numbers of the neighbours of all M open cells of a batch.
 
-    Cells are numbered in order; M where a neighbour is a wall or outside.
+    ``numbers`` (B, *Q) are those of the cells, ``wall`` where a cell is not ``is_open``, and
+    outside.
     """
-    count = int(is_open.sum())
-    numbers = torch.full(is_open.shape, count, device=is_open.device)
-    numbers[is_open] = torch.arange(count, device=is_open.device)
     sides = []
     for axis in range(1, is_open.dim()):
         for shift in (1, -1):
             # roll() wraps around: overwrite what comes in from the opposite edge with a wall.
             rolled = numbers.roll(shift, axis)
-            rolled.select(axis, 0 if shift == 1 else -1).fill_(count)
+            rolled.select(axis, 0 if shift == 1 else -1).fill_(wall)
             sides.append(rolled[is_open])
     return torch.stack(sides, dim=1)
 
 
 class PackedRule:
-    """A local rule on packed cells, without gradients; subclasses define the iteration.
+    """A local rule on packed cells, with a copy of its weights; subclasses define the iteration.
 
     It keeps tables of the inputs read last and of the features returned last. Features of another
     origin (an intervention, a stored state) are allowed at every iteration, at some cost.
@@ -101,7 +95,6 @@ class PackedRule:
     depth: int | None = None
 
     def __init__(self, net: LocalRule) -> None:
-        """Copy the current weights of a rule."""
         self.net, self.config, self.readout = net, net.config, net.readout
         self.moved: Tensor | None = None
         """(B,): the largest change of a feature in the latest iteration"""
@@ -167,24 +160,15 @@ class PackedRule:
 
     def _load_weights(self, net: LocalRule) -> None:
         """The rule's two layers as matrices over what a cell reads."""
-        config, sides = net.config, 2 * net.config.dims
-        sight = net.sight.weight.detach().flatten(1)
+        config, layout = net.config, message_layouts(net.config)[0]
+        self._own, self._each = (layout.own, layout.each) if config.messages else (0, config.width)
+        sight, mix, head = net.sight.weight.detach().flatten(1), net.mix, net.head
         if config.summed:  # the same weights for every neighbour
-            own, around = sight[:, : config.width], sight[:, config.width :]
-            sight = torch.cat([own, *[around] * sides], dim=1)
-        if config.messages:
-            # Of the neighbour on a side, only the message on its opposite side is read.
-            layout, _ = message_layouts(config)
-            self._own, self._each = layout.own, layout.each
-            by_neighbour = sight.view(-1, 1 + sides, config.width)[:, 1:]  # (H, D, W)
-            read = [by_neighbour[:, side, layout.side(side ^ 1)] for side in range(sides)]
-            sight = torch.cat(read, dim=1)
-        else:
-            self._own, self._each = 0, config.width
-        mix, head = net.mix, net.head
-        self._head, self._head_bias = head.weight.detach().flatten(1), bias_of(head).detach()
-        self._mix, self._bias = mix.weight.detach().flatten(1).T.contiguous(), bias_of(mix).detach()
+            own, around = sight.chunk(2, dim=1)
+            sight = torch.cat([own, *[around] * (2 * config.dims)], dim=1)
         self._sight = sight.T.contiguous()
+        self._mix, self._bias = mix.weight.detach().flatten(1).T.contiguous(), bias_of(mix).detach()
+        self._head, self._head_bias = head.weight.detach().flatten(1), bias_of(head).detach()
 
 
 class SparseRule(PackedRule):
@@ -206,7 +190,6 @@ class SparseRule(PackedRule):
         return len(self._every)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """Zeros, (B, N, W)."""
         self.computed = 0
         return super().start(inputs)
 
@@ -235,13 +218,11 @@ class SparseRule(PackedRule):
         return features
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits (B, K, *S)."""
         if self.reuse and features is not self._features and self._features is not None:
             raise NetError("these features have been overwritten by a later iteration")
         return super().answer(features)
 
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-        """Continue with some samples, given their rows of the last inputs and features."""
         if self._features is not None:
             rows, active = self._features.shape[1], self._active
             sample = active.div(rows, rounding_mode="floor")

@@ -1,1 +1,1 @@
-"""Chess puzzles: the task, positions and rules, puzzle files, other notations."""
+"""Chess puzzles: the task, positions with their notation and rules, puzzle files."""

@@ -73,7 +73,6 @@ class Puzzles:
     source: str = ""
 
     def __len__(self) -> int:
-        """Number of puzzles."""
         return len(self.ids)
 
     @property
@@ -82,7 +81,6 @@ class Puzzles:
         return (self.moves >> 15).astype(bool)
 
     def take(self, rows: NDArray[np.int64] | slice) -> Puzzles:
-        """The puzzles of these rows."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 

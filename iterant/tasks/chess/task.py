@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -29,7 +28,6 @@ from torch import Tensor
 from iterant.errors import DataError, MissingExtra, TaskError
 from iterant.io.files import cache_folder
 from iterant.rng import Stream
-from iterant.tasks.chess.formats import parse_epd, read_game, split_games
 from iterant.tasks.chess.position import (
     LETTERS,
     SIDES,
@@ -44,12 +42,16 @@ from iterant.tasks.chess.position import (
     move_text,
     move_words,
     pack,
+    parse_epd,
     parse_fen,
     parse_move,
     planes,
+    read_game,
+    split_games,
     targets,
 )
 from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
+from iterant.tasks.datasets import StoredProblems, holds_sets
 from iterant.tasks.inputs import GAMES, TEXT, Material, Problem
 from iterant.tasks.protocol import (
     Arrow,
@@ -65,9 +67,6 @@ from iterant.tasks.protocol import (
     problem_numbers,
     ranges,
 )
-
-if TYPE_CHECKING:
-    from iterant.tasks.datasets import StoredProblems
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
 """4,000 puzzles shipped with the package, spread evenly over the 1.5 million."""
@@ -129,7 +128,7 @@ def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[
 
 
 class Chess:
-    """Find the move; the puzzles are loaded when first needed."""
+    """Find the move; the puzzles (see `find_puzzles`) are loaded when first needed."""
 
     spec = TaskSpec(
         name="chess",
@@ -145,7 +144,6 @@ class Chess:
     )
 
     def __init__(self, data: str | Path | None = None) -> None:
-        """Take the puzzles from a folder, or from where `find_puzzles` looks."""
         self.data = data
 
     @cached_property
@@ -162,13 +160,10 @@ class Chess:
         """The original benchmark's files, if ``data`` holds those instead of packed puzzles."""
         if self.data is None or holds_puzzles(Path(self.data)):
             return None
-        from iterant.tasks.datasets import StoredProblems, holds_sets
-
         folder = Path(self.data)
         return StoredProblems(folder, channels=self.spec.channels) if holds_sets(folder) else None
 
     def source(self) -> str:
-        """The set that sizes refer to, in words."""
         if self.stored is not None:
             return f"{self.stored.count():,} of {self.data}"
         return self.puzzles.source
@@ -214,7 +209,6 @@ class Chess:
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
-        """Puzzles ``first … first + count - 1`` of a range shuffled by the seed."""
         if self.stored is not None:
             numbers = problem_numbers(count, first)
             return self.stored.sample(numbers, size=self.check_size(size), seed=seed)
@@ -297,7 +291,6 @@ class Chess:
         return Problem(batch, name, (note,) if note else ())
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """(N,) bool: exactly the squares of the move are marked."""
         return every_position_right(prediction, batch)
 
     def describe(

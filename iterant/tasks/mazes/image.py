@@ -24,13 +24,16 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, TaskError
-from iterant.tasks.mazes.generate import END, FREE, START, WALL
+from iterant.tasks.mazes.grid import END, FREE, START, WALL
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Pixels = NDArray[np.uint8]
 Values = NDArray[np.float64]
@@ -40,8 +43,6 @@ _MOST_PIXELS = 25_000_000
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
 _CONTRAST = 50
 """Smallest difference, of 255, between the means of dark and light pixels."""
-_ROWS = 256
-"""Rows processed at a time, to bound memory."""
 _TILES = 6
 """Tiles per side, in each of which the lightest pixels are paper."""
 _UNEVEN = 0.12
@@ -84,16 +85,15 @@ class _Grid(NamedTuple):
 
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells, and notes on what was recognised."""
-    colours = _open(content)
-    codes = pixel_codes(colours)
+    image = _open(content)
+    codes = pixel_codes(image)
     for code, (colour, end) in _SPOTS.items():
         if not (codes == code).any():
             raise TaskError(
                 f"the picture has no {colour} spot for the {end}; paint one square {colour}"
             )
     codes = _without_walls_around(_crop(codes))
-    packed = colours.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1])
-    sharp = len(np.unique(packed)) <= _SHARP_COLOURS
+    sharp = image.getcolors(_SHARP_COLOURS) is not None
     grid, dark, spots = _find_grid(codes, sharp=sharp)
     is_wall = dark > 0.5
     # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
@@ -113,8 +113,8 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     return cells, (note,)
 
 
-def _open(content: bytes) -> Pixels:
-    """(H, W, 3) colours on white; the size is checked before anything is decompressed."""
+def _open(content: bytes) -> Image:
+    """The colours on white paper; the size is checked before anything is decompressed."""
     from PIL import Image
 
     try:
@@ -125,7 +125,7 @@ def _open(content: bytes) -> Pixels:
                 width, height = image.size
                 if width * height <= _MOST_PIXELS:
                     paper = Image.new("RGBA", image.size, "white")
-                    return np.asarray(Image.alpha_composite(paper, image.convert("RGBA")))[..., :3]
+                    return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
@@ -134,25 +134,17 @@ def _open(content: bytes) -> Pixels:
     )
 
 
-def pixel_codes(colours: Pixels) -> Pixels:
-    """(H, W) WALL, FREE, START or END for the (H, W, 3) colours of pixels."""
-    codes = np.empty(colours.shape[:2], dtype=np.uint8)
-    light = np.empty(colours.shape[:2], dtype=np.uint8)
-    for top in range(0, len(colours), _ROWS):
-        part = slice(top, top + _ROWS)
-        red, green, blue = (colours[part, :, channel].astype(np.int16) for channel in range(3))
-        most = np.maximum(np.maximum(red, green), blue)
-        spread = most - np.minimum(np.minimum(red, green), blue)
-        vivid = (spread * 20 > most * 9) & (most > 95)
-        # Red within 20 degrees of hue, green within 45; any other bright paint is free.
-        is_red = vivid & (red == most) & (np.abs(green - blue) * 3 < spread)
-        is_green = vivid & (green == most) & (np.abs(blue - red) * 4 < spread * 3)
-        painted = vivid & (most > 150) & ~is_red & ~is_green
-        # Sums up to 255,000 need more than 16 bits.
-        light[part] = colours[part].astype(np.int32) @ np.array([299, 587, 114]) // 1000
-        codes[part] = np.select([is_green, is_red, painted], [START, END, FREE], 255)
+def pixel_codes(image: Image) -> Pixels:
+    """(H, W) WALL, FREE, START or END for each pixel."""
+    # Bytes: a hue of 0 is red, 85 green, 170 blue, 255 nearly red again.
+    hue, saturation, value = (np.asarray(band) for band in image.convert("HSV").split())
+    vivid = (saturation > 114) & (value > 95)
+    codes = np.full(vivid.shape, 255, dtype=np.uint8)
+    codes[vivid & (value > 150)] = FREE  # any bright paint but these two
+    codes[vivid & (hue > 53) & (hue < 117)] = START  # within 45 degrees of green
+    codes[vivid & ((hue < 15) | (hue > 240))] = END  # within 20 degrees of red
     plain = codes == 255
-    _even_out(light, plain)
+    light = _even_out(np.asarray(image.convert("L")), plain)
     threshold = _otsu(np.bincount(light[plain], minlength=256))
     codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
     return codes
@@ -177,32 +169,29 @@ def _otsu(counts: NDArray[np.int64]) -> int:
     return threshold
 
 
-def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> None:
-    """Correct (H, W) lightness in place for light that falls unevenly.
+def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
+    """(H, W) lightness, corrected if the light falls unevenly.
 
     A plane is fitted through the lightness of paper, the lightest part of every tile.
     """
     height, width = light.shape
-    papers = []
+    points, values = [], []
     for rows in np.array_split(np.arange(height), _TILES):
         for columns in np.array_split(np.arange(width), _TILES):
-            part = np.ix_(rows, columns)
-            if (values := light[part][plain[part]]).size:
-                middle = (rows.mean() + 0.5) / height, (columns.mean() + 0.5) / width
-                papers.append((*middle, 1.0, float(np.percentile(values, 90))))
-    if len(papers) < _TILES:
-        return
-    points, values = np.array(papers)[:, :3], np.array(papers)[:, 3]
-    lit = values > np.median(values) / 2  # a tile of nothing but wall shows no paper
-    slopes, *_ = np.linalg.lstsq(points[lit], values[lit], rcond=None)
-    corners = np.array([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]]) @ slopes
-    if corners.min() <= 0 or np.ptp(corners) < _UNEVEN * corners.max():
-        return
-    across = slopes[1] * (np.arange(width) + 0.5) / width + slopes[2]
-    for top in range(0, height, _ROWS):
-        rows = np.arange(top, min(top + _ROWS, height))
-        paper = slopes[0] * (rows[:, None] + 0.5) / height + across
-        light[rows] = np.minimum(light[rows] * (corners.max() / paper), 255)
+            tile = np.ix_(rows, columns)
+            if (lightness := light[tile][plain[tile]]).size:
+                points.append((rows.mean(), columns.mean(), 1.0))
+                values.append(np.percentile(lightness, 90))
+    if len(points) < _TILES:
+        return light
+    lit = np.array(values) > np.median(values) / 2  # a tile of nothing but wall shows no paper
+    slopes, *_ = np.linalg.lstsq(np.array(points)[lit], np.array(values)[lit], rcond=None)
+    down, right, level = slopes.astype(np.float32)
+    paper = down * np.arange(height)[:, None] + right * np.arange(width) + level
+    if paper.min() <= 0 or np.ptp(paper) < _UNEVEN * paper.max():
+        return light
+    even: Pixels = np.minimum(light * (paper.max() / paper), 255).astype(np.uint8)
+    return even
 
 
 def _crop(codes: Pixels) -> Pixels:

@@ -22,24 +22,24 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
+from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import PICTURE, TEXT, Material, Problem
-from iterant.tasks.mazes.generate import (
+from iterant.tasks.mazes.generate import generate
+from iterant.tasks.mazes.grid import (
     BORDER,
     END,
     FREE,
-    START,
     WALL,
-    Cell,
-    generate,
+    from_image,
+    from_text,
     shortest_path,
     to_image,
-    to_lattice,
     to_pixels,
+    whole_cells,
 )
 from iterant.tasks.mazes.image import read_picture
 from iterant.tasks.protocol import (
     Batch,
-    BenchmarkTask,
     Description,
     Kind,
     NearMiss,
@@ -58,10 +58,7 @@ _CHUNK = 1 << 24
 _SHORTENED = 2
 """Cells by which `Mazes.shorten` moves the end."""
 
-# A star, which descriptions draw on a path, is free.
-_CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
 _SIGNS = np.array(["#", ".", "S", "E"])
-_EXAMPLE = r"try 'S.#\n#.E'"
 
 _UNMARKED, _RIGHT, _WRONG, _MISSED = range(4)
 # Blue, orange and purple of Okabe and Ito's palette for colour-blind readers.
@@ -92,14 +89,12 @@ class Mazes(BenchmarkTask):
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
-        """Mazes ``first … first + count - 1``, generated depth first from the start."""
         batch = super().sample(count, size=size, seed=seed, first=first)
         # A path has four pixels per cell, and one step fewer than cells.
         steps = batch.targets.sum(dim=(1, 2)).numpy() // 4 - 1
         return Batch(batch.inputs, batch.targets, {"path_length": steps})
 
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        """The mazes of these numbers."""
         count, pixels = len(numbers), 2 * size + 2 * BORDER
         inputs = torch.empty(count, 3, pixels, pixels)
         targets = torch.empty(count, pixels, pixels, dtype=torch.int64)
@@ -107,8 +102,8 @@ class Mazes(BenchmarkTask):
         chunk = max(1, _CHUNK // pixels**2)
         for begin in range(0, count, chunk):
             part = slice(begin, begin + chunk)
-            lattice, path = generate(size, seed, numbers[part])
-            inputs[part] = torch.from_numpy(to_image(lattice))
+            cells, path = generate(size, seed, numbers[part])
+            inputs[part] = torch.from_numpy(to_image(cells))
             targets[part] = torch.from_numpy(to_pixels(path.astype(np.uint8)))
         return Batch(inputs, targets)
 
@@ -117,19 +112,18 @@ class Mazes(BenchmarkTask):
 
         If there is no path the targets are -1 and ``extras["solvable"]`` is False.
         """
-        return _solved_maze(read_maze(problem))
+        return _solved_maze(from_text(problem))
 
     def split(self, material: Material) -> list[Material]:
         """Mazes in text are separated by empty lines; a picture is one maze."""
         material.only(TEXT, PICTURE, reader="mazes")
         if material.kind == PICTURE:
             return [material]
-        blocks = list(re.finditer(r"(.+\n?)+", material.text))
-        lines = [material.text[: block.start()].count("\n") + 1 for block in blocks]
-        return [
-            material.part(block[0].rstrip("\n"), f"line {line}" if len(blocks) > 1 else "")
-            for block, line in zip(blocks, lines, strict=True)
-        ]
+        text, parts = material.text, []
+        for block in re.finditer(r"(.+\n?)+", text):
+            line = text.count("\n", 0, block.start()) + 1
+            parts.append(material.part(block[0], f"line {line}"))
+        return parts if len(parts) > 1 else [material]
 
     def read(self, material: Material) -> Problem:
         """A maze in text, or in a picture with dark walls and a green and a red spot."""
@@ -137,7 +131,7 @@ class Mazes(BenchmarkTask):
         if material.kind == PICTURE:
             cells, notes = read_picture(material.content)
         else:
-            cells = read_maze(material.text)
+            cells = from_text(material.text)
         batch = _solved_maze(cells)
         unsolvable = "" if batch.labelled else "no way leads from start to end"
         return Problem(batch, material.name, notes, unsolvable)
@@ -154,7 +148,7 @@ class Mazes(BenchmarkTask):
         marked = whole_cells(pixels[None])[0]
         if not marked.any():
             return Verdict(False, "no way is marked")
-        path = _path(to_lattice(batch.inputs[[index]])[0], within=marked)
+        path = shortest_path(from_image(batch.inputs[[index]])[0], within=marked)
         if not path:
             return Verdict(False, "start and end are not joined")
         if int(pixels.sum()) != 4 * int(marked.sum()):
@@ -177,13 +171,14 @@ class Mazes(BenchmarkTask):
                 f"{_SHORTENED} nearer; sample larger mazes"
             )
         chosen, paths = batch[rows], paths[rows]
-        lattice = to_lattice(chosen.inputs)
-        for cells, on_path in zip(lattice, paths, strict=True):
-            path = _path(cells, within=on_path)
+        mazes = from_image(chosen.inputs)
+        for cells, on_path in zip(mazes, paths, strict=True):
+            path = shortest_path(cells, within=on_path)
             cells[path[-1]], cells[path[-1 - _SHORTENED]] = FREE, END
-            on_path[tuple(np.array(path[-_SHORTENED:]).T)] = False
+            for cell in path[-_SHORTENED:]:
+                on_path[cell] = False
         targets = torch.from_numpy(to_pixels(paths.astype(np.uint8))).to(batch.targets)
-        inputs = torch.from_numpy(to_image(lattice)).to(batch.inputs)
+        inputs = torch.from_numpy(to_image(mazes)).to(batch.inputs)
         extras = {**chosen.extras, "path_length": paths.sum(axis=(1, 2)) - 1}
         return Batch(inputs, targets, extras), torch.from_numpy(rows)
 
@@ -201,10 +196,10 @@ class Mazes(BenchmarkTask):
         solved = every_position_right(prediction, batch).cpu().numpy()
         pixels = prediction.cpu().numpy() == 1
         wrong = (prediction.cpu() != batch.targets.cpu()).flatten(1).sum(dim=1)
-        marked, lattice = whole_cells(pixels), to_lattice(batch.inputs)
+        marked, mazes = whole_cells(pixels), from_image(batch.inputs)
         connected, valid = np.ones((2, len(pixels)), dtype=np.bool_)
         for row in np.flatnonzero(~solved):
-            path = _path(lattice[row], within=marked[row])
+            path = shortest_path(mazes[row], within=marked[row])
             connected[row] = bool(path)
             # Each cell of the path is four pixels, and there must be no others.
             valid[row] = bool(path) and 4 * len(path) == int(pixels[row].sum())
@@ -218,12 +213,12 @@ class Mazes(BenchmarkTask):
             check_prediction(prediction, batch)
         image, target = batch.inputs[index].cpu().numpy(), batch.targets[index].cpu().numpy()
         answer = target if prediction is None else prediction[index].cpu().numpy()
-        lattice = to_lattice(image[None])[0]
+        maze = from_image(image[None])[0]
         known = bool((target >= 0).all())
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
         marks = np.select([right, predicted, target == 1], [_RIGHT, _WRONG, _MISSED], _UNMARKED)
-        caption = f"{lattice.shape[0]} by {lattice.shape[1]} squares"
+        caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
         if known:
             caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
         if prediction is not None:
@@ -234,23 +229,7 @@ class Mazes(BenchmarkTask):
         ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
         painted = (marks != _UNMARKED) & ~ends
         cells[painted] = _PAINT[marks[painted]]
-        return Description(title="mazes", text=_text(lattice, marks), cells=cells, caption=caption)
-
-
-def whole_cells(pixels: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(N, h, w): whether all four pixels of a cell are 1 in (N, H, W)."""
-    inside = pixels[:, BORDER:-BORDER, BORDER:-BORDER] == 1
-    whole: NDArray[np.bool_] = (
-        inside[:, ::2, ::2] & inside[:, 1::2, ::2] & inside[:, ::2, 1::2] & inside[:, 1::2, 1::2]
-    )
-    return whole
-
-
-def _path(cells: NDArray[np.uint8], within: NDArray[np.bool_] | None = None) -> list[Cell]:
-    """A shortest path through (h, w) codes, over the cells `within` alone if given."""
-    start, end = (np.argwhere(cells == code)[0].tolist() for code in (START, END))
-    free = cells != WALL
-    return shortest_path(free if within is None else free & within, tuple(start), tuple(end))
+        return Description(title="mazes", text=_text(maze, marks), cells=cells, caption=caption)
 
 
 def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
@@ -260,41 +239,17 @@ def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
             f"mazes of at most {_LARGEST_READ} squares a side are read, got "
             f"{cells.shape[0]} by {cells.shape[1]}; give a smaller one"
         )
-    path = _path(cells)
+    path = shortest_path(cells)
     on_path = np.zeros_like(cells)
-    on_path[tuple(np.array(path, dtype=np.int64).reshape(-1, 2).T)] = 1
-    targets = to_pixels(on_path).astype(np.int64)
-    if not path:
-        targets[:] = -1
+    for cell in path:
+        on_path[cell] = 1
+    inputs = torch.from_numpy(to_image(cells[None])).float()
+    targets = torch.from_numpy(to_pixels(on_path[None])).long()
     extras: dict[str, NDArray[np.generic]] = {
-        "path_length": np.array([len(path) - 1], dtype=np.int64),
+        "path_length": np.array([len(path) - 1]),
         "solvable": np.array([bool(path)]),
     }
-    inputs = torch.from_numpy(to_image(cells[None]).astype(np.float32))
-    return Batch(inputs, torch.from_numpy(targets)[None], extras)
-
-
-def read_maze(text: str) -> NDArray[np.uint8]:
-    """(h, w) codes of the cells of a maze in text, without the wall around it."""
-    lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
-    for row, line in enumerate(lines, start=1):
-        if not line or len(line) != len(lines[0]):
-            raise TaskError(
-                f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
-                f"line {row} has {len(line)}; write free squares as dots to see them"
-            )
-        if strange := set(line) - set(_CODES):
-            raise TaskError(
-                f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
-                f"{_EXAMPLE}"
-            )
-    cells = np.array([[_CODES[sign] for sign in line] for line in lines], dtype=np.uint8)
-    for code, name in ((START, "start (S)"), (END, "end (E or G)")):
-        if (count := int((cells == code).sum())) != 1:
-            raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
-    rim = np.ones(cells.shape, dtype=np.bool_)
-    rim[1:-1, 1:-1] = False
-    return cells[1:-1, 1:-1] if (cells[rim] == WALL).all() else cells
+    return Batch(inputs, targets if path else torch.full_like(targets, -1), extras)
 
 
 def _text(cells: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:

@@ -25,17 +25,32 @@ def gradients(net: Network) -> dict[str, Tensor]:
     return {name: gradient.clone() for name, gradient in made.items() if gradient is not None}
 
 
-def same_both_ways(config: PaperConfig, state: State | None, steps: int) -> None:
-    """The plain network and its fast form agree, gradients included."""
+CONFIGS = [
+    *(
+        PaperConfig(dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1,
+                    bounded=bounded)
+        for dims in (1, 2) for recall in (False, True) for bounded in (False, True)
+    ),
+    *(
+        FeedForwardConfig(dims=dims, channels=3, width=8, recall=recall, blocks=blocks, depth=4)
+        for dims in (1, 2) for recall in (False, True) for blocks in (1, 2)
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_logits_and_gradients_equal_the_plain_network(config: PaperConfig, resumed: bool) -> None:
     net = build(config.kind, config, seed=5)
     assert isinstance(net, Network)
-    net = net.double()
-    x = random(3, config.channels, *[6] * config.dims, seed=config.dims)
-    plain = last(think(net, x, steps=steps, state=state)).logits
+    net, space = net.double(), [6] * config.dims
+    x = random(3, config.channels, *space, seed=config.dims)
+    state = State(random(3, 8, *space, seed=7).abs(), 1) if resumed else None
+    plain = last(think(net, x, steps=3, state=state)).logits
     torch.autograd.backward(plain.square().sum())
     wanted = gradients(net)
     fast = Fused(net)
-    logits = last(think(fast, x, steps=steps, state=state)).logits
+    logits = last(think(fast, x, steps=3, state=state)).logits
     torch.autograd.backward(logits.square().sum())
     fast.flush()
     got = gradients(net)
@@ -44,32 +59,6 @@ def same_both_ways(config: PaperConfig, state: State | None, steps: int) -> None
     for name, gradient in wanted.items():
         assert gradient.norm() > 0, name
         assert (got[name] - gradient).norm() <= 1e-12 * gradient.norm(), name
-
-
-@pytest.mark.parametrize("dims", [1, 2])
-@pytest.mark.parametrize("recall", [False, True])
-@pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize("bounded", [False, True])
-def test_logits_and_gradients_equal_the_plain_network(
-    dims: int, recall: bool, resumed: bool, bounded: bool
-) -> None:
-    config = PaperConfig(
-        dims=dims, channels=3, width=8, recall=recall, recall_relu=dims == 1, bounded=bounded
-    )
-    state = State(random(3, 8, *[6] * dims, seed=7).abs(), 7) if resumed else None
-    same_both_ways(config, state, steps=5)
-
-
-@pytest.mark.parametrize("dims", [1, 2])
-@pytest.mark.parametrize("recall", [False, True])
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_feed_forward_logits_and_gradients_equal_the_plain_network(
-    dims: int, recall: bool, blocks: int
-) -> None:
-    config = FeedForwardConfig(
-        dims=dims, channels=3, width=8, recall=recall, blocks=blocks, depth=4
-    )
-    same_both_ways(config, None, steps=4)
 
 
 @pytest.mark.parametrize("kind", [DeepThinking, FeedForward])

@@ -185,6 +185,7 @@ def test_squares_that_are_no_move(side: str, squares: str) -> None:
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "chess", None)
+    TASK.encode("k6R/7R/8/8/8/8/8/K7 b - - 0 1")  # checkmate, which needs the rules
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
     verdict = TASK.verdict(batch, 0, marked(batch, "a1a2"))
     assert verdict.keeps is None

@@ -12,8 +12,7 @@ from test_chess import marked
 
 from iterant.errors import IterantError, TaskError
 from iterant.solving import Film, Solution
-from iterant.tasks.chess.formats import read_game, split_games
-from iterant.tasks.chess.position import square_name
+from iterant.tasks.chess.position import read_game, split_games, square_name
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
 from iterant.tasks.protocol import is_accepted

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import chess
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from iterant.errors import MissingExtra, TaskError
+from iterant.errors import TaskError
 from iterant.tasks.chess.position import (
     LETTERS,
     PackedPositions,
@@ -21,7 +16,6 @@ from iterant.tasks.chess.position import (
     check_position,
     legal_moves,
     marked_squares,
-    pack,
     parse_fen,
     parse_move,
     planes,
@@ -54,7 +48,8 @@ def random_games(count: int) -> list[chess.Board]:
 
 
 GAMES = random_games(40)
-PACKED = torch.from_numpy(pack(np.stack([parse_fen(board.fen()).board for board in GAMES])))
+BOARDS = np.stack([parse_fen(board.fen()).board for board in GAMES])
+PACKED = torch.from_numpy(BOARDS[:, ::2] + 16 * BOARDS[:, 1::2])
 BLACK = torch.tensor([board.turn == chess.BLACK for board in GAMES])
 
 
@@ -69,17 +64,12 @@ def plain_planes(board: chess.Board) -> NDArray[np.float32]:
     return expected
 
 
-@given(arrays(np.uint8, (3, 64), elements=st.integers(0, 12)))
-def test_two_squares_are_packed_in_a_byte(boards: NDArray[np.uint8]) -> None:
-    assert (pack(boards) == boards[:, ::2] + 16 * boards[:, 1::2]).all()
-
-
 def test_planes_equal_the_definition_and_have_an_inverse() -> None:
     assert 5 < int(BLACK.sum()) < 35, "both colours are needed"
     inputs = planes(PACKED, BLACK)
     assert inputs.dtype == torch.float32
     assert (inputs.numpy() == np.stack([plain_planes(board) for board in GAMES])).all()
-    assert (pack(boards_from_planes(inputs, BLACK.numpy())) == PACKED.numpy()).all()
+    assert (boards_from_planes(inputs, BLACK.numpy()) == BOARDS).all()
 
 
 def test_targets_are_origin_and_destination() -> None:
@@ -195,13 +185,6 @@ def test_impossible_and_finished_positions_are_refused(fen: str, reason: str) ->
     with pytest.raises(TaskError, match=reason) as caught:
         check_position(fen)
     assert "\n" not in str(caught.value)
-
-
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "chess", None)
-    check_position("k6R/7R/8/8/8/8/8/K7 b - - 0 1")  # checkmate, which needs the rules
-    with pytest.raises(MissingExtra, match="moves"):
-        legal_moves(parse_fen("4k3/8/8/8/8/8/8/R3K3 w"))
 
 
 def test_moves_are_written_and_read_as_by_python_chess() -> None:

@@ -8,7 +8,6 @@ import io
 import itertools
 import json
 import lzma
-import os
 import pickle
 import shutil
 import struct
@@ -21,6 +20,7 @@ import chess
 import numpy as np
 import pytest
 import zstandard
+from trap import Trap
 
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.tasks.chess.position import pack, parse_fen
@@ -109,16 +109,6 @@ def test_missing_and_empty_sets_are_refused(sample: Puzzles, tmp_path: Path) -> 
     write_puzzles(sample.take(slice(0, 0)), tmp_path / "set", source="test")
     with pytest.raises(DataError, match="'ids': 0"):
         load_puzzles(tmp_path / "set")
-
-
-class Trap:
-    """Shows by a file that it was unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        return os.mkdir, (self.path,)
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npy.xz"])

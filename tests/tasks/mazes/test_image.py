@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -16,71 +16,88 @@ from PIL import Image, ImageDraw, ImageFilter
 import iterant
 from iterant import draw
 from iterant.errors import DataError, TaskError
-from iterant.tasks.mazes.generate import WALL, to_lattice
+from iterant.tasks.mazes.grid import END, FREE, START, WALL, from_image
 from iterant.tasks.mazes.image import read_picture
+
+Pixels = NDArray[np.uint8]
 
 TASK = iterant.task("mazes")
 CLOSE = np.array([[30, 28, 60], [238, 232, 214], [40, 190, 70], [214, 52, 40]], dtype=np.uint8)
+"""Colours that are not exact."""
 
 
-def maze(size: int, seed: int = 0) -> NDArray[np.uint8]:
-    """(s, s) codes of a maze's squares."""
-    found: NDArray[np.uint8] = to_lattice(TASK.sample(1, size=size, seed=seed).inputs)[0]
-    return found
+def maze(size: int, seed: int = 0) -> Pixels:
+    """(s, s) codes of the cells."""
+    cells: Pixels = from_image(TASK.sample(1, size=size, seed=seed).inputs)[0]
+    return cells
 
 
-def saved(colours: NDArray[np.uint8], kind: str = "PNG", **how: Any) -> bytes:
+def file_of(picture: Pixels | Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     file = io.BytesIO()
-    Image.fromarray(colours).save(file, kind, **how)
+    image.save(file, kind, **options)
     return file.getvalue()
 
 
-def drawn(squares: NDArray[np.uint8], scale: int, wall: int = 1) -> NDArray[np.uint8]:
-    """Colours of the squares, `scale` pixels each, with a wall around."""
-    return CLOSE[np.pad(squares, wall).repeat(scale, axis=0).repeat(scale, axis=1)]
+def read(picture: Pixels | Image.Image) -> Pixels:
+    return read_picture(file_of(picture))[0]
+
+
+def drawn(cells: Pixels, widths: Any, margin: int = 0) -> Pixels:
+    """Cells of these widths in pixels, on paper."""
+    picture = CLOSE[cells.repeat(widths, axis=0).repeat(widths, axis=1)]
+    paper = ((margin, margin + margin // 3), (margin, margin), (0, 0))
+    return np.pad(picture, paper, constant_values=250)
+
+
+def lines(cells: Pixels, path: int, wall: int, margin: int = 0) -> Pixels:
+    """A maze whose walls are thinner than its paths."""
+    walled = np.pad(cells, 1)
+    return drawn(walled, [path if index % 2 else wall for index in range(len(walled))], margin)
 
 
 @given(st.sampled_from([5, 7, 9, 13]), st.integers(0, 50), st.integers(2, 9), st.integers(0, 30))
 def test_any_scale_and_any_margin(size: int, seed: int, scale: int, margin: int) -> None:
-    squares = maze(size, seed)
-    paper = ((margin, margin + 3), (margin, margin), (0, 0))
-    picture = np.pad(drawn(squares, scale), paper, constant_values=250)
-    found, notes = read_picture(saved(picture))
-    assert np.array_equal(found, squares)
+    cells = maze(size, seed)
+    found, notes = read_picture(file_of(drawn(np.pad(cells, 1), scale, margin)))
+    assert np.array_equal(found, cells)
     assert notes[0].startswith(f"{size} by {size} squares of {scale} pixels, start at row ")
 
 
 @pytest.mark.parametrize("size", [9, 33])
-def test_benchmark_image_and_one_pixel_per_square(size: int) -> None:
-    squares = maze(size)
-    image = TASK.sample(1, size=size).inputs[0].numpy().transpose(1, 2, 0)
-    assert np.array_equal(read_picture(saved((image * 255).astype(np.uint8)))[0], squares)
-    assert np.array_equal(read_picture(saved(drawn(squares, 1)))[0], squares)
+def test_plain_drawings(size: int) -> None:
+    batch = TASK.sample(1, size=size)
+    cells = maze(size)
+    walled = np.pad(cells, 1)
+    solid = drawn(walled, 4)
+    clear = np.dstack([solid, np.where((solid == CLOSE[FREE]).all(-1), 0, 255)]).astype(np.uint8)
+    files = {
+        "the benchmark's image": file_of((batch.inputs[0].permute(1, 2, 0) * 255).byte().numpy()),
+        "a pixel per cell": file_of(drawn(walled, 1)),
+        "no wall around": file_of(drawn(cells, 6)),
+        "lossy": file_of(drawn(walled, 8), "JPEG", quality=75),
+        "transparent paper": file_of(clear),
+        "our own picture, with the path": draw.png(TASK.describe(batch)),
+    }
+    for name, content in files.items():
+        assert np.array_equal(read_picture(content)[0], cells), name
 
 
 @pytest.mark.parametrize("factor", [1.3, 1.37, 1.7, 2.5])
 @pytest.mark.parametrize("how", [Image.Resampling.NEAREST, Image.Resampling.BICUBIC])
-def test_a_picture_that_was_scaled_and_blurred(factor: float, how: Image.Resampling) -> None:
-    squares = maze(21, 4)
-    picture = Image.fromarray(np.pad(drawn(squares, 6), ((15, 15), (15, 15), (0, 0)), mode="edge"))
-    side = int(picture.width * factor)
-    found, _ = read_picture(saved(np.asarray(picture.resize((side, side), how))))
-    assert np.array_equal(found, squares)
-
-
-def test_a_lossy_picture() -> None:
-    squares = maze(13, 2)
-    assert np.array_equal(read_picture(saved(drawn(squares, 8), "JPEG", quality=75))[0], squares)
+def test_scaled_and_blurred(factor: float, how: Image.Resampling) -> None:
+    cells = maze(21, 4)
+    picture = np.pad(drawn(np.pad(cells, 1), 6), ((15, 15), (15, 15), (0, 0)), mode="edge")
+    side = int(len(picture) * factor)
+    assert np.array_equal(read(Image.fromarray(picture).resize((side, side), how)), cells)
 
 
 @pytest.mark.parametrize(("path", "wall"), [(9, 2), (3, 1), (12, 5)])
 @pytest.mark.parametrize("size", [5, 13])
 def test_walls_that_are_lines(path: int, wall: int, size: int) -> None:
-    squares = np.pad(maze(size, 1), 1)
-    widths = [path if place % 2 else wall for place in range(len(squares))]
-    picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
-    found, notes = read_picture(saved(picture))
-    assert np.array_equal(found, squares[1:-1, 1:-1])
+    cells = maze(size, 1)
+    found, notes = read_picture(file_of(lines(cells, path, wall)))
+    assert np.array_equal(found, cells)
     assert "thin walls" in notes[0]
 
 
@@ -95,59 +112,33 @@ def test_walls_that_are_lines(path: int, wall: int, size: int) -> None:
     ],
 )
 def test_blurred_lines(size: int, path: int, wall: int, factor: float, blur: float) -> None:
-    squares = np.pad(maze(size, 2), 1)
-    widths = [path if place % 2 else wall for place in range(len(squares))]
-    picture = CLOSE[squares.repeat(widths, axis=0).repeat(widths, axis=1)]
-    paper = np.pad(picture, ((9, 9), (9, 9), (0, 0)), constant_values=250)
-    side = int(len(paper) * factor)
+    cells = maze(size, 2)
+    picture = np.pad(lines(cells, path, wall), ((9, 9), (9, 9), (0, 0)), constant_values=250)
+    side = int(len(picture) * factor)
     how = Image.Resampling.BILINEAR if blur else Image.Resampling.BICUBIC
-    scaled = Image.fromarray(paper).resize((side, side), how)
-    blurred = np.asarray(scaled.filter(ImageFilter.GaussianBlur(blur)))
-    assert np.array_equal(read_picture(saved(blurred))[0], squares[1:-1, 1:-1])
+    scaled = Image.fromarray(picture).resize((side, side), how)
+    assert np.array_equal(read(scaled.filter(ImageFilter.GaussianBlur(blur))), cells)
 
 
 def test_a_rectangle_with_loops_and_small_round_spots() -> None:
-    squares = np.ones((4, 9), dtype=np.uint8)
-    squares[1:3, 1:4], squares[1:3, 5:8] = 0, 0
-    picture = drawn(squares, 12)
-    rows, columns = np.ogrid[:12, :12]
-    disc = (rows - 6) ** 2 + (columns - 6) ** 2 <= 12
-    for code, (row, column) in ((2, (0, 0)), (3, (3, 8))):
-        squares[row, column] = code
-        picture[12 + 12 * row : 24 + 12 * row, 12 + 12 * column : 24 + 12 * column][disc] = CLOSE[
-            code
-        ]
-    assert np.array_equal(read_picture(saved(picture))[0], squares)
-
-
-def test_no_wall_around() -> None:
-    squares = maze(13, 3)
-    assert np.array_equal(read_picture(saved(drawn(squares, 6, wall=0)))[0], squares)
+    cells = np.ones((4, 9), dtype=np.uint8)
+    cells[1:3, 1:4], cells[1:3, 5:8] = WALL, WALL
+    picture = Image.fromarray(drawn(np.pad(cells, 1), 12))
+    for code, row, column in ((START, 0, 0), (END, 3, 8)):
+        cells[row, column] = code
+        x, y = 18 + 12 * column, 18 + 12 * row
+        colour = tuple(CLOSE[code].tolist())
+        ImageDraw.Draw(picture).ellipse((x - 3, y - 3, x + 3, y + 3), fill=colour)
+    assert np.array_equal(read(picture), cells)
 
 
 def test_no_wall_around_but_paper() -> None:
     """Only walls that reach every side show where the maze ends."""
-    squares = np.array([[0, 2, 0], [1, 1, 1], [0, 3, 0]], dtype=np.uint8)
-    paper = np.pad(CLOSE[squares.repeat(9, axis=0).repeat(9, axis=1)],
-                   ((9, 20), (12, 12), (0, 0)), constant_values=250)  # fmt: skip
-    assert np.array_equal(read_picture(saved(paper))[0], squares)
+    cells = np.array([[0, 2, 0], [1, 1, 1], [0, 3, 0]], dtype=np.uint8)
+    assert np.array_equal(read(drawn(cells, 9, margin=12)), cells)
 
 
-@pytest.mark.parametrize("size", [9, 33])
-def test_our_own_drawings(size: int, tmp_path: Path) -> None:
-    batch = TASK.sample(1, size=size, seed=5)
-    path = draw.save_png(TASK.describe(batch), tmp_path / "m.png")
-    assert np.array_equal(read_picture(path.read_bytes())[0], to_lattice(batch.inputs)[0])
-
-
-def test_paper_that_is_transparent_is_white() -> None:
-    squares = maze(9)
-    picture = drawn(squares, 4)
-    see_through = np.dstack([picture, np.where((picture == CLOSE[1]).all(-1), 0, 255)])
-    assert np.array_equal(read_picture(saved(see_through.astype(np.uint8)))[0], squares)
-
-
-def photo() -> NDArray[np.uint8]:
+def photo() -> Pixels:
     """Smooth light and shade with a green and a red thing in it: no grid anywhere."""
     rows, columns = np.mgrid[:240, :320] / 40
     shade = 127 + 120 * np.sin(rows * 1.7 + columns**1.3) * np.cos(columns - rows**1.1)
@@ -156,66 +147,52 @@ def photo() -> NDArray[np.uint8]:
     return picture
 
 
-def two_starts() -> NDArray[np.uint8]:
-    squares = maze(9, 1)
-    row, column = np.argwhere(squares == 1)[-1]
-    squares[row, column] = 2
-    return drawn(squares, 5)
+def changed(before: int, after: int) -> Pixels:
+    """A maze with the last cell of a code changed to another one."""
+    cells = maze(9, 1)
+    cells[tuple(np.argwhere(cells == before)[-1])] = after
+    return drawn(np.pad(cells, 1), 5)
 
 
-def without(code: int) -> NDArray[np.uint8]:
-    squares = maze(9, 1)
-    squares[squares == code] = 1
-    return drawn(squares, 5)
+def both_spots_in_one_cell() -> Pixels:
+    picture = changed(END, FREE)
+    rows, columns = np.nonzero((picture == CLOSE[START]).all(-1))
+    picture[rows.min() : rows.min() + 2, columns.min() : columns.max() + 1] = CLOSE[END]
+    return picture
 
 
 @pytest.mark.parametrize(
     ("picture", "said"),
     [
         (photo(), "no maze"),
-        (two_starts(), "several green spots"),
-        (without(2), "no green spot for the start"),
-        (without(3), "no red spot for the end"),
+        (changed(FREE, START), "several green spots"),
+        (changed(START, FREE), "no green spot for the start"),
+        (changed(END, FREE), "no red spot for the end"),
+        (both_spots_in_one_cell(), "lie in one square"),
         (np.full((50, 50, 3), 255, dtype=np.uint8), "no dark walls"),
         (np.zeros((1, 1, 3), dtype=np.uint8), "no dark walls"),
     ],
 )
-def test_other_pictures_are_refused_in_one_line(picture: NDArray[np.uint8], said: str) -> None:
-    with pytest.raises(TaskError) as caught:
-        read_picture(saved(picture))
-    assert said in str(caught.value)
+def test_other_pictures_are_refused_in_one_line(picture: Pixels, said: str) -> None:
+    with pytest.raises(TaskError, match=said) as caught:
+        read(picture)
     assert "\n" not in str(caught.value)
 
 
 def test_huge_pictures_are_refused_before_decompression() -> None:
-    import tracemalloc
-
-    file = io.BytesIO()
-    Image.new("1", (10_000, 10_000)).save(file, "PNG")
+    content = file_of(Image.new("1", (10_000, 10_000)))
     tracemalloc.start()
     with pytest.raises(TaskError, match="10,000 by 10,000 pixels"):
-        read_picture(file.getvalue())
+        read_picture(content)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10_000_000
 
 
-@pytest.mark.parametrize("keep", [60, 400])
-def test_a_damaged_picture_says_so(keep: int) -> None:
-    whole = saved(drawn(maze(21), 5))
+@pytest.mark.parametrize("size", [60, 400])
+def test_a_damaged_picture_says_so(size: int) -> None:
     with pytest.raises(DataError, match="picture is"):
-        read_picture(whole[:keep])
-
-
-def on_paper(squares: NDArray[np.uint8], scale: int = 11) -> NDArray[np.uint8]:
-    picture = CLOSE[np.pad(squares, 1).repeat(scale, axis=0).repeat(scale, axis=1)]
-    return np.pad(picture, ((20, 20), (20, 20), (0, 0)), constant_values=235)
-
-
-def read(picture: Image.Image) -> NDArray[np.uint8]:
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return read_picture(file.getvalue())[0]
+        read_picture(file_of(drawn(maze(21), 5))[:size])
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -223,60 +200,58 @@ def read(picture: Image.Image) -> NDArray[np.uint8]:
 def test_one_side_may_be_darker(axis: int, darkest: float, wall: int) -> None:
     """With light walls, paper in the shade is as dark as walls in the light."""
     for seed in range(4):
-        squares = maze(13, seed)
-        picture = on_paper(squares)
+        cells = maze(13, seed)
+        picture = drawn(np.pad(cells, 1), 11, margin=20)
         picture[(picture == CLOSE[WALL]).all(axis=-1)] = wall
         light = np.linspace(darkest, 1, picture.shape[axis])
         shaded = picture * (light[:, None, None] if axis == 0 else light[None, :, None])
-        assert np.array_equal(read(Image.fromarray(shaded.astype(np.uint8))), squares)
+        assert np.array_equal(read(shaded.astype(np.uint8)), cells)
 
 
 @pytest.mark.parametrize("scale", [9, 15])
 def test_noise_and_blur(scale: int) -> None:
     for seed in range(6):
-        squares = maze(13, seed)
-        colours = on_paper(squares, scale).astype(float)
-        noise = np.random.default_rng(seed).normal(0, 18, colours.shape)
-        noisy = Image.fromarray((colours + noise).clip(0, 255).astype(np.uint8))
-        assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), squares)
+        cells = maze(13, seed)
+        picture = drawn(np.pad(cells, 1), scale, margin=20)
+        noise = np.random.default_rng(seed).normal(0, 18, picture.shape)
+        noisy = Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8))
+        assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), cells)
 
 
 @pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])
 def test_rotated_paper_is_never_misread(angle: float) -> None:
     for seed in range(4):
-        squares = maze(13, seed)
-        turned = Image.fromarray(on_paper(squares)).rotate(angle, fillcolor=(235, 235, 235))
+        cells = maze(13, seed)
+        paper = Image.fromarray(drawn(np.pad(cells, 1), 11, margin=20))
         try:
-            found = read(turned)
+            found = read(paper.rotate(angle, fillcolor=(250, 250, 250)))
         except TaskError:
             assert angle > 0.3, "a little is no matter"
         else:
-            assert np.array_equal(found, squares)
+            assert np.array_equal(found, cells)
 
 
 @pytest.mark.parametrize(("step", "pen"), [(55, 4), (40, 3), (24, 5), (30, 2)])
 def test_walls_drawn_with_a_pen(step: int, pen: int) -> None:
     for seed in range(4):
-        squares = maze(9, seed)
-        assert np.array_equal(read(by_pen(squares, step, pen)), squares)
+        cells = maze(9, seed)
+        assert np.array_equal(read(by_pen(cells, step, pen)), cells)
 
 
-def by_pen(squares: NDArray[np.uint8], step: int, pen: int) -> Image.Image:
+def by_pen(cells: Pixels, step: int, pen: int) -> Image.Image:
     """Lines from the middle of one crossing to the middle of the next, in a frame; round spots."""
-    rooms, edge = len(squares) // 2 + 1, 20
-    side = rooms * step
+    edge, side = 20, (len(cells) // 2 + 1) * step
     picture = Image.new("RGB", (side + 2 * edge, side + 2 * edge), "white")
-    draw = ImageDraw.Draw(picture)
-    draw.rectangle((edge, edge, edge + side, edge + side), outline="black", width=pen)
-    for row, column in np.argwhere(squares == WALL).tolist():
+    canvas = ImageDraw.Draw(picture)
+    canvas.rectangle((edge, edge, edge + side, edge + side), outline="black", width=pen)
+    for (row, column), code in np.ndenumerate(cells):
+        x, y = edge + (column + 1) * step // 2, edge + (row + 1) * step // 2
         # A wall between two rooms lies on an odd row or an odd column, but not on both.
-        x, y = edge + (column + 1) * step // 2, edge + (row + 1) * step // 2
-        if row % 2 and not column % 2:
-            draw.line((x - step // 2, y, x + step // 2, y), fill="black", width=pen)
-        elif column % 2 and not row % 2:
-            draw.line((x, y - step // 2, x, y + step // 2), fill="black", width=pen)
-    for code, colour in ((2, "green"), (3, "red")):
-        row, column = np.argwhere(squares == code)[0].tolist()
-        x, y = edge + (column + 1) * step // 2, edge + (row + 1) * step // 2
-        draw.ellipse((x - step // 5, y - step // 5, x + step // 5, y + step // 5), fill=colour)
+        if code == WALL and row % 2 and not column % 2:
+            canvas.line((x - step // 2, y, x + step // 2, y), fill="black", width=pen)
+        elif code == WALL and column % 2 and not row % 2:
+            canvas.line((x, y - step // 2, x, y + step // 2), fill="black", width=pen)
+        elif code in (START, END):
+            spot = (x - step // 5, y - step // 5, x + step // 5, y + step // 5)
+            canvas.ellipse(spot, fill="green" if code == START else "red")
     return picture

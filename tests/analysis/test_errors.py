@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from iterant.analysis import Result, Trial
-from iterant.analysis import errors_by_kind as module
-from iterant.analysis.errors_by_kind import by_kind, near_misses
+from iterant.analysis import Result, Trial, studies
+from iterant.analysis.studies import by_kind, near_misses
 from iterant.tasks.chess.puzzles import FLAGS
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.mazes.task import Mazes
@@ -116,11 +115,17 @@ def test_distribution_of_wrong_pixels() -> None:
     assert list(trace.y) == pytest.approx([0, 0, 60, 60, 80, 80, 90, 90, 100])
 
 
+def test_the_other_way_round_a_loop_is_a_valid_path() -> None:
+    loop = TASK.encode("S..\n.#.\n..E")
+    figures = misses(Stored(loop.targets.transpose(1, 2)), batch=loop).figures
+    assert figures["failures that are connected"] == figures["failures that are valid"] == 1
+
+
 def test_failures_have_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = misses(with_loose_pixels()).failures
     assert [one.title for one in failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
     assert "3 pixels wrong" in failures[1].caption
-    monkeypatch.setattr(module, "MAX_PICTURES", 2)
+    monkeypatch.setattr(studies, "MAX_PICTURES", 2)
     assert len(misses(with_loose_pixels()).failures) == 2
 
 

@@ -5,30 +5,42 @@ from __future__ import annotations
 import runpy
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exact import exact_prefix_sums
+from made_up import keep, keep_count
 
 import iterant
 from iterant.analysis import Subject
 from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments import train_and_test as module
-from iterant.experiments.catalogue import Experiment, Row
+from iterant.experiments.catalogue import CountRow, Experiment, Row
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
-from iterant.experiments.records import Record, read_records
-from iterant.experiments.reproduce import planned_run, train_missing
-from iterant.experiments.train_and_test import history, measure, measure_study, measure_test
+from iterant.experiments.records import Record, Records, read_records
+from iterant.experiments.reproduce import (
+    estimate_counts,
+    fill_counts,
+    history,
+    measure,
+    measure_study,
+    measure_test,
+    missing_counts,
+    planned_run,
+    train_missing,
+    trained_run,
+)
 from iterant.io import RunFolder
 from iterant.nets import build, variant_config
 from iterant.runner import Launch, SweepFolder
-from iterant.runner.plan import recipe_of
+from iterant.runner.plan import PlannedRun
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
+from iterant.training.run import recipe_for
 
 SMALL: dict[str, Any] = {
     "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8, "epochs": 2,
@@ -37,6 +49,10 @@ SMALL: dict[str, Any] = {
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
 MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8)
+KEY = "mazes-recall-a0.01"
+LARGE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0),
+                                         CountRow("mazes-ours", "11", 1, 3, 4, 7.0),
+                                         CountRow("mazes-ours", "9")))  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +95,7 @@ def trained(path: Path, name: str = "tiny-s0") -> RunFolder:
 def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
     run, model = planned_run(key, 3), MODELS[key]
     task = iterant.task(model.task)
-    assert recipe_of(run.recipe, run.changes, task) == model.recipe()
+    assert recipe_for(task, run.recipe, **run.changes) == model.recipe()
     assert (run.point, run.seed) == (key, 3)
 
 
@@ -185,10 +201,19 @@ def test_the_script_runs_what_is_named(
         runpy.run_path(str(script), run_name="__main__")
         return capsys.readouterr().out
 
+    keep(tmp_path / "results" / "paper", "tiny", 0, [1], reduced={"seconds": 70})
     for _ in range(2):  # the second time there is nothing left to do
         assert "left over: nothing" in run()
         (record,) = read_records(tmp_path / "a.jsonl").all
         assert record.name == "tiny-s0"
+    keep(tmp_path / "results" / "runs", "tiny", 0, [1])
+    words[3] = "b.jsonl"
+    assert "tiny-s0: recorded already" in run()
+    assert not Path("b.jsonl").exists()
+    words.append("--again")
+    for said in ("tiny-s0: recorded after", "tiny-s0: recorded already"):
+        assert said in run()
+        assert read_records("b.jsonl").names == {"tiny-s0"}
     words[1] = "tini-s0"
     with pytest.raises(SystemExit, match="did you mean 'tiny'"):
         run()
@@ -266,7 +291,63 @@ def test_a_study_that_fails_does_not_lose_the_tests(
     def fail(*given: object) -> None:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(module, "measure_study", fail)
+    monkeypatch.setattr(reproducing, "measure_study", fail)
     found = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
     assert found["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
     assert found["tests"]["8"]["problems"] == 2
+
+
+def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) -> None:
+    study = {"noise": {"samples": 10, "right": [0, 9], "mean iterations to first": 2.0}}
+    keep(tmp_path, "sums-recall-a1", 0, [], tests={}, studies=study)
+    keep(tmp_path, "sums-ours", 0, [], tests={})
+    records = read_records(tmp_path)
+    assert not any(record.failed for record in records.all)
+    cell = Recovered("noise").of(records.of("sums-recall-a1"))
+    assert cell.value is not None
+    assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
+
+
+def names(tests: list[tuple[CountRow, int]]) -> list[str]:
+    return [f"{row.model}-s{seed}" for row, seed in tests]
+
+
+def test_what_is_wanted_is_what_no_result_has(tmp_path: Path) -> None:
+    assert names(missing_counts(LARGE, Records())) == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
+    keep_count(tmp_path, KEY, 0, "11", {4: 1, 8: 1}, problems=3)
+    there = read_records(tmp_path)
+    assert names(missing_counts(LARGE, there)) == ["mazes-ours-s0", f"{KEY}-s1"]
+    assert names(missing_counts(LARGE, there, seeds=1)) == ["mazes-ours-s0"]
+    seconds = MODELS[KEY].seconds + MODELS["mazes-ours"].seconds
+    assert estimate_counts(missing_counts(LARGE, there), tmp_path) == pytest.approx(seconds + 57)
+
+
+def test_trained_once_tested_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
+                             "epochs": 1, "watch_every": 0}  # fmt: skip
+
+    def train(runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any) -> None:
+        assert recorded == {f"{KEY}-s1"}
+        for run in runs:
+            asked.append(run.name)
+            iterant.train("mazes", recipe="paper", seed=run.seed, device="cpu",
+                          out=folder / "runs" / run.name, **small)  # fmt: skip
+
+    monkeypatch.setattr(reproducing, "train_missing", train)
+    kept, runs = tmp_path / "kept", tmp_path / "r"
+    keep(kept, KEY, 1, [1])
+    first, _, second = missing_counts(LARGE, Records())
+
+    def fill(**more: Any) -> list[Any]:
+        return fill_counts([first, second], read_records(kept), out=kept, folder=runs, device="cpu",
+                           say=lambda text: None, **more)  # fmt: skip
+
+    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "there is no time to test"
+    assert asked == [f"{KEY}-s0", f"{KEY}-s1"]
+    assert fill() == []
+    assert asked == [f"{KEY}-s0", f"{KEY}-s1"], "their runs are there"
+    counts = read_records(kept).counts(KEY, "11")
+    assert [(one.seed, one.problems, *one.solved) for one in counts] == [(0, 3, 4, 8), (1, 3, 4, 8)]
+    assert [one.precision for one in counts] == ["fp32", "fp32"]
+    assert trained_run(f"{KEY}-s2", runs) is None

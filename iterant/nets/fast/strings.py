@@ -1,54 +1,173 @@
-"""`Fused` for the paper's networks on strings, with every convolution a matrix product.
+"""`Fused` for the paper's networks on strings, on Hopper GPUs: convolutions as matrix products.
 
     >>> fast = FusedStrings(net)
     >>> states = fast.segment(fast.start(x), fast.read(x), 30)
     >>> loss(fast.answer(states[-1]), y).backward()
     >>> fast.flush()
 
-Strings are rows of a matrix (`rows.py`). Additions, ReLUs and their masks belong to the
-convolutions, forwards and backwards, so that an iteration is as many kernels as it has
-convolutions. The iterations of a segment lie one after the other in memory, so that the gradients
-of all weights are one product after the last of them.
+Strings are rows of a matrix (`Rows`): a position is a row of channels, and a row of zeros stands
+before the first string and after every string, so that a position's neighbours are the rows beside
+it. The rest up to a whole number of tiles is zero too. Convolutions keep all of these zero.
 
-Shapes: B batch, W width, L length, R rows, D convolutions of an iteration, T iterations.
+Additions, ReLUs and their masks belong to the convolutions, forwards and backwards, so that an
+iteration is as many kernels as it has convolutions. The iterations of a segment lie one after the
+other in memory, so that the gradients of all weights are one product after the last of them.
+
+On a Hopper GPU with Triton the products are kernels (`iterant.nets.fast.string_kernels`); elsewhere
+they are plain PyTorch, which is the reference for the kernels.
+
+Shapes: B batch, W width, L length, R rows, C and N channels of input and output, D convolutions of
+an iteration, T iterations.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from iterant.errors import NetError
-from iterant.formatting import counted
 from iterant.nets.deep_thinking import FeedForward, PaperNet
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, relu_backward
-from iterant.nets.fast.hopper.rows import Rows, aligned, has_kernels, kernel_gradients
 
+TILE = 128
+"""Rows of a matrix come in multiples of this; tiles of a convolution are as high and as wide."""
+_ALIGNED = 8
+"""Channels come in multiples of this: the GPU's copy engine reads 16 bytes at a time."""
 _LEAST_WIDTH = 128
 """Networks from this width on fill the tiles of the matrix products."""
 
 
-def strings_form(net: PaperNet) -> FusedStrings | None:
-    """This form of a network that can be fused; None where it is not faster, or does not exist."""
-    config = net.config
-    faster = (
-        config.dims == 1 and config.width >= _LEAST_WIDTH and has_kernels(net.projection.weight)
-    )
-    shared = isinstance(net, FeedForward) and net.recall is not None
-    if not faster or shared or config.bounded or aligned(config.width) != config.width:
+@functools.cache
+def _kernels() -> Any:
+    """The Triton kernels, or None where there is no Triton."""
+    try:
+        return importlib.import_module("iterant.nets.fast.string_kernels")
+    except ImportError:
         return None
-    return FusedStrings(net)
+
+
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether there are kernels for such tensors: Hopper, half precision, Triton."""
+    return (
+        tensor.is_cuda
+        and tensor.dtype in (torch.float16, torch.bfloat16)
+        and torch.cuda.get_device_capability(tensor.device)[0] == 9
+        and _kernels() is not None
+    )
+
+
+def aligned(channels: int) -> int:
+    """The number of channels, rounded up to a multiple of 8."""
+    return -(-channels // _ALIGNED) * _ALIGNED
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The layout of a batch of strings of one length."""
+
+    strings: int
+    length: int
+
+    @classmethod
+    def of(cls, strings: Tensor) -> Rows:
+        """The layout of a batch (B, C, L)."""
+        return cls(strings.shape[0], strings.shape[2])
+
+    @property
+    def period(self) -> int:
+        """Rows from the first of one string to the first of the next."""
+        return self.length + 1
+
+    @property
+    def count(self) -> int:
+        """The number of rows, a multiple of the tile."""
+        return -(-(self.strings * self.period + 1) // TILE) * TILE
+
+    def pack(self, strings: Tensor, channels: int) -> Tensor:
+        """(B, C, L) to (R, channels); no copy where the strings are a view of such rows."""
+        base = strings._base
+        if (
+            base is not None
+            and base.shape == (self.count, channels)
+            and strings.storage_offset() == base.storage_offset() + channels
+            and strings.stride() == (self.period * channels, 1, channels)
+            and strings.shape[1] == channels
+        ):
+            return base
+        rows = strings.new_zeros(self.count, channels)
+        self.unpack(rows, strings.shape[1]).copy_(strings)
+        return rows
+
+    def unpack(self, rows: Tensor, channels: int | None = None) -> Tensor:
+        """Rows as strings (B, C, L): a view."""
+        width = rows.shape[1]
+        return rows.as_strided(
+            (self.strings, width if channels is None else channels, self.length),
+            (self.period * width, 1, width),
+            rows.storage_offset() + width,
+        )
+
+    def convolve(
+        self,
+        x: Tensor,
+        kernel: Tensor,
+        out: Tensor,
+        *,
+        added: Tensor | None = None,
+        sign: Tensor | None = None,
+        relu: bool = False,
+    ) -> Tensor:
+        """Write relu?(conv(x) + added?) into ``out``, zero where ``sign`` is not positive.
+
+        x (R, C), kernel (N', 3 C) with N' <= N, all others (R, N).
+        """
+        if has_kernels(x):
+            _kernels().convolve(
+                x, kernel, out, strings=self.strings, period=self.period,
+                added=added, sign=sign, relu=relu,
+            )  # fmt: skip
+            return out
+        y = out.new_zeros(out.shape)
+        y[1:-1, : len(kernel)] = _neighbours(x) @ kernel.T
+        y = y if added is None else y + added
+        y = y.relu() if relu else y
+        y = y if sign is None else torch.where(sign > 0, y, 0)
+        out.zero_()
+        self.unpack(out).copy_(self.unpack(y))
+        return out
+
+
+def kernel_gradients(x: Tensor, gradient: Tensor) -> Tensor:
+    """The gradients (layers, N, 3 C) of the kernels of some layers, in float32 at least.
+
+    x (layers, R, C) are the layers' inputs, gradient (layers, R, N) those of their outputs; many
+    batches may follow each other in the rows.
+    """
+    if has_kernels(x):
+        shape = (len(x), gradient.shape[2], 3 * x.shape[2])
+        out = torch.empty(shape, dtype=torch.float32, device=x.device)
+        _kernels().kernel_gradients(x, gradient, out)
+        return out
+    pairs = zip(x, gradient, strict=True)
+    return torch.stack([after[1:-1].T @ _neighbours(before) for before, after in pairs])
+
+
+def _neighbours(rows: Tensor) -> Tensor:
+    """(R - 2, 3 C): every row between its neighbours, a view."""
+    count, channels = rows.shape
+    return rows.as_strided((count - 2, 3 * channels), (channels, 1), rows.storage_offset())
 
 
 class RowLayer(Layer):
     """A convolution of rows: its kernel (N, 3 C), and that of the gradients (C, 3 N)."""
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
-        """The input channels ``first`` to ``last`` of a weight."""
         super().__init__(weight, first, last)
         self.backward_kernel = _as_rows(self._transposed(), self.outputs)
 
@@ -90,50 +209,32 @@ def _as_rows(part: Tensor, channels: int) -> Tensor:
 class FusedStrings(Fused):
     """`Fused` in one dimension: recurrent networks, and feed-forward ones without recall."""
 
-    def __init__(self, net: PaperNet) -> None:
-        """Wrap a network, which keeps the weights."""
-        super().__init__(net)
-
-        def rows(*layers: Layer) -> list[RowLayer]:
-            return [RowLayer(layer.weight, layer.first, layer.last) for layer in layers]
-
-        recall = self._recall or ()
-        self._row_projection, self._row_head = rows(self._projection), rows(*self._head)
-        self._row_recall, of_features = rows(*recall[1:]), rows(*recall[:1])
-        blocks = rows(*(layer for pair in self._blocks for layer in pair))
-        each = len(blocks) // (self.depth or 1)
-        self._row_steps = [
-            of_features + blocks[at : at + each] for at in range(0, len(blocks), each)
-        ]
-        """The layers of each iteration, or one set shared by all"""
+    layer_type = RowLayer
+    _projection: RowLayer
+    _recall: tuple[RowLayer, RowLayer] | None
+    _blocks: Sequence[tuple[RowLayer, RowLayer]]
+    _head: Sequence[RowLayer]
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The recall term."""
-        return self._chain(inputs, self._row_recall, relu=False) if self._row_recall else None
+        return None if self._recall is None else self._chain(inputs, self._recall[1:], relu=False)
 
     def start(self, inputs: Tensor) -> Tensor:
-        """The projection of the problem into features."""
-        return self._chain(inputs, self._row_projection, relu=True)
+        return self._chain(inputs, [self._projection], relu=True)
 
     def answer(self, features: Tensor) -> Tensor:
-        """Logits (B, classes, L)."""
-        return self._chain(features, self._row_head, relu=False)
+        return self._chain(features, self._head, relu=False)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """One iteration."""
         return self.segment(features, memory, 1, index)[-1]
 
     def segment(
         self, features: Tensor, memory: Tensor | None, count: int, done: int = 0
     ) -> tuple[Tensor, ...]:
         """The features after each of ``count`` iterations; without gradients, after the last."""
-        if self.depth is not None and done + count > self.depth:
-            raise NetError(
-                f"this network has {counted(self.depth, 'iteration')}, asked for iteration "
-                f"{done + count}; ask for at most {self.depth - done} more"
-            )
-        each = self._row_steps
-        steps = each * count if self.depth is None else each[done : done + count]
+        if self.depth is None:
+            steps = [self._layers_of(done)] * count
+        else:
+            steps = [self._layers_of(index) for index in range(done, done + count)]
         relu = self.net.config.recall_relu
         if not torch.is_grad_enabled():
             return (_forward(steps, features, memory, relu),)
@@ -141,11 +242,12 @@ class FusedStrings(Fused):
         path: tuple[Tensor, ...] = run(features, self._token, memory, self.tape, steps, relu)
         return path
 
-    def _layers(self) -> list[Layer]:
-        steps = [layer for step in self._row_steps for layer in step]
-        return [*self._row_projection, *self._row_recall, *steps, *self._row_head]
+    def _layers_of(self, index: int) -> list[RowLayer]:
+        """The layers of one iteration."""
+        blocks: Any = [layer for pair in self._blocks_of(index) for layer in pair]
+        return [*(self._recall or ())[:1], *blocks]
 
-    def _chain(self, x: Tensor, layers: list[RowLayer], *, relu: bool) -> Tensor:
+    def _chain(self, x: Tensor, layers: Sequence[RowLayer], *, relu: bool) -> Tensor:
         run: Any = _Chain.apply
         y: Tensor = run(x, self._token, self.tape, layers, relu)
         return y
@@ -269,7 +371,7 @@ class _Chain(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, token: Tensor, tape: Tape, layers: list[RowLayer], relu: bool
+        ctx: Any, x: Tensor, token: Tensor, tape: Tape, layers: Sequence[RowLayer], relu: bool
     ) -> Tensor:
         rows = Rows.of(x)
         path = [rows.pack(x, layers[0].inputs)]
@@ -307,3 +409,15 @@ def _put(tape: Tape, layers: Sequence[RowLayer], x: Tensor, gradient: Tensor) ->
             tape.add(layer, whole[: len(layer.weight), : layer.last - layer.first])
 
     tape.beside(add, [x, gradient])
+
+
+def strings_form(net: PaperNet) -> FusedStrings | None:
+    """This form of a network that can be fused; None where it is not faster, or does not exist."""
+    config = net.config
+    faster = (
+        config.dims == 1 and config.width >= _LEAST_WIDTH and has_kernels(net.projection.weight)
+    )
+    shared = isinstance(net, FeedForward) and net.recall is not None
+    if not faster or shared or config.bounded or aligned(config.width) != config.width:
+        return None
+    return FusedStrings(net)

@@ -13,12 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from iterant.errors import NetError
 from iterant.nets import build
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.deep_thinking import Fused
-from iterant.nets.fast.hopper import FusedStrings, strings_form
-from iterant.nets.fast.hopper.rows import Rows, aligned, kernel_gradients
+from iterant.nets.fast.strings import (
+    FusedStrings,
+    Rows,
+    kernel_gradients,
+    strings_form,
+)
 
 needs_hopper = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9,
@@ -46,18 +49,6 @@ def gradients(net: nn.Module) -> dict[str, Tensor]:
     }
     net.zero_grad()
     return found
-
-
-@pytest.mark.parametrize(("strings", "length", "channels"), [(1, 1, 1), (5, 9, 8), (40, 12, 3)])
-def test_packing_keeps_strings_apart(strings: int, length: int, channels: int) -> None:
-    x = random(strings, channels, length)
-    rows = Rows.of(x)
-    packed = rows.pack(x, aligned(channels))
-    assert packed.shape == (rows.count, aligned(channels))
-    assert rows.count % 128 == 0
-    assert torch.equal(rows.unpack(packed, channels), x)
-    assert packed.abs().sum() == x.abs().sum()  # all else is zero
-    assert not packed[:: length + 1].any()
 
 
 def test_unpacked_strings_are_not_copied_when_packed_again() -> None:
@@ -185,12 +176,6 @@ def test_without_gradients_a_segment_is_its_end(kind: str) -> None:
         assert (after - net.step(wanted, memory, 3)).abs().max() < 1e-12
 
 
-def test_there_is_no_iteration_beyond_the_last() -> None:
-    fast = FusedStrings(network("feed-forward"))
-    with pytest.raises(NetError, match="has 4 iterations, asked for iteration 5"):
-        fast.segment(fast.start(random(1, 3, 6)), None, 2, done=3)
-
-
 def test_the_form_follows_from_network_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def has_form(kind: str = "deep-thinking", **changes: object) -> bool:
         return strings_form(network(kind, **changes)) is not None
@@ -198,7 +183,7 @@ def test_the_form_follows_from_network_and_machine(monkeypatch: pytest.MonkeyPat
     assert type(trainable_form(network(width=128))) is Fused
     assert trainable_form(network(width=128, group_norm=True)) is None
     assert not has_form(width=128), "a CPU has no kernels"
-    monkeypatch.setattr("iterant.nets.fast.hopper.strings.has_kernels", lambda tensor: True)
+    monkeypatch.setattr("iterant.nets.fast.strings.has_kernels", lambda tensor: True)
     assert has_form(width=128)
     assert has_form("feed-forward", width=128)
     assert not has_form("feed-forward", width=128, recall=True)

@@ -3,11 +3,11 @@
     >>> convolve(x, kernel, out, strings=100, period=33, relu=True)     # out is written
 
 A batch of strings is a matrix with one row per position, and a row of zeros between two strings
-(`rows.py`). Three consecutive rows are then 3 C contiguous numbers, so that the unfolded input of a
-convolution is the same memory read with overlapping strides: the GPU's copy engine does the
-unfolding, and a convolution is one matrix product with its additions and masks.
+(`iterant.nets.fast.strings.Rows`). Three consecutive rows are then 3 C contiguous numbers, so that
+the unfolded input of a convolution is the same memory read with overlapping strides: the GPU's copy
+engine does the unfolding, and a convolution is one matrix product with its additions and masks.
 
-Importing this needs Triton; nothing but `iterant.nets.fast.hopper.rows` imports it.
+Importing this needs Triton; nothing but `iterant.nets.fast.strings` imports it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-TILE = 128
-"""Rows of a matrix come in multiples of this; tiles of a convolution are as high and as wide."""
+from iterant.nets.fast.strings import TILE
 
 _DEPTH = 64
 _WIDER = 256
