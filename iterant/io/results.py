@@ -197,7 +197,7 @@ def _check_name(name: str) -> None:
 
 
 def read_result(path: PathLike) -> dict[str, Any]:
-    """Read one result: ``read_result("results/speed/maze-generation.json")["figures"]``."""
+    """Read one result: ``read_result("results/speed/solve-mazes.json")["figures"]``."""
     return check_result(read_json(path), quoted(path))
 
 
