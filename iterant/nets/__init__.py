@@ -1,6 +1,7 @@
 """Networks: DT, DT-Recall, feed-forward, local rules. Networks do not depend on tasks."""
 
 from iterant.nets.deep_thinking import (
+    PAPER_KINDS,
     VARIANTS,
     DeepThinking,
     FeedForward,
@@ -23,7 +24,7 @@ from iterant.nets.protocol import (
 )
 
 __all__ = [
-    "VARIANTS", "Argmax", "ArgmaxOpen", "DeepThinking", "FeedForward", "FeedForwardConfig",
-    "LocalRule", "LocalRuleConfig", "Net", "PaperConfig", "PaperNet", "TwoBest", "build",
-    "catalogue", "depth_of", "paper_net", "parameter_count", "variant_config",
+    "PAPER_KINDS", "VARIANTS", "Argmax", "ArgmaxOpen", "DeepThinking", "FeedForward",
+    "FeedForwardConfig", "LocalRule", "LocalRuleConfig", "Net", "PaperConfig", "PaperNet",
+    "TwoBest", "build", "catalogue", "depth_of", "paper_net", "parameter_count", "variant_config",
 ]  # fmt: skip

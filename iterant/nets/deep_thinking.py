@@ -234,7 +234,9 @@ _VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
     "ff-recall": (FeedForwardConfig, True),
 }
 VARIANTS = tuple(_VARIANTS)
-"""The paper's four architectures."""
+"""The paper's four architectures, as recipes name them."""
+PAPER_KINDS = (PaperConfig.kind, FeedForwardConfig.kind)
+"""The two classes that build them, as `iterant.registry` names them."""
 
 
 def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:

@@ -260,7 +260,7 @@ class Loop:
         if self.folder is None:
             return {}
         start = time.monotonic()
-        with self.trainer.averaged() as net:
+        with self.trainer.with_ema_weights() as net:
             figures = evaluate(net)
         self.figures |= figures
         self._log(kind, monitoring=kind != "validation", figures=figures,
@@ -287,7 +287,7 @@ class Loop:
         if self.unsaved_best is not None:
             self.folder.save("best", self.unsaved_best, self.best, shard_mb)
             self.unsaved_best = None
-        if self.trainer.average is not None:
+        if self.trainer.ema is not None:
             averaged = self.trainer.evaluated_weights()
             self.folder.save("averaged", averaged, {"step": self.step}, shard_mb)
         metadata = {

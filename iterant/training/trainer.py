@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import RecipeError, UnknownName
-from iterant.nets import VARIANTS, LocalRuleConfig, Net, build, variant_config
+from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
 from iterant.nets.fast import can_unroll_cells, trainable_form
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
@@ -47,19 +48,23 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
         check_user_net(net, recipe.net, **shape)
         return net, {"kind": recipe.net, "config": shape}
     shape |= {"classes": spec.classes, "readout": spec.readout}
-    if recipe.net == "local-rule":
-        config: Any = LocalRuleConfig(
-            **shape, width=recipe.width or 16, hidden=recipe.hidden, stem=spec.square,
-            isotropic=recipe.isotropic, messages=recipe.messages, masked=recipe.masked,
-        )  # fmt: skip
-    elif recipe.net in VARIANTS:
-        config = variant_config(
+    others = [kind for kind in registry.known("net") if kind not in PAPER_KINDS]
+    if recipe.net in VARIANTS:
+        config: Any = variant_config(
             recipe.net, spec.name, **shape, width=recipe.width, head=recipe.head,
             group_norm=recipe.group_norm, bounded=recipe.bounded, depth=recipe.iterations,
         )  # fmt: skip
+    elif recipe.net in others:
+        # Every field of its configuration that a recipe has too; None leaves the default.
+        config_class = registry.find("net", recipe.net).Config
+        values = {**recipe.described(), **shape, "stem": spec.square}
+        names = {field.name for field in fields(config_class)}
+        config = config_class(
+            **{name: x for name, x in values.items() if name in names and x is not None}
+        )
     else:
-        names = (*VARIANTS, "local-rule")
-        raise UnknownName(f"{registry.unknown_name('network', recipe.net, names)}; or module:Class")
+        message = registry.unknown_name("network", recipe.net, (*VARIANTS, *others))
+        raise UnknownName(f"{message}; or module:Class")
     description = {"kind": config.kind, "config": config.described()}
     return build(**description, seed=seed), description
 
@@ -100,10 +105,10 @@ class Trainer:
         self.unroll = self._build_unroll()
         self.steps = 0
         """Optimizer steps done"""
-        self.average: dict[str, Tensor] | None = None
+        self.ema: dict[str, Tensor] | None = None
         if recipe.average is not None:
             named = self.module.named_parameters()
-            self.average = {name: weight.detach().clone() for name, weight in named}
+            self.ema = {name: weight.detach().clone() for name, weight in named}
         self._ema_weight = torch.ones((), device=device)
         for weight in [*self.module.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
@@ -132,11 +137,11 @@ class Trainer:
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
-            rate = self.recipe.rate * group["lr_factor"] * lr_factor
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
+            lr = self.recipe.rate * group["lr_factor"] * lr_factor
+            if isinstance(group["lr"], Tensor):  # a captured step reads it from there
+                group["lr"].fill_(lr)
             else:
-                group["lr"] = rate
+                group["lr"] = lr
         self.steps += 1
         if self.recipe.average is not None:
             decay = min(self.recipe.average, self.steps / (self.steps + _EMA_WARMUP))
@@ -157,10 +162,10 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
         self.optimizer.step()
         self._sync_copies()
-        if self.average is not None:
+        if self.ema is not None:
             with torch.no_grad():
-                means, weights = self.average.values(), self.module.parameters()
-                for mean, weight in zip(means, weights, strict=True):
+                pairs = zip(self.ema.values(), self.module.parameters(), strict=True)
+                for mean, weight in pairs:
                     mean.lerp_(weight, self._ema_weight)
 
     @torch.no_grad()
@@ -172,15 +177,15 @@ class Trainer:
             self.fast.refresh()
 
     @contextmanager
-    def averaged(self) -> Iterator[Net]:
+    def with_ema_weights(self) -> Iterator[Net]:
         """The network to evaluate, with EMA weights inside the block if the recipe has them."""
-        if self.average is None:
+        if self.ema is None:
             yield self.compute
             return
         weights = list(self.compute.parameters())
         raw = [weight.detach().clone() for weight in weights]
         with torch.no_grad():
-            torch._foreach_copy_(weights, list(self.average.values()))
+            torch._foreach_copy_(weights, list(self.ema.values()))
         try:
             yield self.compute
         finally:
@@ -189,7 +194,7 @@ class Trainer:
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
-        weights = {**self.module.state_dict(), **(self.average or {})}  # buffers have no EMA
+        weights = {**self.module.state_dict(), **(self.ema or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
@@ -203,7 +208,7 @@ class Trainer:
                 for key, value in state.items()
                 if value is not None
             },
-            "average": self.average or {},
+            "average": self.ema or {},
             "scaling": {} if scale is None else {"scale": scale.scale, "grown": scale.grown},
             "pool": self.objective.tensors() if pool else {},
         }
@@ -229,7 +234,7 @@ class Trainer:
                 if isinstance(value, Tensor) and value.shape == weight.shape:
                     # Fused optimizers require the strides of the weights.
                     moments[key] = torch.empty_like(weight).copy_(value)
-        for name, weight in (self.average or {}).items():
+        for name, weight in (self.ema or {}).items():
             weight.copy_(parts["average"][name])
         if self.loss_scale is not None:
             self.loss_scale.scale.copy_(parts["scaling"]["scale"])

@@ -1,17 +1,22 @@
-"""User-defined networks are checked before they are trained, with one-line errors."""
+"""Networks that users add: checked before training with one-line errors, or registered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from iterant.errors import NetError, RecipeError
+import iterant
+from iterant import registry
+from iterant.errors import NetError, RecipeError, UnknownName
 from iterant.nets import build
 from iterant.nets.protocol import check_user_net
-from iterant.training.recipe import recipe
+from iterant.training.recipe import Recipe, recipe
+from iterant.training.trainer import build_network
 
 
 class Plain(nn.Module):
@@ -108,6 +113,37 @@ def test_the_number_of_classes() -> None:
 def test_a_network_without_the_build_arguments(name: str, shape: dict[str, int]) -> None:
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels"):
         build(f"{Plain.__module__}:{name}", {"dims": 1, "channels": 1, **shape})
+
+
+@dataclass(frozen=True)
+class SmallConfig:
+    kind: ClassVar[str] = "small"
+    dims: int
+    channels: int
+    width: int = 3
+    hidden: int = 7
+
+    def described(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class Small(Plain):
+    Config = SmallConfig
+
+    def __init__(self, config: SmallConfig) -> None:
+        super().__init__(config.dims, config.channels)
+        self.config = config
+
+
+def test_a_line_in_the_registry_makes_a_network_trainable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configuration gets the fields that recipe or task have; the others keep defaults."""
+    monkeypatch.setitem(registry.LOCATIONS["net"], "small", f"{__name__}:Small")
+    spec = iterant.task("mazes").spec
+    _, description = build_network(Recipe(net="small", hidden=9), spec, seed=0)
+    fields = {"dims": 2, "channels": 3, "width": 3, "hidden": 9}
+    assert description == {"kind": "small", "config": fields}
+    with pytest.raises(UnknownName, match="did you mean 'small'"):
+        build_network(Recipe(net="smal"), spec, seed=0)
 
 
 def test_recipe_fields_that_a_user_network_does_not_take() -> None:

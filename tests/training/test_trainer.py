@@ -119,9 +119,9 @@ def test_ema_follows_its_recurrence() -> None:
         decay = min(0.6, (number + 1) / (number + 11))
         now = weights_of(trainer)
         wanted = [decay * old + (1 - decay) * new for old, new in zip(wanted, now, strict=True)]
-    assert trainer.average is not None
-    restated.assert_same(list(trainer.average.values()), wanted, 1e-5)
-    with trainer.averaged() as net:
+    assert trainer.ema is not None
+    restated.assert_same(list(trainer.ema.values()), wanted, 1e-5)
+    with trainer.with_ema_weights() as net:
         assert isinstance(net, nn.Module)
         inside = [weight.detach().clone() for weight in net.parameters()]
     restated.assert_same(inside, wanted, 1e-5)
