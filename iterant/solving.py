@@ -4,8 +4,8 @@
     >>> task.solved(answer.prediction, batch)
 
 `solve` takes tensors. `solutions` takes problems from text or files (`iterant.tasks.inputs.gather`)
-or a generator, keeps a film of the answers and checks the last one.
-`iterate` is the loop underneath, for evaluation too.
+or sampled ones (`iterant.tasks.protocol.sample_problems`), keeps a film of the answers and checks
+the last one. `iterate` is the loop underneath, for evaluation too.
 
 Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 """
@@ -39,9 +39,9 @@ from iterant.nets.protocol import (
     needs_of,
     readout_of,
 )
-from iterant.tasks.inputs import Problem
 from iterant.tasks.protocol import (
     OptionalMethods,
+    Problem,
     Task,
     Verdict,
     answer_text,

@@ -29,8 +29,7 @@ from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, check_fits, solutions, solve
-from iterant.tasks.inputs import Problem
-from iterant.tasks.protocol import Batch, Size, Task
+from iterant.tasks.protocol import Batch, Problem, Size, Task
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe

@@ -29,8 +29,7 @@ from iterant.training.logging import Progress, Reporter
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
-    from iterant.tasks.inputs import Problem
-    from iterant.tasks.protocol import Task
+    from iterant.tasks.protocol import Problem, Task
 
 _TRAINING_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 5.0, 3.0, 1 / 8
 """Between lines of training, between lines of solving, and between pictures of solving."""

@@ -32,8 +32,7 @@ from iterant.formatting import counted, percent
 
 if TYPE_CHECKING:
     from iterant.solving import Solution
-    from iterant.tasks.inputs import Problem
-    from iterant.tasks.protocol import Task
+    from iterant.tasks.protocol import Problem, Task
 
 _LINES_BELOW = 9
 """Terminal lines for the text below the picture of an answer."""
@@ -132,25 +131,25 @@ def _read(
     pgn: bool,
 ) -> tuple[list[Problem], list[tuple[str, IterantError]]]:
     """The problems that the words name, or generated ones; name and error of those not read."""
-    from iterant.tasks.inputs import GAMES, gather, generated
+    from iterant.tasks.inputs import GAMES, gather
+    from iterant.tasks.protocol import sample_problems
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
         raise UsageError(f"unknown option: {unknown[0]} (see iterant solve --help)")
-    if words:
-        if (size, seed, count) != (None, None, None):
-            raise UsageError(
-                "--size, --seed and --count are for generated problems; give them or a problem, "
-                "not both"
-            )
-        kind = GAMES if pgn else None
-        parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
-    elif pgn:
-        raise UsageError("--pgn says how a file is read; give the file too")
-    else:
+    if not words:
+        if pgn:
+            raise UsageError("--pgn says how a file is read; give the file too")
         task_size = None if size is None else task.parse_size(size)
         count = 1 if count is None else count
-        parts = [generated(task, size=task_size, seed=seed or 0, count=count)]
+        return sample_problems(task, size=task_size, seed=seed or 0, count=count), []
+    if (size, seed, count) != (None, None, None):
+        raise UsageError(
+            "--size, --seed and --count are for generated problems; give them or a problem, "
+            "not both"
+        )
+    kind = GAMES if pgn else None
+    parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
     unreadable = [each for part in parts for each in part.refused]
     return [problem for part in parts for problem in part.problems], unreadable
 

@@ -28,8 +28,7 @@ from iterant.errors import RunError, UsageError
 from iterant.formatting import counted
 from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
 from iterant.solving import Frame, Solution
-from iterant.tasks.inputs import Problem
-from iterant.tasks.protocol import Batch, Description, Task
+from iterant.tasks.protocol import Batch, Description, Problem, Task
 
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""

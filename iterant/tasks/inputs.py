@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.formatting import byte_size, size_text
-from iterant.tasks.protocol import Batch, Size, Task, offers
+from iterant.formatting import byte_size
+from iterant.tasks.protocol import Problem, Task, offers
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
 """Kinds of `Material`: plain text, an image file, chess games in PGN."""
@@ -72,21 +72,6 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One problem with its name and notes."""
-
-    batch: Batch
-    """A batch of one"""
-    name: str = ""
-    notes: tuple[str, ...] = ()
-    """What was detected or assumed while reading: the grid of a picture, no castling"""
-    unsolvable: str = ""
-    """Why there is no answer, if that is known"""
-    generated: bool = False
-    """Whether the task generated it"""
-
-
-@dataclass(frozen=True)
 class InputProblems:
     """The problems that could be read, and the (name, error) of those that could not."""
 
@@ -133,22 +118,6 @@ def gather(
         text = str(first) if str(first).startswith(name) else f"{name}: {first}"
         raise (DataError if isinstance(first, DataError) else TaskError)(text) from first
     return InputProblems(tuple(problems), tuple(refused))
-
-
-def generated(
-    task: Task, *, count: int = 1, size: Size | None = None, seed: int = 0
-) -> InputProblems:
-    """Problems sampled from the task."""
-    size = task.check_size(size)
-    batch = task.sample(count, size=size, seed=seed)
-    name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
-    numbers = [f" ({number} of {count})" if count > 1 else "" for number in range(1, count + 1)]
-    return InputProblems(
-        tuple(
-            Problem(batch[[row]], name + number, generated=True)
-            for row, number in enumerate(numbers)
-        )
-    )
 
 
 def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator[Material]:

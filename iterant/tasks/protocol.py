@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -27,11 +28,12 @@ from torch import Tensor
 
 from iterant import registry
 from iterant.errors import TaskError
-from iterant.formatting import counted
+from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
-    from iterant.tasks.inputs import Material, Problem
+    from iterant.tasks.datasets import StoredProblems
+    from iterant.tasks.inputs import Material
 
 Size = int | tuple[int, int]
 """Bits of a string, the side of a maze, or for chess an index range ``(first, stop)``."""
@@ -115,6 +117,21 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """One problem with its name and notes: what `iterant.solving.solutions` takes."""
+
+    batch: Batch
+    """A batch of one"""
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    """What was detected or assumed while reading: the grid of a picture, no castling"""
+    unsolvable: str = ""
+    """Why there is no answer, if that is known"""
+    generated: bool = False
+    """Whether the task generated it"""
+
+
+@dataclass(frozen=True)
 class Glyph:
     """A character drawn over one cell: a bit, a chess piece."""
 
@@ -193,6 +210,21 @@ class Task(Protocol):
         """
 
 
+def sample_problems(
+    task: Task, *, count: int = 1, size: Size | None = None, seed: int = 0
+) -> list[Problem]:
+    """Problems sampled from the task, each with a name."""
+    size = task.check_size(size)
+    batch = task.sample(count, size=size, seed=seed)
+    name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
+    return [
+        Problem(
+            batch[[row]], f"{name} ({row + 1} of {count})" if count > 1 else name, generated=True
+        )
+        for row in range(count)
+    ]
+
+
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
     """Raise TaskError unless the prediction has one class per position of the whole batch."""
     if prediction.shape != batch.targets.shape:
@@ -259,6 +291,32 @@ class SizedTask(ABC):
 
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         return every_position_right(prediction, batch)
+
+
+class BenchmarkTask(SizedTask):
+    """A task of the paper: generated, or with ``data=PATH`` from files of the benchmark."""
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        self.data = data
+        self._stored: StoredProblems | None = None
+        if data is not None:
+            from iterant.tasks.datasets import StoredProblems
+
+            self._stored = StoredProblems(data, self.spec.channels)
+
+    def check_size(self, size: Size | None) -> int:
+        """The size if it is valid; for None the size of the files, else the training size."""
+        if size is None and self._stored:
+            size = self._stored.only_size()
+        return super().check_size(size)
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        if not self._stored:
+            return super().sample(count, size=size, seed=seed, first=first)
+        numbers = problem_numbers(count, first)
+        return self._stored.sample(numbers, size=self.check_size(size), seed=seed)
 
 
 class PackedProblems(Protocol):

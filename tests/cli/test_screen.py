@@ -17,7 +17,7 @@ from rich.live import Live
 import iterant
 from iterant.cli.output import IterationDisplay, TrainingDisplay, training_display
 from iterant.solving import Film, Frame, solutions
-from iterant.tasks.inputs import generated
+from iterant.tasks.protocol import sample_problems
 from iterant.training.logging import Progress
 
 REPORT = Progress(
@@ -122,7 +122,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
     task, drawn = iterant.task("mazes"), [0]
-    problems = generated(task, size=5).problems
+    problems = sample_problems(task, size=5)
     screen = console(60, height=30)
     viewer = IterationDisplay(task, screen, Live(console=screen, auto_refresh=False))
 
@@ -141,7 +141,7 @@ def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
 def test_solving_in_a_pipe_prints_a_line_every_three_seconds(clock: list[float]) -> None:
     screen, film, task = console(terminal=False), Film(1), iterant.task("prefix-sums")
     viewer = IterationDisplay(task, screen)
-    (problem,) = generated(task).problems
+    (problem,) = sample_problems(task)
     for step in range(1, 11):
         clock[0] += 1
         film.put(Frame(step, torch.tensor([step > 4]).numpy().astype("uint8"), 0.5))

@@ -27,7 +27,8 @@ from iterant.draw.animation import (
 from iterant.errors import RunError, UsageError
 from iterant.halting import Fixed
 from iterant.solving import solutions
-from iterant.tasks.inputs import gather, generated
+from iterant.tasks.inputs import gather
+from iterant.tasks.protocol import sample_problems
 
 MAZES, SUMS = iterant.task("mazes"), iterant.task("prefix-sums")
 BLUE, PURPLE = (0, 114, 178), (204, 121, 167)
@@ -135,7 +136,7 @@ def test_duration_of_mp4(tmp_path: Path) -> None:
 
 
 def test_true_answer_is_hidden_before_the_end() -> None:
-    (solution,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=9, seed=1).problems)
+    (solution,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=9, seed=1))
     first = describe_iteration(MAZES, solution.problem, solution.film.at(1))
     assert BLUE in colours(first.cells)
     assert PURPLE not in colours(first.cells)
@@ -146,7 +147,7 @@ def test_true_answer_is_hidden_before_the_end() -> None:
 
 
 def test_wrong_answer_at_the_end() -> None:
-    problems = generated(SUMS, size=20, seed=1).problems
+    problems = sample_problems(SUMS, size=20, seed=1)
     (solution,) = solutions(exact_prefix_sums(), SUMS, problems, max_steps=3, rule=Fixed())
     last = describe_solution(SUMS, solution)
     assert "wrong" in last.text
@@ -155,7 +156,7 @@ def test_wrong_answer_at_the_end() -> None:
 
 
 def test_maze_without_a_path() -> None:
-    problems = [*gather(MAZES, "S.#\n###\n#.G").problems, *generated(MAZES, size=3).problems]
+    problems = [*gather(MAZES, "S.#\n###\n#.G").problems, *sample_problems(MAZES, size=3)]
     solved = list(solutions(DeadEnds(), MAZES, problems))
     last = describe_solution(MAZES, solved[0])
     assert colours(last.cells) == {(0, 0, 0), (255, 255, 255), (0, 255, 0), (255, 0, 0)}
@@ -164,7 +165,7 @@ def test_maze_without_a_path() -> None:
 
 
 def test_number_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved = list(solutions(DeadEnds(), MAZES, generated(MAZES, size=9, count=2).problems))
+    solved = list(solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=9, count=2)))
     changes = {frame.step for solution in solved for frame in solution.film.changes()}
     assert len(animation_frames(MAZES, solved)) == len(changes) + 1
     monkeypatch.setattr(animation, "FRAMES", 5)

@@ -19,7 +19,7 @@ from iterant.errors import NetError, UsageError
 from iterant.evaluation import evaluate_batch, evaluate_long, tradeoff
 from iterant.nets import build
 from iterant.solving import check_fits, solutions
-from iterant.tasks.inputs import generated
+from iterant.tasks.protocol import sample_problems
 
 SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
 ENTRIES: dict[str, Callable[[Any, Any], object]] = {
@@ -27,7 +27,7 @@ ENTRIES: dict[str, Callable[[Any, Any], object]] = {
     "evaluate_batch": lambda net, task: evaluate_batch(net, task, SUMS.sample(2), steps=2),
     "tradeoff": lambda net, task: tradeoff(net, task, SUMS.sample(2), steps=2),
     "evaluate_long": lambda net, task: evaluate_long(net, task, SUMS.sample(2), steps=2),
-    "solutions": lambda net, task: list(solutions(net, task, generated(SUMS).problems)),
+    "solutions": lambda net, task: list(solutions(net, task, sample_problems(SUMS))),
     "analyze": lambda net, task: iterant.analyze(Subject(net, task, "mine"), "zeros", count=2),
 }
 

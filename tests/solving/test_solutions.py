@@ -17,7 +17,8 @@ from thinkers import small_net
 import iterant
 from iterant.errors import UsageError
 from iterant.solving import Film, Frame, Solution, budget_for, solutions
-from iterant.tasks.inputs import Problem, gather, generated
+from iterant.tasks.inputs import gather
+from iterant.tasks.protocol import Problem, sample_problems
 
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
@@ -37,7 +38,7 @@ def test_the_solution_of_a_string() -> None:
 
 
 def test_a_batch_gives_the_solutions_of_single_problems() -> None:
-    problems = list(generated(SUMS, count=5, size=12, seed=4).problems)
+    problems = sample_problems(SUMS, count=5, size=12, seed=4)
     problems += [gather(SUMS, bits).problems[0] for bits in ("1", "10", "11", "1", "100")]
     alone = [next(iter(solutions(exact_prefix_sums(), SUMS, [one]))) for one in problems]
     together = list(solutions(exact_prefix_sums(), SUMS, problems))
@@ -61,7 +62,7 @@ def test_mazes_with_and_without_loops() -> None:
     (straight,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n#..\n#.G").problems[:1])
     assert straight.answer.endswith("beside a shortest way"), "a loop of four squares remains"
     assert straight.verdict.keeps is False
-    (maze,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=13, seed=3).problems)
+    (maze,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=13, seed=3))
     assert maze.right is True
     assert maze.verdict.keeps is True
     assert maze.answer == "9 squares: one way from start to end"
@@ -78,7 +79,7 @@ def test_an_unsolvable_maze_is_not_tried() -> None:
 
 
 def test_the_budget_grows_with_the_cells() -> None:
-    small, large = (generated(MAZES, size=size).problems[0] for size in (9, 59))
+    small, large = (sample_problems(MAZES, size=size)[0] for size in (9, 59))
     assert budget_for(MAZES, small) == 1000 + 12 * 12
     assert budget_for(MAZES, large) == 1000 + 62 * 62
 
@@ -89,7 +90,7 @@ def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
     def look(problem: Problem, frame: Frame, film: Film) -> None:
         seen.append((problem.name, frame.step))
 
-    problems = generated(SUMS, count=2, size=5, seed=1).problems
+    problems = sample_problems(SUMS, count=2, size=5, seed=1)
     found = list(solutions(exact_prefix_sums(), SUMS, problems, viewer=look))
     wanted = [
         (problem.name, step)
@@ -108,7 +109,7 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
     pytest.importorskip("chess")
     problems = [
         *gather(CHESS, "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1").problems,
-        *generated(CHESS, count=3, seed=2).problems,
+        *sample_problems(CHESS, count=3, seed=2),
     ]
     made: Any = small_net("chess", "dt-recall")
     net = made.float()
@@ -125,7 +126,7 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
 
 
 def test_a_solution_as_json() -> None:
-    (found,) = solutions(DeadEnds(), MAZES, generated(MAZES, size=5).problems)
+    (found,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=5))
     told = json.loads(json.dumps(found.described()))
     assert told["prediction"] == told["truth"]
     assert len(told["prediction"]) == len(told["prediction"][0]) == 16
@@ -138,7 +139,7 @@ def test_extras_of_the_problem_in_json() -> None:
     batch = replace(problem.batch, extras={**problem.batch.extras, **more})
     told = Solution(replace(problem, batch=batch), Film(64)).described()["about"]
     assert json.loads(json.dumps(told)) == {"black": False, "fen": fen, "share": 0.5}
-    (puzzle,) = generated(CHESS, seed=3).problems
+    (puzzle,) = sample_problems(CHESS, seed=3)
     about = Solution(puzzle, Film(64)).described()["about"]
     assert about["id"] == puzzle.batch.extras["id"][0]
     assert about["rating"] == puzzle.batch.extras["rating"][0]
@@ -168,6 +169,6 @@ def test_the_batch_size_is_limited(
         return begun
 
     monkeypatch.setattr(net, "start", counting)
-    found = list(solutions(net, SUMS, generated(SUMS, count=5, size=8).problems, max_steps=1))
+    found = list(solutions(net, SUMS, sample_problems(SUMS, count=5, size=8), max_steps=1))
     assert len(found) == 5
     assert seen == sizes

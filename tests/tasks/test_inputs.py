@@ -10,8 +10,8 @@ import torch
 
 import iterant
 from iterant.errors import DataError, IterantError, TaskError
-from iterant.tasks.inputs import GAMES, gather, generated
-from iterant.tasks.protocol import Batch
+from iterant.tasks.inputs import GAMES, gather
+from iterant.tasks.protocol import Batch, sample_problems
 
 FEN = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"
 MAZE = "S.#\n#.#\n#.G\n"
@@ -124,7 +124,7 @@ def test_task_that_reads_text_only() -> None:
 
 def test_generated_problems() -> None:
     task = iterant.task("mazes")
-    found = generated(task, count=2, size=5, seed=3).problems
+    found = sample_problems(task, count=2, size=5, seed=3)
     batch = task.sample(2, size=5, seed=3)
     assert [problem.name for problem in found] == [
         "mazes, size 5, seed 3 (1 of 2)",

@@ -52,13 +52,14 @@ from iterant.tasks.chess.position import (
 )
 from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
 from iterant.tasks.datasets import StoredProblems, holds_sets
-from iterant.tasks.inputs import GAMES, TEXT, Material, Problem
+from iterant.tasks.inputs import GAMES, TEXT, Material
 from iterant.tasks.protocol import (
     Arrow,
     Batch,
     Description,
     Glyph,
     Kind,
+    Problem,
     Size,
     TaskSpec,
     Verdict,

@@ -1,1 +1,1 @@
-"""Mazes: the task, their generation, and mazes in pictures."""
+"""Mazes: the task, grids of cells, and mazes in pictures."""

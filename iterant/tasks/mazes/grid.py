@@ -1,19 +1,26 @@
-"""Mazes as grids of cells: from text, to and from the benchmark's images, and shortest paths.
+"""Mazes as grids of cells: generated, from text, to and from images, and their shortest paths.
 
     >>> cells = from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
     >>> shortest_path(cells)
     [(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)]
     >>> to_image(cells[None]).shape
     (1, 3, 12, 12)
+    >>> cells, on_path = generate(size=9, seed=1, numbers=np.arange(100))
+    >>> cells.shape
+    (100, 9, 9)
 
-A grid has one start and one end; it may have loops, and any cell may be open.
+A grid has one start and one end. Generated mazes have no loops; others may have some, and any cell
+of them may be open.
 
-Shapes: N mazes of h by w cells. An image has two by two pixels per cell and a border of 3 pixels:
-H = 2h + 6, W = 2w + 6.
+Shapes: N mazes of h by w cells. An image, as in the benchmark, has two by two pixels per cell and a
+border of 3 pixels: H = 2h + 6, W = 2w + 6. Generated mazes are s by s cells: those in even rows and
+columns are the n by n nodes of the search, n = (s + 1) / 2, and a cell between two of them is a
+wall or a passage.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any
 
@@ -22,6 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
+from iterant.rng import Stream
 
 WALL, FREE, START, END = range(4)
 """Codes of cells."""
@@ -35,6 +43,11 @@ _CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E":
 _EXAMPLE = r"try 'S.#\n#.E'"
 _CODE_OF = np.full(8, 255, dtype=np.uint8)  # of red * 4 + green * 2 + blue
 _CODE_OF[COLOURS @ np.array([4, 2, 1])] = np.arange(4)
+
+_ORDERS = tuple(itertools.permutations(range(4)))
+"""The orders in which a node tries its four neighbours."""
+_MIN_TOGETHER = 64
+"""From this many mazes on, generating them together is faster (measured: equal near 60)."""
 
 Cells = NDArray[np.uint8]
 Cell = tuple[int, int]
@@ -135,3 +148,126 @@ def shortest_path(cells: Cells, within: NDArray[np.bool_] | None = None) -> list
     while path[-1] != last:
         path.append(towards_end[path[-1]])
     return [(position // stride - 1, position % stride - 1) for position in path]
+
+
+def generate(size: int, seed: int, numbers: NDArray[np.int64]) -> tuple[Cells, NDArray[np.bool_]]:
+    """Depth-first search: (N, s, s) codes, and whether a cell is on the path from start to end.
+
+    A maze depends on size, seed and its own number only. The search begins at the start node, opens
+    the wall to a random unvisited neighbour, and backtracks when there is none. Every node has one
+    random order of its neighbours and takes the first unvisited one; since which are unvisited does
+    not depend on the rest of that order, this equals a new choice at each visit, and needs one draw
+    per node. Instead of a stack, each node remembers where it was entered from; following that back
+    from the end gives the path.
+
+    Two searches give the same mazes: one advances all mazes together, one numpy step per move (many
+    mazes); the other is a plain loop (few mazes, where numpy's overhead per call would dominate).
+    """
+    count, side = len(numbers), (size + 1) // 2
+    nodes = side**2
+    stream = Stream(seed, "mazes", size)
+    start = stream.below(nodes, numbers, 0)
+    # A uniform offset of 1 … nodes - 1 gives any node but the start with equal probability.
+    end = (start + 1 + stream.below(nodes - 1, numbers, 1)) % nodes
+    orders = stream.below(len(_ORDERS), numbers[:, None], np.arange(2, nodes + 2)[None])
+    # A rim of visited nodes replaces checks for the border; the rim at the end of a row is also
+    # the one before the next row.
+    width, rim = side + 1, ((0, 0), (1, 1), (1, 0))
+    rimmed = np.pad(orders.reshape(count, side, side), rim)
+    unseen = np.pad(np.ones((count, side, side), dtype=np.uint8), rim)
+    first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
+    search = _search_together if count >= _MIN_TOGETHER else _search_singly
+    back = search(16 * rimmed.reshape(count, -1), unseen.reshape(count, -1), first, width)
+    on_path = np.zeros(back.size, dtype=np.bool_)
+    position = np.arange(count) * back.shape[1] + last
+    while len(position):
+        on_path[position] = True
+        step = back.ravel().take(position)
+        position = (position + step)[step != 0]
+    steps = back.reshape(count, side + 2, width)[:, 1:-1, 1:]
+    marked = on_path.reshape(count, side + 2, width)[:, 1:-1, 1:]
+    cells = _cells(np.ones_like(steps, dtype=np.bool_), steps, width).astype(np.uint8)
+    for node, code in ((start, START), (end, END)):
+        cells[np.arange(count), 2 * (node // side), 2 * (node % side)] = code
+    return cells, _cells(marked, steps, width)
+
+
+def _cells(chosen: NDArray[np.bool_], steps: NDArray[np.int16], width: int) -> NDArray[np.bool_]:
+    """(N, s, s): the chosen nodes (N, n, n), and the passages through which they were entered."""
+    count, side, _ = chosen.shape
+    cells = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
+    cells[:, ::2, ::2] = chosen
+    up, right, down, left = (chosen & (steps == offset) for offset in _offsets(width))
+    cells[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
+    cells[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
+    return cells
+
+
+def _offsets(width: int) -> tuple[int, int, int, int]:
+    """Offsets of the neighbours up, right, down and left in a flat grid of that width."""
+    return (-width, 1, width, -1)
+
+
+def _moves(width: int) -> list[int]:
+    """The next offset for order * 16 + bit mask of unseen neighbours; 0 when all are seen."""
+    offsets = _offsets(width)
+    return [
+        next((offsets[side] for side in order if mask >> side & 1), 0)
+        for order in _ORDERS
+        for mask in range(16)
+    ]
+
+
+def _search_together(
+    orders: NDArray[np.int64], unseen: Cells, start: NDArray[np.int64], width: int
+) -> NDArray[np.int16]:
+    """(N, nodes): the offset back to where each node was entered from; all mazes in step."""
+    count, area = orders.shape
+    moves = np.array(_moves(width))
+    position = np.arange(count) * area + start
+    flat_orders, flat_unseen = orders.astype(np.int16).ravel(), unseen.ravel()
+    back = np.zeros(count * area, dtype=np.int16)
+    nodes = int(unseen[0].sum())
+    flat_unseen[position] = 0
+    for _ in range(2 * (nodes - 1)):  # every node but the start is entered once and left once
+        mask = flat_unseen.take(position - width)
+        mask |= flat_unseen.take(position + 1) << 1
+        mask |= flat_unseen.take(position + width) << 2
+        mask |= flat_unseen.take(position - 1) << 3
+        move = moves.take(flat_orders.take(position) + mask)
+        forward = move.astype(np.bool_)
+        position += np.where(forward, move, back.take(position))
+        entered = position[forward]
+        flat_unseen[entered] = 0
+        back[entered] = -move[forward]
+    return back.reshape(count, area)
+
+
+def _search_singly(
+    orders: NDArray[np.int64], unseen: Cells, start: NDArray[np.int64], width: int
+) -> NDArray[np.int16]:
+    """The same in a plain loop, one maze after the other."""
+    moves = _moves(width)
+    backs = np.zeros(orders.shape, dtype=np.int16)
+    for number, position in enumerate(start.tolist()):
+        order, new = orders[number].tolist(), bytearray(unseen[number])
+        back = [0] * len(order)
+        new[position] = 0
+        while True:
+            mask = (
+                new[position - width]
+                | new[position + 1] << 1
+                | new[position + width] << 2
+                | new[position - 1] << 3
+            )
+            move = moves[order[position] + mask]
+            if move:
+                position += move
+                new[position] = 0
+                back[position] = -move
+            elif back[position]:
+                position += back[position]
+            else:
+                break
+        backs[number] = back
+    return backs

@@ -22,9 +22,7 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.datasets import BenchmarkTask
-from iterant.tasks.inputs import PICTURE, TEXT, Material, Problem
-from iterant.tasks.mazes.generate import generate
+from iterant.tasks.inputs import PICTURE, TEXT, Material
 from iterant.tasks.mazes.grid import (
     BORDER,
     END,
@@ -32,6 +30,7 @@ from iterant.tasks.mazes.grid import (
     WALL,
     from_image,
     from_text,
+    generate,
     shortest_path,
     to_image,
     to_pixels,
@@ -40,9 +39,11 @@ from iterant.tasks.mazes.grid import (
 from iterant.tasks.mazes.image import read_picture
 from iterant.tasks.protocol import (
     Batch,
+    BenchmarkTask,
     Description,
     Kind,
     NearMiss,
+    Problem,
     Size,
     TaskSpec,
     Verdict,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import ndimage, stats
 
-from iterant.tasks.mazes.generate import generate
-from iterant.tasks.mazes.grid import END, START, WALL, from_image, shortest_path
+from iterant.tasks.mazes.grid import END, START, WALL, from_image, generate, shortest_path
 
 
 def generate_both_ways(size: int, seed: int, numbers: NDArray[np.int64]) -> Any:
@@ -21,7 +20,7 @@ def generate_both_ways(size: int, seed: int, numbers: NDArray[np.int64]) -> Any:
     mazes = []
     for least in (0, len(numbers) + 1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("iterant.tasks.mazes.generate._MIN_TOGETHER", least)
+            patch.setattr("iterant.tasks.mazes.grid._MIN_TOGETHER", least)
             mazes.append(generate(size, seed, numbers))
     assert all(map(np.array_equal, *mazes))
     return mazes[0]
