@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm: a cluster of one node, started for these tests and taken down again."""
+"""Sweeps on a real Slurm: a cluster of one node, started for these tests and stopped after."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def _slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         subprocess.run([SCRIPTS / "slurm-down", folder], check=True, timeout=120)
 
 
-def told(*words: str) -> str:
+def output_of(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def until(what: Callable[[], Any], why: str) -> Any:
-    """Wait for something to become true."""
+    """Wait until ``what()`` is true and return its value."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if found := what():
-            return found
+        if value := what():
+            return value
         time.sleep(0.1)
-    raise AssertionError(f"waited {PATIENCE:.0f} s in vain: {why}")
+    raise AssertionError(f"still waiting after {PATIENCE:.0f} s: {why}")
 
 
-def learning(folder: SweepFolder, name: str) -> bool:
-    """Whether a run has saved at least once and is being worked on."""
+def is_training(folder: SweepFolder, name: str) -> bool:
+    """Whether a run has saved a checkpoint and has a process."""
     return (
         folder.worker(name) is not None
         and (folder.run_path(name) / "checkpoints" / "last.json").exists()
@@ -67,92 +67,91 @@ def learning(folder: SweepFolder, name: str) -> bool:
 
 
 class Watched(threading.Thread):
-    """A sweep on Slurm, watched by a thread of its own."""
+    """A sweep on Slurm that a thread watches."""
 
     def __init__(self, plan: Plan, out: Path, **how: Any) -> None:
         super().__init__(daemon=True)
         self.plan, self.out, self.how = plan, out, how
-        self.said: list[str] = []
-        self.seen: SweepStatus | BaseException | None = None
+        self.lines: list[str] = []
+        self.result: SweepStatus | BaseException | None = None
         self.start()
-        until(lambda: (out / "slurm" / "jobs.json").exists() or self.seen, "jobs are submitted")
+        until(lambda: (out / "slurm" / "jobs.json").exists() or self.result, "jobs are submitted")
         self.folder = SweepFolder.open(out)
 
     def run(self) -> None:
         cluster = Cluster(partition="main", time="10m")
         try:
-            self.seen = sweep(
+            self.result = sweep(
                 self.plan, out=self.out, on="slurm", cluster=self.how.pop("cluster", cluster),
-                look_seconds=0.5, results=self.out.with_name("results"), say=self.said.append,
+                look_seconds=0.5, results=self.out.with_name("results"), say=self.lines.append,
                 **self.how,
             )  # fmt: skip
         except BaseException as error:
-            self.seen = error
+            self.result = error
 
     def ended(self) -> SweepStatus:
         self.join(PATIENCE)
-        assert isinstance(self.seen, SweepStatus), (self.seen, self.said)
-        return self.seen
+        assert isinstance(self.result, SweepStatus), (self.result, self.lines)
+        return self.result
 
 
-def test_six_runs_that_are_disturbed_equal_six_that_are_not(slurm: None, tmp_path: Path) -> None:
+def test_interrupted_runs_equal_uninterrupted_ones(slurm: None, tmp_path: Path) -> None:
     plan = small_plan("six", seeds=[0, 1, 2], entries=[{"epochs": 48}, {"epochs": 2}], **SLOW)
     long = [run.name for run in plan.runs if run.changes["epochs"] == 48]
-    watched = Watched(plan, tmp_path / "disturbed")
+    watched = Watched(plan, tmp_path / "interrupted")
     folder = watched.folder
     jobs = submitted(folder)
     assert len({job.partition("_")[0] for job in jobs.values()}) == 1, "one array"
 
-    # Cancelled while it runs: it saves, and is submitted once more.
-    until(lambda: learning(folder, long[0]), "the first run learns")
-    told("scancel", jobs[long[0]])
+    # Cancelled while running: it saves and is submitted once more.
+    until(lambda: is_training(folder, long[0]), "the first run trains")
+    output_of("scancel", jobs[long[0]])
     until(lambda: submitted(folder)[long[0]] != jobs[long[0]], "it is submitted once more")
 
-    # Requeued: Slurm runs the same job again, and it goes on from its checkpoint.
-    until(lambda: learning(folder, long[1]), "the second run learns")
-    told("scontrol", "requeue", jobs[long[1]])
+    # Requeued: Slurm runs the same job again, which resumes from its checkpoint.
+    until(lambda: is_training(folder, long[1]), "the second run trains")
+    output_of("scontrol", "requeue", jobs[long[1]])
     until(lambda: queued(folder).get(long[1]) == "PENDING", "it waits again")
-    # Slurm lets a requeued job wait two minutes; that is not what is tested.
-    told("scontrol", "update", f"JobId={jobs[long[1]]}", "StartTime=now")
+    # Slurm would delay a requeued job by two minutes.
+    output_of("scontrol", "update", f"JobId={jobs[long[1]]}", "StartTime=now")
 
-    # Its worker killed: the job notices and starts it again.
-    until(lambda: learning(folder, long[2]), "the third run learns")
+    # Its process killed: the job starts it again.
+    until(lambda: is_training(folder, long[2]), "the third run trains")
     worker = json.loads((folder.work_path(long[2]) / "lock").read_text())
     os.kill(worker["pid"], signal.SIGKILL)
 
     counts = watched.ended().counts
     assert counts == {"done": 6, "running": 0, "waiting": 0, "failed": 0, "left": 0}
     assert submitted(folder)[long[1]] == jobs[long[1]]
-    assert "Restarts=1" in told("scontrol", "show", "job", jobs[long[1]])
+    assert "Restarts=1" in output_of("scontrol", "show", "job", jobs[long[1]])
     assert folder.failures(long[2]).error == "killed by SIGKILL"
     assert folder.failures(long[2]).failures == 1
     for name in long[:2]:
         log = (folder.work_path(name) / "log").read_text()
         assert "stopped; continue with the same command" in log, log
 
-    quiet = tmp_path / "quiet"
-    assert sweep(plan, out=quiet, at_once=4, results=None).counts == counts
-    assert_same_runs(folder, SweepFolder.open(quiet))
+    local = tmp_path / "local"
+    assert sweep(plan, out=local, at_once=4, results=None).counts == counts
+    assert_same_runs(folder, SweepFolder.open(local))
     assert (tmp_path / "results" / "six.json").exists()
 
 
 def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) -> None:
     plan = small_plan("limit", seeds=[0], **SLOW)
-    seen = sweep(plan, out=tmp_path / "sweep", on="slurm", watch=False)
-    assert seen.counts["waiting"] + seen.counts["running"] == 1
+    submission = sweep(plan, out=tmp_path / "sweep", on="slurm", watch=False)
+    assert submission.counts["waiting"] + submission.counts["running"] == 1
     folder = SweepFolder.open(tmp_path / "sweep")
     (name,) = folder.planned
     (job,) = submitted(folder).values()
-    until(lambda: learning(folder, name), "it learns")
-    # What Slurm sends some time before a limit; its own clock is too coarse for a test.
-    told("scancel", "--signal", "USR1", job)
-    until(lambda: "Restarts=1" in told("scontrol", "show", "job", job), "it is queued again")
+    until(lambda: is_training(folder, name), "it trains")
+    # The signal that Slurm sends before a time limit, which is at least a minute.
+    output_of("scancel", "--signal", "USR1", job)
+    until(lambda: "Restarts=1" in output_of("scontrol", "show", "job", job), "it is queued again")
     until(lambda: queued(folder).get(name) == "PENDING", "it waits")
     run = RunFolder.open(folder.run_path(name))
     assert run.status.reason == "stopped by SIGUSR1"
     assert run.status.step == run.load("last")[1]["step"] > 0
     assert status(folder, queued(folder)).counts["waiting"] == 1
-    # Stopped for good by the command that a person would use.
     stopped = subprocess.run(
         [sys.executable, "-m", "iterant", "sweep", "stop", str(folder.path)],
         capture_output=True, text=True, timeout=60,
@@ -162,7 +161,7 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
     assert status(folder, queued(folder)).counts["left"] == 1
 
 
-def test_torchrun_joins_processes_within_a_job(slurm: None, tmp_path: Path) -> None:
+def test_several_processes_in_a_job(slurm: None, tmp_path: Path) -> None:
     plan = small_plan("joined", seeds=[0])
     watched = Watched(plan, tmp_path / "joined", launch=Launch(processes=2))
     assert watched.ended().counts["done"] == 1
@@ -175,7 +174,7 @@ def test_torchrun_joins_processes_within_a_job(slurm: None, tmp_path: Path) -> N
         assert ours[key].double().allclose(value.double(), rtol=1e-3, atol=2e-5), key
 
 
-def test_what_slurm_refuses_is_one_line(slurm: None, tmp_path: Path) -> None:
+def test_an_error_of_slurm_is_one_line(slurm: None, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('task = "prefix-sums"\n')
     done = subprocess.run(
         [sys.executable, "-m", "iterant", "sweep", "s.toml", "--on", "slurm", "--partition",
@@ -183,7 +182,7 @@ def test_what_slurm_refuses_is_one_line(slurm: None, tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=60, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 2
-    *theirs, ours = done.stderr.splitlines()
-    assert all(line.startswith("sbatch: ") for line in theirs)
-    assert ours.startswith("iterant: error: Slurm refused the jobs: ")
-    assert "invalid partition specified: nowhere" in ours
+    *sbatch, error = done.stderr.splitlines()
+    assert all(line.startswith("sbatch: ") for line in sbatch)
+    assert error.startswith("iterant: error: Slurm refused the jobs: ")
+    assert "invalid partition specified: nowhere" in error
