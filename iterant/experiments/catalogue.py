@@ -122,8 +122,8 @@ class Row:
     model: str
     measure: Measure
     paper: Value | None = None
-    prefix: str = ""
-    """The paper's mean iterations to solution, shown before its number"""
+    text: str = ""
+    """The paper's number as text, where it is not that of ``paper``"""
     name: str = ""
     """Shown instead of the model's label: "m = 30" in a grid of m"""
 
@@ -144,7 +144,7 @@ class CountRow:
     """Duration of one test: on an H200, for local rules on a CPU"""
     paper: Value | None = None
     text: str = ""
-    """The paper's statement where it gives no number"""
+    """The paper's result as text, where it gives no number"""
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,8 @@ def _recovered(model: str, study: str) -> Row:
     if paper is None:
         return Row(model, Recovered(study))
     steps, height = paper
-    return Row(model, Recovered(study), Value(height), "–" if steps is None else f"{steps:.2f}")
+    text = f"{'–' if steps is None else f'{steps:.2f}'} ({height:g} %)"
+    return Row(model, Recovered(study), Value(height), text)
 
 
 def _peaks(models: Sequence[str], *sizes: str) -> tuple[Row, ...]:

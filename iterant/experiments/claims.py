@@ -27,8 +27,8 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     RecoveryByIndex,
-    Summary,
-    summary,
+    Value,
+    mean_of,
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
@@ -96,9 +96,9 @@ def _points(low: float, middle: float, high: float) -> str:
 class Quantity:
     """A number per seed of a model, by default in per cent."""
 
-    of: Callable[[Records, str], Summary | None]
+    of: Callable[[Records, str], Value | None]
     """Its mean over all finished seeds; None: not measured"""
-    text: Callable[[Summary], str] = lambda value: value.text
+    text: Callable[[Value], str] = lambda value: value.percent
     difference: Callable[[float, float, float], str] = _points
     """Text of a difference, from its lower end, middle and upper end"""
     heading: str = ""
@@ -122,10 +122,10 @@ def peak_after(study: str) -> Quantity:
 def fall(size: str) -> Quantity:
     """Points of accuracy from the peak of a seed's curve to its last iteration: overthinking."""
 
-    def of(records: Records, model: str) -> Summary | None:
+    def of(records: Records, model: str) -> Value | None:
         runs = [one for one in records.of(model) if size in one.tests]
         falls = [max(curve) - curve[-1] for curve in Peaks(size).curves(runs)]
-        return summary(falls, min((one.tests[size]["problems"] for one in runs), default=0))
+        return mean_of(falls, min((one.tests[size]["problems"] for one in runs), default=0))
 
     return Quantity(of, lambda value: f"{value.number} points lost")
 
@@ -136,13 +136,13 @@ def iterations_needed(size: str) -> Quantity:
     Seeds that solve nothing are left out.
     """
 
-    def of(records: Records, model: str) -> Summary | None:
+    def of(records: Records, model: str) -> Value | None:
         steps = [
             next(step for step, value in enumerate(curve, 1) if value >= REACHED * max(curve))
             for curve in Peaks(size).curves(records.of(model))
             if max(curve) > 0
         ]
-        return summary([math.log2(step) for step in steps])
+        return mean_of([math.log2(step) for step in steps])
 
     return Quantity(
         of,
@@ -157,16 +157,16 @@ def solved_after(size: str, iterations: int) -> Quantity:
     Of several tests of a seed, the one with the most problems counts.
     """
 
-    def of(records: Records, model: str) -> Summary | None:
+    def of(records: Records, model: str) -> Value | None:
         shares: dict[int, tuple[int, float]] = {}
         for one in records.counts(model, size):
             if iterations in one.solved:
                 share = 100 * one.solved[iterations] / one.problems
                 shares[one.seed] = max(shares.get(one.seed, (0, 0.0)), (one.problems, share))
         fewest = min((problems for problems, _ in shares.values()), default=0)
-        return summary([share for _, share in shares.values()], fewest)
+        return mean_of([share for _, share in shares.values()], fewest)
 
-    return Quantity(of, lambda value: f"{value.text} after {iterations:,} iterations")
+    return Quantity(of, lambda value: f"{value.percent} after {iterations:,} iterations")
 
 
 # Checks
@@ -219,7 +219,7 @@ def within(
     return check
 
 
-def _difference(one: Summary, other: Summary | None = None) -> tuple[float, float, float]:
+def _difference(one: Value, other: Value | None = None) -> tuple[float, float, float]:
     """Lower end, middle and upper end of a mean, or of the difference of two means."""
     low, high = one.interval or (one.mean, one.mean)
     if other is None:

@@ -25,7 +25,7 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     RecoveryByIndex,
-    summary,
+    mean_of,
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
@@ -193,7 +193,7 @@ def _mean(
     means, errors = [], []
     for column in zip(*curves, strict=False):
         known = [value for value in column if not math.isnan(value)]
-        mean = summary(known if not whole or len(known) == len(column) else [])
+        mean = mean_of(known if not whole or len(known) == len(column) else [])
         means.append(float("nan") if mean is None else mean.mean)
         errors.append(0.0 if mean is None or mean.error is None else mean.error)
     steps = [float(step) for step in range(1, len(means) + 1)]

@@ -1,9 +1,9 @@
 """Numbers of tables and curves of figures, taken from the records of a model's seeds.
 
-    >>> Peaks("512").of(records.of("sums-recall-a1")).step
-    237
-    >>> summary([0.97, 0.99, 1.0]).error
-    0.008819171036881976
+    >>> Peaks("512").of(records.of("sums-recall-a1")).value.text
+    '100.00 ± 0.00 % at 313'
+    >>> mean_of([97.0, 99.0, 100.0]).number
+    '98.67 ± 0.88'
 
 Every measure gives a `Cell`: the mean over some seeds, and the text that tables show. As in the
 paper, a peak is that of the curve averaged over seeds, with the standard error there.
@@ -40,15 +40,18 @@ VISIBLE = 10.0
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Mean and standard error over seeds."""
+class Value:
+    """A mean over seeds with its standard error: ours, or a number of the paper."""
 
     mean: float
-    error: float | None
-    """The standard error of the mean; None for one seed"""
-    seeds: int
+    error: float | None = None
+    """The standard error of the mean; None for one seed, or where the paper gives none"""
+    step: int | None = None
+    """The iteration of a peak"""
     problems: int = 0
     """Test problems (the same for all seeds) if the mean is a share of them; 0: it is not"""
+    seeds: int = 0
+    """0: not stated, as in the paper"""
 
     @property
     def number(self) -> str:
@@ -56,82 +59,64 @@ class Summary:
         return f"{self.mean:.2f}" + ("" if self.error is None else f" ± {self.error:.2f}")
 
     @property
-    def text(self) -> str:
-        """As tables have it: ``99.90 ± 0.10 %``."""
+    def percent(self) -> str:
+        """``99.90 ± 0.10 %``."""
         return f"{self.number} %"
 
     @property
+    def text(self) -> str:
+        """With the iteration of the peak: ``97.12 ± 1.88 % at 237``."""
+        return self.percent + ("" if self.step is None else f" at {self.step}")
+
+    @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean; None for one seed."""
+        """The 95 % confidence interval; without an error that over the problems, if there are any.
+
+        Half its width is Student's t times the error, or 1.96 times where seeds are many or their
+        number is not stated. It is no narrower than the problems allow.
+        """
+        over_problems = problem_interval(self.mean, self.problems) if self.problems else None
         if self.error is None:
-            return None
-        half = self.error * (_T[self.seeds - 2] if self.seeds - 2 < len(_T) else _Z)
+            return over_problems
+        half = self.error * (_T[self.seeds - 2] if 2 <= self.seeds < len(_T) + 2 else _Z)
         low, high = self.mean - half, self.mean + half
-        if self.problems:
-            lowest, highest = problem_interval(self.mean, self.problems)
-            low, high = min(low, lowest), max(high, highest)
-        return low, high
+        if over_problems is None:
+            return low, high
+        return min(low, over_problems[0]), max(high, over_problems[1])
 
     @property
     def interval_text(self) -> str:
-        """As tables have it: ``96.30 to 100.00``; for one seed, the interval over its problems."""
-        if not self.problems:
+        """``96.30 to 100.00``; only for shares of problems."""
+        if not self.problems or self.interval is None:
             return ""
-        low, high = self.interval or problem_interval(self.mean, self.problems)
+        low, high = self.interval
         return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number of the paper, with its standard error where it gives one."""
-
-    mean: float
-    error: float | None = None
-    step: int | None = None
-    """The iteration of the peak"""
-    problems: int = 0
-    """Test problems, where the paper gives their number and no error"""
-
-    @property
-    def text(self) -> str:
-        """As tables have it: ``97.12 ± 1.88 % at 237``."""
-        error = "" if self.error is None else f" ± {self.error:.2f}"
-        return f"{self.mean:.2f}{error} %" + ("" if self.step is None else f" at {self.step}")
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """1.96 standard errors either side: the paper does not give its number of seeds."""
-        if self.error is None:
-            return problem_interval(self.mean, self.problems) if self.problems else None
-        return self.mean - _Z * self.error, self.mean + _Z * self.error
-
-
-def summary(values: Sequence[float], problems: int = 0) -> Summary | None:
-    """Mean and standard error; None without values."""
-    return mean_of(values, problems) if values else None
-
-
-def mean_of(values: Sequence[float], problems: int = 0) -> Summary:
-    """Mean and standard error of at least one value."""
+def mean_of(values: Sequence[float], problems: int = 0) -> Value | None:
+    """Mean and standard error over seeds; None without values."""
     count = len(values)
+    if count == 0:
+        return None
     mean = math.fsum(values) / count
     if count == 1:
-        return Summary(mean, None, 1, problems)
+        return Value(mean, problems=problems, seeds=1)
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return Summary(mean, math.sqrt(variance / count), count, problems)
+    return Value(mean, math.sqrt(variance / count), problems=problems, seeds=count)
 
 
-def peak(curves: Sequence[Curve], problems: int = 0) -> tuple[int, Summary] | None:
-    """Iteration and height of the first peak of the mean curve, up to the shortest curve's end."""
+def peak(curves: Sequence[Curve], problems: int = 0) -> Value | None:
+    """The first peak of the mean curve, up to the end of the shortest curve."""
     columns = list(zip(*curves, strict=False))
-    if not columns:
-        return None
     means = [math.fsum(column) / len(column) for column in columns]
+    if not means:
+        return None
     best = means.index(max(means))
-    return best + 1, mean_of(columns[best], problems)
+    height = mean_of(columns[best], problems)
+    return height and replace(height, step=best + 1)
 
 
-def verdict(ours: Summary | None, paper: Value | None) -> str:
+def verdict(ours: Value | None, paper: Value | None) -> str:
     """Our number compared with the paper's; "": no statement.
 
     "above" and "below" where the intervals do not overlap. "no difference shown" only where one
@@ -140,7 +125,7 @@ def verdict(ours: Summary | None, paper: Value | None) -> str:
     """
     if ours is None or paper is None or paper.interval is None:
         return ""
-    if ours.interval is None:
+    if ours.error is None or ours.interval is None:
         return "too few seeds"
     (our_low, our_high), (low, high) = ours.interval, paper.interval
     if our_low > high:
@@ -163,13 +148,11 @@ def problem_interval(mean: float, problems: int) -> tuple[float, float]:
 class Cell:
     """A number over seeds for a cell of a table, in per cent or in iterations."""
 
-    value: Summary | None = None
+    value: Value | None = None
     text: str = ""
     """As tables show it, without the iteration of a peak"""
     seeds: int = 0
     """Seeds measured, also where none of them gives a number"""
-    step: int | None = None
-    """The iteration of a peak"""
 
 
 class Measure:
@@ -213,8 +196,8 @@ class Accuracy(Measure):
         """The mean, with an interval no narrower than the number of problems allows."""
         fits = [fit for one in records if (fit := one.figures["training"].get(self.which))]
         shares = [100.0 * (fit["solved"] / fit["of"]) for fit in fits]
-        mean = summary(shares, min((fit["of"] for fit in fits), default=0))
-        return Cell() if mean is None else Cell(mean, mean.text, mean.seeds)
+        mean = mean_of(shares, min((fit["of"] for fit in fits), default=0))
+        return Cell() if mean is None else Cell(mean, mean.percent, mean.seeds)
 
 
 class PeakMeasure(Measure):
@@ -236,11 +219,8 @@ class PeakMeasure(Measure):
     def of(self, records: Sequence[Record]) -> Cell:
         # All seeds have the same test problems, so their numbers do not add up.
         totals = [part[self.keys[1]] for part in self.parts(records) if part.get(self.keys[1])]
-        highest = peak(self.curves(records), min(totals, default=0))
-        if highest is None:
-            return Cell()
-        step, height = highest
-        return Cell(height, height.text, height.seeds, step)
+        height = peak(self.curves(records), min(totals, default=0))
+        return Cell() if height is None else Cell(height, height.percent, height.seeds)
 
 
 @dataclass(frozen=True)
@@ -285,9 +265,9 @@ class Recovered(PeakMeasure):
     def of(self, records: Sequence[Record]) -> Cell:
         cell = super().of(records)
         steps = [part.get("mean iterations to first") for part in self.parts(records)]
-        mean = summary([step for step in steps if step is not None])
+        mean = mean_of([step for step in steps if step is not None])
         first = "–" if mean is None else f"{mean.mean:.2f}"
-        return replace(cell, text=cell.text and f"{first} ({cell.text})", step=None)
+        return replace(cell, text=cell.text and f"{first} ({cell.text})")
 
 
 @dataclass(frozen=True)
@@ -315,7 +295,7 @@ class Changes(Measure):
         last = [curve[-1] for curve in self.curves(records)]
         if overflows := sum(map(math.isnan, last)):
             return Cell(None, f"– (overflow in {overflows} of {len(last)})", len(last))
-        mean = summary(last)
+        mean = mean_of(last)
         if mean is None:
             return Cell()
         ends = f" ({min(last):.2g} to {max(last):.2g})" if len(set(last)) > 1 else ""
@@ -333,10 +313,10 @@ class RecoveryByIndex(Measure):
         key = "mean iterations by index"
         return [_with_gaps(part[key]) for part in self.parts(records) if key in part]
 
-    def mean(self, records: Sequence[Record], key: str) -> Summary | None:
+    def mean(self, records: Sequence[Record], key: str) -> Value | None:
         """The mean of a number over the seeds that have it."""
         values = [part.get(key) for part in self.parts(records)]
-        return summary([value for value in values if value is not None])
+        return mean_of([value for value in values if value is not None])
 
     def of(self, records: Sequence[Record]) -> Cell:
         """Mean iterations over the flips that were recovered from, and the share of these."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from iterant.experiments.catalogue import (
@@ -27,9 +26,8 @@ from iterant.experiments.measures import (
     VISIBLE,
     PeakMeasure,
     Peaks,
-    Summary,
+    Value,
     mean_of,
-    summary,
     verdict,
 )
 from iterant.experiments.models import MODELS, OURS
@@ -219,26 +217,29 @@ def _row(row: Row, records: Sequence[Record], several: bool) -> Cells:
     cell = row.measure.of(records)
     measured = [one for one in records if _is_measured(row, one)]
     converged = [one for one in measured if one.converged]
-    at = f" at {cell.step}" if cell.value and cell.value.mean > 0 and cell.step is not None else ""
+    text = cell.text
+    if isinstance(row.measure, Peaks) and cell.value and cell.value.mean > 0:
+        text = cell.value.text  # with the iteration of the peak
     task = f"{MODELS[row.model].task}: " if several else ""
     if len(converged) == len(measured):
         filtered = "all" if cell.seeds else ""
     else:
-        text = row.measure.of(converged).text
-        filtered = f"{text} ({len(converged)} of {len(measured)})" if converged else "none"
-    paper = row.paper.text if row.paper else ""
-    if row.paper and row.prefix:
-        paper = f"{row.prefix} ({row.paper.mean:g} %)"
+        number = row.measure.of(converged).text
+        filtered = f"{number} ({len(converged)} of {len(measured)})" if converged else "none"
     return {
         "model": row.name or MODELS[row.model].title,
         "measured": task + row.measure.title,
-        "all seeds": cell.text + at,
+        "all seeds": text,
         "95 %": "" if cell.value is None else cell.value.interval_text,
         "seeds": _seeds(cell.seeds, (one.precision for one in measured)),
         "converged": filtered,
-        "the paper": paper,
+        "the paper": _paper(row),
         "beside the paper": verdict(cell.value, row.paper),
     }
+
+
+def _paper(row: Row | CountRow) -> str:
+    return row.text or (row.paper.text if row.paper else "")
 
 
 def _seeds(seeds: int, precision: Iterable[str]) -> str:
@@ -266,21 +267,23 @@ def _is_measured(row: Row, record: Record) -> bool:
 
 def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
     """A row for every test without curves; "not run" where one is planned."""
-    paper = row.text or (row.paper.text if row.paper else "")
     cells = {
         "model": MODELS[row.model].title, "measured": f"size {row.size}", "all seeds": "",
-        "95 %": "", "seeds": "not run", "converged": "", "the paper": paper,
-        "beside the paper": "",
+        "95 %": "", "seeds": "not run", "converged": "",
+        "the paper": _paper(row), "beside the paper": "",
     }  # fmt: skip
     groups: dict[tuple[int, int], list[Count]] = {}
     for one in records.counts(row.model, row.size):
         groups.setdefault((one.iterations, one.problems), []).append(one)
     for (_, problems), counts in sorted(groups.items()):
+        values: list[Value] = []
         steps_by_text: dict[str, list[str]] = {}
         for steps in counts[0].solved:
-            text = _solved(counts, steps).text
-            steps_by_text.setdefault(text, []).append(f"{steps:,}")
-        first = _solved(counts, counts[0].iterations)
+            shares = [100 * one.solved[steps] / problems for one in counts]
+            if value := mean_of(shares, problems):
+                values.append(value)
+                steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
+        first = values[0]
         yield cells | {
             "measured": f"size {row.size}, {problems:,} problems",
             "all seeds": ", ".join(
@@ -292,12 +295,6 @@ def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
         }
     if row.seeds and not groups:
         yield cells
-
-
-def _solved(counts: Sequence[Count], steps: int) -> Summary:
-    """Per cent solved after some iterations, over seeds."""
-    problems = counts[0].problems
-    return mean_of([100 * one.solved[steps] / problems for one in counts], problems)
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,
@@ -321,15 +318,15 @@ def headline(records: Records) -> str:
         paper, runs = PEAKS[size][model], records.of(model)
         steps = paper.step or 0
         curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
-        ours = summary([curve[steps - 1] for curve in curves])
+        ours = mean_of([curve[steps - 1] for curve in curves])
         ours = ours or solved_after(size, steps).of(records, model)
-        peak = Peaks(size).of(runs)
+        peak = Peaks(size).of(runs).value
         rows.append({
             "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",
             "iterations": f"{steps:,}",
-            "paper": replace(paper, step=None).text,
-            "here": ours.text if ours else "not run",
-            "peak here": f"{peak.text} at {peak.step}" if ours and peak.value else "",
+            "paper": paper.percent,
+            "here": ours.percent if ours else "not run",
+            "peak here": peak.text if ours and peak else "",
             "seeds": str(ours.seeds) if ours else "",
             "precision": precisions(one.precision for one in runs) if ours else "",
         })  # fmt: skip

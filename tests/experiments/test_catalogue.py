@@ -56,7 +56,7 @@ def test_every_number_of_the_paper_is_shown() -> None:
             row = table[model, Recovered(study)]
             assert row.paper is not None
             assert row.paper.mean == height
-            assert row.prefix == ("–" if steps is None else f"{steps:.2f}")
+            assert row.text.startswith("– (" if steps is None else f"{steps:.2f} (")
 
 
 @EVERY

@@ -231,7 +231,7 @@ def test_a_network_that_is_right_is_found_right() -> None:
     cell = Peaks("8").of([record(tests={"8": found})])
     assert cell.value is not None
     assert cell.value.mean == 100
-    assert cell.step == found["solved"].index(6) + 1 <= 9
+    assert cell.value.step == found["solved"].index(6) + 1 <= 9
 
 
 def test_studies_in_a_few_numbers() -> None:
