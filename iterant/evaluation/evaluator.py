@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -292,19 +292,16 @@ def evaluate_batch(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
         steps=budget, rule=rule, portion=portion, progress=progress,
     )  # fmt: skip
-    columns = list(zip(*parts, strict=True))
-    solved, seconds = (torch.stack(column).sum(dim=0) for column in columns[:2])
-    right, stopped, broken, taken, change = (torch.cat(column) for column in columns[2:])
     return Curve(
         steps=marks,
-        solved=solved,
+        solved=torch.stack([part.solved for part in parts]).sum(dim=0),
         count=len(batch),
-        change=float(change.mean()),
-        broken=int(broken.sum()),
-        right=right,
-        taken=taken,
-        stopped=None if rule is None else stopped,
-        seconds=seconds,
+        change=float(torch.cat([part.change for part in parts]).mean()),
+        broken=sum(int(part.broken.sum()) for part in parts),
+        right=torch.cat([part.right for part in parts]),
+        taken=torch.cat([part.taken for part in parts]),
+        stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
+        seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
         shrunk=shrunk,
     )
@@ -330,7 +327,7 @@ def run_batches(
     """
     size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel()) if portion is None else portion
     if size < 1:
-        raise UsageError(f"a portion holds at least 1 problem, got {size}")
+        raise UsageError(f"a batch holds at least 1 problem, got {size}")
     total = len(batch) * steps
 
     def run(first: int, part: Batch) -> T:
@@ -374,10 +371,24 @@ def out_of_memory(error: BaseException) -> bool:
     return by_type or any(phrase in str(error).lower() for phrase in phrases)
 
 
+class _Outcome(NamedTuple):
+    """The figures of one batch, on the CPU; see `Curve`."""
+
+    solved: Tensor
+    """(marks,)"""
+    seconds: Tensor
+    """(marks,); all others are (B,)"""
+    right: Tensor
+    stopped: Tensor
+    broken: Tensor
+    taken: Tensor
+    change: Tensor
+
+
 def _batch_outcome(
     task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
-) -> tuple[Tensor, ...]:
-    """(marks,): solved, seconds; (B,): right, stopped, broken, taken, change; as in `Curve`.
+) -> _Outcome:
+    """Check the answers to a batch after the iterations ``marks``, and when it leaves.
 
     Counts stay on the device, so that the CPU waits for a GPU only when problems leave the batch.
     """
@@ -411,7 +422,7 @@ def _batch_outcome(
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
     times = torch.tensor(seconds, dtype=torch.float64)
-    return solved_at, times, right, stopped, ~finite.cpu(), taken, change.cpu()
+    return _Outcome(solved_at, times, right, stopped, ~finite.cpu(), taken, change.cpu())
 
 
 class Timer:

@@ -1,4 +1,4 @@
-"""Evaluation after very many iterations, and right answers that are lost again.
+"""Evaluation after very many iterations, and regressions: right answers that are lost again.
 
     >>> long = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
     >>> long.figures["solved"], long.figures["solved at twice"], long.figures["lost"]
@@ -58,8 +58,8 @@ def evaluate_long(
 ) -> LongRun:
     """Check answers after ``steps`` iterations and after twice as many.
 
-    ``every``: check after every iteration, ``portion`` problems at a time, and list as "lapses" the
-    answers that were right once and later wrong.
+    ``every``: check after every iteration, in batches of ``portion`` problems, and list the
+    regressions, under "lapses".
     """
     check_fits(net, task)
     if every:
@@ -82,7 +82,7 @@ def evaluate_long(
 def _every_iteration(
     net: Net, task: Task, batch: Batch, steps: int, portion: int | None
 ) -> LongRun:
-    """Check the answer after every iteration, and find right answers that became wrong again."""
+    """Check the answer after every iteration, and find regressions."""
     budget = budget_of(net, 2 * steps)
 
     def record(part: Batch, iterations: Iterator[Iteration]) -> tuple[Tensor, Tensor]:
@@ -108,19 +108,23 @@ def _every_iteration(
     wrong, worst = torch.cat([counts for counts, _ in parts], 1), torch.cat([w for _, w in parts])
     right = wrong == 0  # (iterations, problems)
     first = right.int().argmax(dim=0)[right.any(dim=0)]
-    lapses = [_lapse(problem, counts) for problem, counts in enumerate(wrong.unbind(dim=1))]
+    regressions = [
+        regression
+        for problem, counts in enumerate(wrong.unbind(dim=1))
+        if (regression := _regression(problem, counts))
+    ]
     more = {
         "thinking": "everywhere, answers judged after every iteration",
         "ever solved": len(first),
         "iterations until all those were solved once": int(first.max()) + 1 if len(first) else None,
-        "lost on the way": sum(map(bool, lapses)),
-        "lapses": [lapse for lapse in lapses if lapse],
+        "lost on the way": len(regressions),
+        "lapses": regressions,
     }
     return LongRun(_figures(steps, right[steps - 1], right[-1], more), worst)
 
 
-def _lapse(problem: int, wrong: Tensor) -> dict[str, int]:
-    """From the wrong positions (iterations,) of one problem; empty if no right answer is lost."""
+def _regression(problem: int, wrong: Tensor) -> dict[str, int]:
+    """When a right answer was lost, from the wrong positions (iterations,); empty if never."""
     right = (wrong == 0).nonzero().flatten().tolist()
     lost = wrong[right[0] :].nonzero().flatten().tolist() if right else []
     if not lost:
@@ -160,8 +164,8 @@ def _until_rest(net: Net, task: Task, batch: Batch, steps: int) -> LongRun:
         twice = task.solved(thought.prediction, part).cpu()
         return twice if right is None else right, twice, thought.prediction.cpu()
 
-    each = batch.targets[0].numel() // task.spec.square**task.spec.dims
-    portion = max(1, _CELLS_AT_ONCE // each)
+    cells_of_one = batch.targets[0].numel() // task.spec.square**task.spec.dims
+    portion = max(1, _CELLS_AT_ONCE // cells_of_one)
     parts, _ = run_batches(net, batch, record, steps=2 * steps, portion=portion, reuse=True)
     right, twice, predictions = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     more: dict[str, Any] = {"thinking": "everywhere, until rest"}

@@ -141,7 +141,7 @@ class Mazes(BenchmarkTask):
         """How many cells are marked, and whether they are a path."""
         count = int(whole_cells(prediction[[index]].cpu().numpy()).sum())
         words = self.verdict(batch, index, prediction).words
-        return f"{count} square{'' if count == 1 else 's'}: {words}"
+        return f"{counted(count, 'square')}: {words}"
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
         """Whether the marked cells are one path from start to end, shortest or not."""
