@@ -41,6 +41,7 @@ class Layer:
         return self.weight.grad[:, self.first : self.last]
 
     def part(self) -> Tensor:
+        """The weight of these input channels, detached: (outputs, inputs, *kernel)."""
         return self.weight.detach()[:, self.first : self.last]
 
     def laid_out(self) -> Tensor:
@@ -148,7 +149,7 @@ class Fused:
         return self._strings(images)
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        images = _images(features)
+        images = _images(features)  # (B, W, H, L), one pixel high for strings
         if self._recall is not None and memory is not None:
             relu = self.config.recall_relu
             images = self._conv(images, self._recall[0], relu=relu, added=memory)
@@ -183,6 +184,7 @@ class Fused:
         return images
 
     def _strings(self, images: Tensor) -> Tensor:
+        """Back from images to strings in one dimension: (B, W, 1, L) to (B, W, L)."""
         return images.squeeze(2) if self._flat else images
 
 
@@ -194,7 +196,7 @@ def can_fuse(net: object) -> TypeGuard[DeepThinking | FeedForward]:
 
 
 def _images(tensor: Tensor) -> Tensor:
-    """Strings as images one pixel high, in channels-last layout."""
+    """In channels-last layout, strings (B, W, L) as images (B, W, 1, L)."""
     images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
     return images.contiguous(memory_format=torch.channels_last)
 
@@ -220,6 +222,7 @@ def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Te
 
 
 def _backward(gradient: Tensor, x: Tensor, kernel: Tensor, which: list[bool]) -> list[Tensor]:
+    """The gradients of input, kernel and bias of a convolution, those that ``which`` asks for."""
     padding = [side // 2 for side in kernel.shape[2:]]
     gradients: list[Tensor] = torch.ops.aten.convolution_backward(
         gradient, x, kernel, None, [1, 1], padding, [1, 1], False, [0, 0], 1, which
@@ -249,6 +252,7 @@ class _Conv(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel, y = ctx.saved_tensors
+        # The gradient of conv(x) + added, before the ReLU: also that of ``added``.
         g = gradients[0] if y is None else relu_backward(gradients[0], y)
         g = g.contiguous(memory_format=torch.channels_last)
         ctx.tape.put(ctx.layer, x, g)

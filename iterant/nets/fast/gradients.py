@@ -182,7 +182,16 @@ class MessageGraph:
 
 
 class _PassMessages(torch.autograd.Function):
-    """All messages before the first iteration and after each: (T + 1, E, M)."""
+    """All messages before the first iteration and after each: (T + 1, E, M).
+
+    One node of the autograd graph for all iterations, instead of one for every operation.
+
+    Args:
+        start: (E, M), the first messages.
+        term: (H, M), the recall term of each message, H hidden channels of a side.
+        weight_in, weight_out, bias: (H, E), (E, H), (E,), the layer that computes a message.
+        noise: (E, M), added to the messages before every iteration.
+    """
 
     @staticmethod
     def forward(
@@ -199,9 +208,9 @@ class _PassMessages(torch.autograd.Function):
         sums, hidden, path = [], [], [start]
         for _ in range(steps):
             messages = path[-1] if noise is None else path[-1] + noise
-            sums.append(graph.sum_others(messages))
-            hidden.append(torch.addmm(term, weight_in, sums[-1]).relu_())
-            path.append(torch.addmm(bias[:, None], weight_out, hidden[-1]).tanh_())
+            sums.append(graph.sum_others(messages))  # (E, M)
+            hidden.append(torch.addmm(term, weight_in, sums[-1]).relu_())  # (H, M)
+            path.append(torch.addmm(bias[:, None], weight_out, hidden[-1]).tanh_())  # (E, M)
         ctx.save_for_backward(weight_in, weight_out)
         ctx.graph, ctx.sums, ctx.hidden, ctx.path = graph, sums, hidden, path
         return torch.stack(path)
@@ -209,25 +218,30 @@ class _PassMessages(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         weight_in, weight_out = ctx.saved_tensors
-        (gradient,) = gradients
-        below = gradient[-1]
+        (gradient,) = gradients  # (T + 1, E, M)
+        # (E, M): the gradient of the messages after the iteration of the loop below.
+        d_messages = gradient[-1]
         d_term = torch.zeros_like(ctx.hidden[0])
         d_in, d_out = torch.zeros_like(weight_in.T), torch.zeros_like(weight_out)
         d_bias = weight_out.new_zeros(len(weight_out))
         for step in reversed(range(len(ctx.hidden))):
             hidden = ctx.hidden[step]
-            d_sent = torch.ops.aten.tanh_backward(below, ctx.path[step + 1])
+            d_sent = torch.ops.aten.tanh_backward(d_messages, ctx.path[step + 1])
             d_bias += d_sent.sum(dim=1)
             d_out.addmm_(d_sent, hidden.T)
             d_hidden = torch.ops.aten.threshold_backward(weight_out.T @ d_sent, hidden, 0)
             d_term += d_hidden
             d_in.addmm_(ctx.sums[step], d_hidden.T)
-            below = gradient[step] + ctx.graph.sum_others_transposed(weight_in.T @ d_hidden)
-        return below, d_term, d_in.T, d_out, d_bias, None, None, None
+            d_sums = weight_in.T @ d_hidden
+            d_messages = gradient[step] + ctx.graph.sum_others_transposed(d_sums)
+        return d_messages, d_term, d_in.T, d_out, d_bias, None, None, None
 
 
 class _Receive(torch.autograd.Function):
-    """(…, E, M) to (…, E, N): the sum of all messages that a cell receives."""
+    """(…, E, M) to (…, E, N): the sum of all messages that a cell receives.
+
+    Each message has one receiver, so the backward pass is a gather.
+    """
 
     @staticmethod
     def forward(ctx: Any, messages: Tensor, graph: MessageGraph) -> Tensor:
@@ -252,7 +266,7 @@ class MessagePath(CellPath):
         # All sides share their weights. Take those of the message to side 0, and of what it reads
         # the message from side 1: it reads all but the one from side 0.
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
-        self._received = sight[:, state.each : 2 * state.each]
+        self._received = sight[:, state.each : 2 * state.each]  # (all H, E)
         message, inner = state.side(0), hidden.side(0)
         weights = (self._received[inner], mix[message, inner], bias[message])
         run: Any = _PassMessages

@@ -16,7 +16,9 @@ import triton.language as tl
 from torch import Tensor
 
 _ROWS = 64
+"""Cells of a program."""
 _HIDDEN = 16
+"""Hidden channels of a step of its loop: the hidden layer is never stored as a whole."""
 
 
 def _iterate(
@@ -41,6 +43,7 @@ def _iterate(
     deep: tl.constexpr,
 ) -> None:
     """following = tanh(relu(held[reads] @ sight + term) @ mix + bias), zero where is no cell."""
+    # One program computes ``high`` cells of one sample. Sizes with _pad are powers of 2.
     sample = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * high + tl.arange(0, high)
     inside = place < rows
@@ -48,8 +51,10 @@ def _iterate(
     origin = held + sample * rows * width
     number, w = tl.arange(0, seen_pad), tl.arange(0, width_pad)
     there = inside[:, None] & (number < parts * each)[None, :]
+    # (high, seen_pad): the numbers that every cell reads, gathered part by part
     part = tl.load(reads + row * parts + (number // each)[None, :], mask=there, other=0)
     seen = tl.load(origin + part * each + (number % each)[None, :], mask=there, other=0.0)
+    # (high, width_pad): the second layer, summed over blocks of hidden channels
     total = tl.zeros((high, width_pad), dtype=tl.float32) + tl.load(bias + w)[None, :]
     for first in tl.static_range(0, hidden, deep):
         h = first + tl.arange(0, deep)

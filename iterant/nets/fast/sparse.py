@@ -235,9 +235,9 @@ class SparseRule(PackedRule):
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
         super()._lay_out(inputs, cells, memory)
         count, rows = memory.shape[:2]
-        self._term = memory.flatten(0, 1)
-        # Tables over the rows of all samples together.
-        first = torch.arange(count) * rows
+        self._term = memory.flatten(0, 1)  # (B * N, H)
+        # Tables over the rows of all samples together: (B * N, D), (B * N, R).
+        first = torch.arange(count) * rows  # (B,): the first row of every sample
         self._neighbours = (cells.neighbours + first[:, None, None]).flatten(0, 1)
         parts = self.net.config.width // self._each if self.net.config.messages else 1
         self._read = (self._reads() + parts * first[:, None, None]).flatten(0, 1)
@@ -251,19 +251,20 @@ class SparseRule(PackedRule):
         Returns their largest changes (n,), and the cells that are active next.
         """
         count, messages = len(active), self.net.config.messages
-        reads = self._read.index_select(0, active)
+        reads = self._read.index_select(0, active)  # (n, R)
         parts = states.view(-1, self._each)
-        seen = parts.index_select(0, reads.view(-1)).view(count, -1)
+        seen = parts.index_select(0, reads.view(-1)).view(count, -1)  # (n, R * each)
         hidden = torch.addmm(self._term.index_select(0, active), seen, self._sight).relu_()
-        new = torch.addmm(self._bias, hidden, self._mix).tanh_()
+        new = torch.addmm(self._bias, hidden, self._mix).tanh_()  # (n, W)
         before = states.index_select(0, active)
+        # All reads are done: writing in place cannot affect this iteration any more.
         states.index_copy_(0, active, new)
         change = new.sub_(before).abs_()
         largest = change.amax(dim=1)
         # Exactly zero is unchanged; NaN counts as changed.
         if messages:
             # The neighbour whose message a cell reads on a side also reads the message sent there.
-            changed = change[:, self._own :].view(count, -1, self._each).amax(dim=2) != 0
+            changed = change[:, self._own :].view(count, -1, self._each).amax(dim=2) != 0  # (n, D)
             readers = self._neighbours.index_select(0, active)[changed]
         else:
             readers = reads[largest != 0].flatten()

@@ -22,7 +22,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from iterant.nets.fast.strings import TILE
 
 _DEPTH = 64
+"""Terms of the matrix product that a step of its loop adds."""
 _WIDER = 256
+"""Output channels of a tile of a kernel's gradient."""
 
 
 def _convolution(
@@ -44,6 +46,8 @@ def _convolution(
     deep: tl.constexpr,
 ) -> None:
     """out[r] = (x[r-1], x[r], x[r+1]) @ kernel' + added[r], by ReLU or where sign[r] > 0."""
+    # One program computes a tile (high, wide) of ``out``. Row ``first`` of the descriptors is row
+    # first + 1 of the matrices: row 0 stands before the first string and has no left neighbour.
     first = tl.program_id(0) * high
     column = tl.program_id(1) * wide
     total = tl.zeros((high, wide), dtype=tl.float32)
@@ -55,10 +59,11 @@ def _convolution(
         total = tl.where(total < 0, 0.0, total)  # NaN stays
     if signs:
         total = tl.where(sign.load([first, column]) > 0, total, 0.0)
+    # Rows between strings, and those after the last, must stay zero.
     row = first + 1 + tl.arange(0, high)
     real = (row % period != 0) & (row < end)
     out.store([first, column], tl.where(real[:, None], total, 0.0).to(out.dtype))
-    if first == 0:
+    if first == 0:  # row 0, which no tile covers
         col = column + tl.arange(0, wide)
         zeros = tl.zeros((wide,), dtype=tl.float32)
         tl.store(base + col, zeros.to(out.dtype), mask=col < width)
@@ -76,6 +81,7 @@ def _kernel_gradient(
     deep: tl.constexpr,
 ) -> None:
     """out[layer, n, j] = the sum over the layer's rows r of gradient[r, n] (x[r-1 … r+1])[j]."""
+    # One program computes a tile (high, wide) of one layer's gradient, transposed: (3 C, N).
     first = tl.program_id(0) * high
     column = tl.program_id(1) * wide
     layer = tl.program_id(2)
@@ -115,10 +121,12 @@ def convolve(
     width, depth = out.shape[1], 3 * channels
 
     def tiles(of: Tensor | None) -> TensorDescriptor:
+        # A kernel needs a descriptor even where there is no tensor: it is then not read.
         block = (out if of is None else of)[1:]
         return TensorDescriptor(block, [rows - 1, width], [width, 1], [high, wide])
 
     _CONVOLUTION[(triton.cdiv(rows, high), triton.cdiv(width, wide))](
+        # Rows overlap: three neighbours are 3 C contiguous numbers, and the next row is C further.
         TensorDescriptor(x, [rows - 2, depth], [channels, 1], [high, deep]),
         TensorDescriptor(kernel, list(kernel.shape), [depth, 1], [wide, deep]),
         tiles(added),

@@ -194,6 +194,7 @@ class RowLayer(Layer):
                 whole[:, :, : part.shape[1]].copy_(part.transpose(1, 2))
 
     def _transposed(self) -> Tensor:
+        """(C, N, 3): a convolution's input gradient is the convolution with this kernel."""
         return self.part().transpose(0, 1).flip(2)
 
 
@@ -260,11 +261,12 @@ def _iterate(
 
     ``relu``: whether there is one after the recall layer.
     """
+    # All buffers are (R, W). ``term`` is the recall term, the same at every iteration.
     kernels, at = [layer.kernel for layer in layers], 0
     if term is not None:
         rows.convolve(buffers[0], kernels[0], buffers[1], added=term, relu=relu)
         at = 1
-    while at < len(kernels):
+    while at < len(kernels):  # residual blocks of two convolutions each
         x, inner, y = buffers[at : at + 3]
         rows.convolve(x, kernels[at], inner, relu=True)
         rows.convolve(inner, kernels[at + 1], y, added=x, relu=True)
@@ -282,15 +284,20 @@ def _iterate_backward(
     """From the gradient of the last layer's output, before its ReLU, to those of all others.
 
     ``gradients`` are those of every layer's output, and at the end that of the iteration's input,
-    which passes the ReLU that made ``sign`` if there was one.
+    which passes the ReLU that made ``sign`` if there was one. ``inputs`` are the inputs of every
+    layer; all tensors are (R, W).
     """
     kernels = [layer.backward_kernel for layer in layers]
+    # Blocks have two layers, so an odd number of layers means recall.
     at, recalls = len(kernels) - 2, len(kernels) % 2
-    while at >= 0:
+    while at >= 0:  # a block: layers at and at + 1
+        # A ReLU's output is positive where its gradient passes, so a layer's input is its mask.
         rows.convolve(gradients[at + 1], kernels[at + 1], gradients[at], sign=inputs[at + 1])
         passes = inputs[at] if at else sign
         if at == 1 and recalls and not relu:
             passes = None
+        # ``added``: the gradient that goes around the block, through the skip. At layer 0 the
+        # result goes into gradients[-1], that of the iteration's input.
         rows.convolve(
             gradients[at], kernels[at], gradients[at - 1], added=gradients[at + 1], sign=passes
         )
@@ -344,8 +351,9 @@ class _Segment(Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         rows, inputs, steps = ctx.rows, ctx.inputs, ctx.steps
         depth, count, size, width = inputs.shape
-        outputs = torch.empty_like(inputs)  # gradients of every layer's output, before its ReLU
-        into = inputs.new_empty(size, width)
+        # (D, T, R, W): gradients of every layer's output, before its ReLU
+        outputs = torch.empty_like(inputs)
+        into = inputs.new_empty(size, width)  # (R, W): the gradient of the segment's start
         targets = [into, *outputs[-1].unbind()]  # those of every iteration's input, and the end
         targets[-1].zero_()
         for i in reversed(range(count)):
@@ -358,10 +366,11 @@ class _Segment(Function):
             _iterate_backward(rows, steps[i], inputs[:, i].unbind(), buffers, sign, ctx.relu)
         if steps[0] is steps[-1]:  # the same weights at every iteration: one sum over all rows
             layers, shape = steps[0], (depth, count * size, width)
-        else:
+        else:  # feed-forward: as many layers as there are pairs of depth and iteration
             layers = [step[at] for at in range(depth) for step in steps]
             shape = (depth * count, size, width)
         _put(ctx.tape, layers, inputs.view(shape), outputs.view(shape))
+        # The recall term is added at every iteration, so its gradient is a sum over them.
         memory = rows.unpack(outputs[0].sum(dim=0)) if ctx.recalls else None
         return rows.unpack(into), None, memory, None, None, None
 
