@@ -1,4 +1,4 @@
-"""``iterant evaluate`` on networks whose curves are known."""
+"""``iterant evaluate`` on networks with known curves."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LONGER = ("--size", "8", "--count", "20", "--max-steps", "30", "--device", "cpu"
 
 
 @pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let the names exact and poisoned load those networks, and work in an empty folder."""
-    made: dict[str, Net] = {"exact": exact_prefix_sums(), "poisoned": poisoned(2)}
+def exact_networks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Load these two networks by the names exact and poisoned, in an empty folder."""
+    networks: dict[str, Net] = {"exact": exact_prefix_sums(), "poisoned": poisoned(2)}
 
-    def subject(given: str, **how: Any) -> Subject:
-        return Subject(made[given], TASK, label=given, regime=6)
+    def subject(name: str, **_: Any) -> Subject:
+        return Subject(networks[name], TASK, label=name, regime=6)
 
     monkeypatch.setattr("iterant.analysis.studies.subject_of", subject)
     monkeypatch.chdir(tmp_path)
@@ -42,7 +42,7 @@ def cells(output: str, title: str) -> list[str]:
     return row
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_table_picture_and_result(command: Any) -> None:
     words = ("exact", "--size", "8", "12", "--count", "20", "--seed", "3", "--max-steps", "15")
     code, output, errors = command(
@@ -51,51 +51,51 @@ def test_table_picture_and_result(command: Any) -> None:
     assert (code, errors) == (0, "")
     figures = read_result("out/figures.json")["figures"]
     assert figures["rule"] == "plain"
-    for size, found in zip((8, 12), figures["evaluations"], strict=True):
-        moments = first_right(TASK.sample(20, size=size, seed=3).targets)
-        assert found["size"] == size
-        assert found["solved"] == [int((moments <= step).sum()) for step in range(1, 16)]
+    for size, evaluation in zip((8, 12), figures["evaluations"], strict=True):
+        steps_needed = first_right(TASK.sample(20, size=size, seed=3).targets)
+        assert evaluation["size"] == size
+        assert evaluation["solved"] == [int((steps_needed <= step).sum()) for step in range(1, 16)]
         row = cells(output, f"size {size}")
         assert row[2:4] == ["100.0", "%"]
-        assert int(row[4]) == int(moments.max()) == found["peak"]["step"]
+        assert int(row[4]) == int(steps_needed.max()) == evaluation["peak"]["step"]
         assert row[-5] == "15.0", "mean iterations"
     assert imread("c.png").ndim == 3
     assert "drawn in c.png" in output
     assert "written to out/figures.json" in output
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_rules_and_compaction(command: Any) -> None:
     words = ("exact", *LONGER, "--rule", "settled", "--check", "--result", "f.json")
     code, output, _ = command("evaluate", *words)
     assert code == 0
     assert "0 of 20 answers and 0 stops differ" in output
-    (found,) = read_result("f.json")["figures"]["evaluations"]
-    assert found["iterations of each"] == [8 + 16] * 20
-    assert found["stopped by the rule"] == 20
-    assert found["compaction"] == {"answers that differ": 0, "stops": 0}
+    (evaluation,) = read_result("f.json")["figures"]["evaluations"]
+    assert evaluation["iterations of each"] == [8 + 16] * 20
+    assert evaluation["stopped by the rule"] == 20
+    assert evaluation["compaction"] == {"answers that differ": 0, "stops": 0}
     assert cells(output, "size 8")[-5] == "24.0"
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_tradeoffs(command: Any) -> None:
     code, output, _ = command("evaluate", "exact", *LONGER, "--trade", "--json", "trade.json")
     assert code == 0
-    (found,) = read_result("trade.json")["figures"]["evaluations"]
-    rules = {one["rule"]: one for one in found["trade"]}
+    (evaluation,) = read_result("trade.json")["figures"]["evaluations"]
+    rules = {one["rule"]: one for one in evaluation["trade"]}
     assert rules["Resting(tolerance=0.001)"]["mean iterations"] == 24
     assert rules["Fixed(steps=None)"]["accuracy"] == 1.0
     assert all(rule in output for rule in rules)
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_networks_that_diverge(command: Any) -> None:
     code, output, _ = command("evaluate", "exact", "poisoned", *SMALL)
     bad = int((TASK.sample(20, size=8, seed=1).targets[:, 0] == 1).sum())
     assert code == 0
     assert f"poisoned, size 8: features of {bad} of 20 problems became NaN" in output
     assert "exact, size 8: features" not in output
-    assert list(Path.cwd().iterdir()) == [], "nothing is written unless asked for"
+    assert list(Path.cwd().iterdir()) == [], "nothing is written without --save and --json"
 
 
 def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> None:
@@ -104,10 +104,10 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     words = (folder, "--size", "6", "--count", "9", "--device", "cpu", "--json", where)
     code, output, errors = command("evaluate", *words)
     assert (code, errors) == (0, "")
-    (found,) = read_result(where)["figures"]["evaluations"]
+    (evaluation,) = read_result(where)["figures"]["evaluations"]
     curve = iterant.evaluate(iterant.load(folder), TASK, size=6, count=9, seed=1)
-    assert found["solved"] == curve.solved.tolist()
-    assert len(found["solved"]) == 5, "all that a feed-forward network has"
+    assert evaluation["solved"] == curve.solved.tolist()
+    assert len(evaluation["solved"]) == 5, "the depth of the network"
     assert "size 6" in output
     code, output, errors = command("evaluate", *words, "--precision", "bf16")
     assert (code, errors) == (0, "")
@@ -119,15 +119,17 @@ def test_results_name_the_set_of_problems(
     words: tuple[str, ...], command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     net: Any = small_net("chess", "dt-recall")
-    made = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
+    subjects = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
             "sums": Subject(exact_prefix_sums(), TASK, label="sums", regime=6)}  # fmt: skip
-    monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: made[run])
+    monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: subjects[run])
     monkeypatch.chdir(tmp_path)
-    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "found.json", *words)
+    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "figures.json", *words)
     _, output, _ = command("evaluate", "chess", "--size", "0:9", "9:20", *few)
-    said = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
-    assert output.count(f"Chess puzzles: {said}\n") == 1
-    found = read_result("found.json")["figures"]["evaluations"]
-    assert [one["set"] for one in found] == [said, said]
+    source = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
+    assert output.count(f"Chess puzzles: {source}\n") == 1
+    evaluations = read_result("figures.json")["figures"]["evaluations"]
+    assert [one["set"] for one in evaluations] == [source, source]
     command("evaluate", "sums", "--size", "8", *few)
-    assert "set" not in read_result("found.json")["figures"]["evaluations"][0], "made, not taken"
+    assert "set" not in read_result("figures.json")["figures"]["evaluations"][0], (
+        "generated problems have no source"
+    )

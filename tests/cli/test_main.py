@@ -36,9 +36,9 @@ def test_help_loads_nothing_heavy(words: str) -> None:
 @pytest.mark.parametrize("name", [word for word in app if not word.startswith("-")])
 @pytest.mark.usefixtures("wide_screen")
 def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
-    code, shown, _ = command(name, "--help")
+    code, output, _ = command(name, "--help")
     assert code == 0
-    before = shown.partition("╭")[0].splitlines()[1:]
+    before = output.partition("╭")[0].splitlines()[1:]
     examples = [line for line in before if f"iterant {name}" in line]
     assert examples
     assert max(map(len, examples)) <= 80, "a terminal would break it in two"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import torch
 from made_up import figures, keep, keep_count
 from rich.console import Console
 
-from iterant.cli.main import run
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.models import MODELS, Model, TestSpec
 from iterant.experiments.records import keep_record, read_records
@@ -20,17 +20,21 @@ from iterant.io.results import make_result
 from iterant.tasks.chess.task import SAMPLE
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> str:
-    with pytest.raises(SystemExit) as caught:
-        run(["reproduce", *map(str, words)])
-    assert caught.value.code == code
-    out = capsys.readouterr()
-    return out.out if code == 0 else out.err
+@pytest.fixture
+def reproduce(command: Any) -> Callable[..., str]:
+    """Run ``iterant reproduce`` in an empty folder: its output, or the error if it fails."""
+
+    def call(*words: object, code: int = 0) -> str:
+        exit_code, output, errors = command("reproduce", *words)
+        assert exit_code == code, errors
+        return str(errors if code else output)
+
+    return call
 
 
-def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(tmp_path: Path, reproduce: Any) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    text = said(capsys, "--list", "--results", tmp_path)
+    text = reproduce("--list", "--results", tmp_path)
     lines = text.partition("compare-n-zero  ")[2].splitlines()
     assert lines[1].startswith("1 of 13 runs, the rest about ")
     assert lines[2].startswith("seeds in the paper, prefix-sums: not stated")
@@ -49,43 +53,42 @@ def test_tables_fit_any_terminal(
     words: list[str],
     columns: int,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    reproduce: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     for module in ("reproduce", "output"):
         monkeypatch.setattr(f"iterant.cli.{module}.console", lambda: Console(width=columns))
-    text = said(capsys, *words, "--results", tmp_path)
+    text = reproduce(*words, "--results", tmp_path)
     assert max(map(len, text.splitlines())) <= columns
     assert "…" not in text
     for word in ("DT-Recall", "98.00 %", "97.12"):
         assert word in text
 
 
-def test_results_without_curves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_without_curves(tmp_path: Path, reproduce: Any) -> None:
     for seed in range(2):
         keep_count(tmp_path / "runs", "mazes-ours", seed, "201", {2000: 9, 4000: 8}, problems=10)
     for words in (["--list"], ["mazes-201"]):
-        text = said(capsys, *words, "--results", tmp_path)
+        text = reproduce(*words, "--results", tmp_path)
         assert "90.00 ± 0.00 % after 2,000" in text
-    listed = said(capsys, "--list", "--results", tmp_path).partition("mazes-201  ")[2]
+    listed = reproduce("--list", "--results", tmp_path).partition("mazes-201  ")[2]
     # How long depends on the recipe, which may change.
     state = r"2 of 11 runs, the rest about \d+ [a-z \d]+ of an H200\s*"
     assert re.fullmatch(state, listed.splitlines()[1])
     assert re.search(r"DT-Recall α = 0.01 +size 201 +not run +74.00 % at 2000", listed)
 
 
-def test_one_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_table_and_figure(tmp_path: Path, reproduce: Any) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    text = said(capsys, "fig-arch-loss-ablation", "--results", tmp_path)
+    text = reproduce("fig-arch-loss-ablation", "--results", tmp_path)
     assert "98.00 % at 2" in text
     assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
 
 
 def test_without_a_gpu_runs_are_made_smaller(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
              "epochs": 2, "watch_every": 0}  # fmt: skip
     monkeypatch.setitem(reproducing.SMALLER, "prefix-sums", small)
@@ -97,7 +100,7 @@ def test_without_a_gpu_runs_are_made_smaller(
                   tests=(TestSpec(512, 20, 4),)),
         )  # fmt: skip
     words = ("compare-n-zero", "--seeds", 1, "--budget", "3m", "--device", "cpu")
-    text = said(capsys, *words)
+    text = reproduce(*words)
     assert "missing: 3 runs, about" in text
     assert "there is no GPU here, so everything is made smaller: prefix-sums: width 4 " in text
     for change in ("width 4 (400)", "size 8 (32)", "count 40 (10000)"):
@@ -109,47 +112,46 @@ def test_without_a_gpu_runs_are_made_smaller(
     assert read_records("results/runs").names == set()
     assert "made smaller: beside the paper's numbers, no reproduction of them" in text
     assert "cut off" not in text
-    assert "every run is there already" in said(capsys, *words)
+    assert "every run is there already" in reproduce(*words)
 
 
 def test_runs_cut_off_by_their_time(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = figures("sums-n0", 0, [0, 3], finished=False)
-    keep_record(tmp_path / "reduced", "sums-n0-s0", {**made, "reduced": {"width": 4}}, 0)
-    monkeypatch.chdir(tmp_path)
-    units: list[str] = []
+    record = figures("sums-n0", 0, [0, 3], finished=False)
+    keep_record(tmp_path / "reduced", "sums-n0-s0", {**record, "reduced": {"width": 4}}, 0)
+    names: list[str] = []
 
-    def little(wanted: Any, **_: Any) -> list[Any]:
-        units.extend(unit.name for unit in wanted)
+    def train_one(runs: Any, **_: Any) -> list[Any]:
+        names.extend(run.name for run in runs)
         keep(tmp_path / "reduced", "sums-ours", 0, [0, 3], reduced={"watch_every": 0})
-        return units[:1]
+        return names[:1]
 
-    monkeypatch.setattr(reproducing, "train_missing", little)
+    monkeypatch.setattr(reproducing, "train_missing", train_one)
     words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu",
              "--results", tmp_path)  # fmt: skip
-    text = said(capsys, *words)
+    text = reproduce(*words)
     assert "missing: 3 runs, about" in text
-    assert units == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], "what had no time first"
+    assert names == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], (
+        "runs without any record come first"
+    )
     assert "not done: sums-recall-a1-s0; give the same command again" in text
     assert "tested as they were: sums-n0-s0; the same command gives" in text
-    monkeypatch.setattr(
-        reproducing, "train_missing", lambda wanted, **_: [unit.name for unit in wanted]
-    )
-    assert "no run of compare-n-zero could be recorded" in said(capsys, *words, code=1)
+    monkeypatch.setattr(reproducing, "train_missing", lambda runs, **_: [run.name for run in runs])
+    assert "no run of compare-n-zero could be recorded" in reproduce(*words, code=1)
 
 
-def test_a_network_trained_for_a_time_is_still_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_run_of_limited_time_still_counts_as_missing(
+    tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(tmp_path / "paper", "sums-n0", 0, [50], reduced={"seconds": 70})
     keep(tmp_path / "paper", "sums-ours", 0, [50])
     monkeypatch.setattr("iterant.registry.device", lambda _: torch.device("cuda"))
-    units: list[str] = []
+    names: list[str] = []
     monkeypatch.setattr(reproducing, "train_missing",
-                        lambda runs, **_: units.extend(run.name for run in runs))  # fmt: skip
-    said(capsys, "compare-n-zero", "--seeds", 1, "--train", "--results", tmp_path)
-    assert units == ["sums-n0-s0", "sums-recall-a1-s0"]
+                        lambda runs, **_: names.extend(run.name for run in runs))  # fmt: skip
+    reproduce("compare-n-zero", "--seeds", 1, "--train", "--results", tmp_path)
+    assert names == ["sums-n0-s0", "sums-recall-a1-s0"]
 
 
 @pytest.mark.parametrize(
@@ -159,67 +161,58 @@ def test_a_network_trained_for_a_time_is_still_missing(
         (("compare-n-zero", "--results", "here"), "runs' is no folder"),
     ],
 )
-def test_problems_are_found_before_training(
+def test_errors_before_training(
     words: tuple[Any, ...],
     problem: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    reproduce: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
     Path("runs").touch()
-    text = said(capsys, *words, "--budget", "1m", "--device", "cpu", code=2)
+    text = reproduce(*words, "--budget", "1m", "--device", "cpu", code=2)
     assert problem in text
     assert text.count("\n") == 1
 
 
-def test_tables_without_a_folder_for_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_are_printed_if_figures_cannot_be_drawn(tmp_path: Path, command: Any) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     (tmp_path / "figures").touch()
-    with pytest.raises(SystemExit) as caught:
-        run(["reproduce", "--all", "--results", str(tmp_path)])
-    told = capsys.readouterr()
-    assert caught.value.code == 1
-    assert "98.00 % at 2" in told.out
-    assert told.err.count("\n") == 1
+    code, output, errors = command("reproduce", "--all", "--results", tmp_path)
+    assert code == 1
+    assert "98.00 % at 2" in output
+    assert errors.count("\n") == 1
 
 
-def test_interrupted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reproducing, "train_missing", interrupted)
-    with pytest.raises(SystemExit) as caught:
-        run(["reproduce", "fig-width", "--budget", "1m", "--device", "cpu",
-             "--results", str(tmp_path)])  # fmt: skip
-    assert caught.value.code == 130
-    assert capsys.readouterr().out.endswith("the same command continues from there\n")
+    code, output, _ = command("reproduce", "fig-width", "--budget", "1m", "--device", "cpu")
+    assert code == 130
+    assert output.endswith("the same command continues from there\n")
 
 
-def test_missing_folders_and_torn_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "there is no" in said(capsys, "fig-width", "--results", tmp_path / "x").splitlines()[0]
+def test_missing_folders_and_torn_files(tmp_path: Path, reproduce: Any) -> None:
+    assert "there is no" in reproduce("fig-width", "--results", tmp_path / "x").splitlines()[0]
     record = make_result("a", figures("sums-n0", 0, [50]), seed=0)
     append_line(tmp_path / "runs.jsonl", record)
     whole = (tmp_path / "runs.jsonl").read_bytes()
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "a.jsonl").write_bytes(whole + whole[:100])
-    first, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
+    first, *_ = reproduce("compare-n-zero", "--results", tmp_path).splitlines()
     assert first.endswith("a.jsonl ends in the middle of a record, which is left out; "
                           "copy the file again")  # fmt: skip
     assert read_records(tmp_path / "runs").names == {"sums-n0-s0"}
     (tmp_path / "runs" / "a.jsonl").write_bytes(whole)
-    assert "middle of a record" not in said(capsys, "compare-n-zero", "--results", tmp_path)
+    assert "middle of a record" not in reproduce("compare-n-zero", "--results", tmp_path)
 
 
-def test_records_that_count_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_that_are_not_used(tmp_path: Path, reproduce: Any) -> None:
     keep(tmp_path / "runs", "sums-no", 0, [50])
     keep(tmp_path / "runs", "sums-n0", 0, [50], reduced={"width": 4})
-    first, second, *_ = said(capsys, "compare-n-zero", "--results", tmp_path).splitlines()
+    first, second, *_ = reproduce("compare-n-zero", "--results", tmp_path).splitlines()
     assert f"sums-n0-s0.json is of a smaller run and is not used; move it to {tmp_path}" in first
     assert "sums-no-s0.json is of an unknown model, 'sums-no'" in second

@@ -46,31 +46,31 @@ def printed(screen: Console) -> list[str]:
     return lines
 
 
-def begun(screen: Console) -> TrainingDisplay:
-    shown = TrainingDisplay(screen)
-    shown.begin("title", Path("r"), REPORT)
-    return shown
+def started(screen: Console) -> TrainingDisplay:
+    display = TrainingDisplay(screen)
+    display.begin("title", Path("r"), REPORT)
+    return display
 
 
 def test_a_live_run_has_a_bar_and_the_time_left() -> None:
     screen = console(100, color_system=None)
-    shown = begun(screen)
-    shown.note("a note")
+    display = started(screen)
+    display.note("a note")
     assert printed(screen) == ["title, kept in r", "a note"]
-    screen.print(shown)
+    screen.print(display)
     assert printed(screen) == ["━" * 15, f"{POSITION}, 4.0 steps/s, 30 s left", *FIGURES]
-    shown.end("finished")
-    screen.print(shown)
+    display.end("finished")
+    screen.print(display)
     assert "left" not in printed(screen)[1]
 
 
 @pytest.mark.parametrize("width", [1, 9, 42, 60, 300])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     screen = console(width, color_system=None)
-    shown = begun(screen)
-    shown.show(REPORT)
+    display = started(screen)
+    display.show(REPORT)
     printed(screen)
-    screen.print(shown)
+    screen.print(display)
     lines = printed(screen)
     assert len(lines) == 4
     assert all(cell_len(line) <= width for line in lines)
@@ -78,21 +78,21 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_pipes_get_a_line_every_five_seconds(clock: list[float]) -> None:
     screen = console(terminal=False)
-    shown = begun(screen)
+    display = started(screen)
     printed(screen)
     for _ in range(11):
-        shown.show(REPORT)
+        display.show(REPORT)
         clock[0] += 1
     line = f"{POSITION}, 4.0 steps/s"
     assert printed(screen) == [f"{line}, 30 s left, {ALL}"] * 3
-    shown.end("finished")
+    display.end("finished")
     assert printed(screen) == [f"{line}, {ALL}"]
 
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for screen, live in ((console(terminal=False), False), (console(), True)):
-        with training_display(screen) as shown:
-            shown.begin("title", Path("r"), REPORT)
+        with training_display(screen) as display:
+            display.begin("title", Path("r"), REPORT)
         assert any("epoch 1 of 4" in line for line in printed(screen)) == live
     monkeypatch.setenv("TERM", "dumb")
     assert not TrainingDisplay(console()).live
@@ -104,12 +104,12 @@ def test_solving_on_terminals_of_any_size(
 ) -> None:
     monkeypatch.setattr("iterant.zoo.loading.load", lambda *_: DeadEnds())
     words = ("solve", "mazes", "--size", "33", "--seed", "1")
-    shown = terminal_command(*words, columns=columns, lines=rows)
-    assert "iteration 1, answer" in shown
+    output = terminal_command(*words, columns=columns, lines=rows)
+    assert "iteration 1, answer" in output
     # Half blocks, or dots where those do not fit; dots are never made smaller for the height.
-    assert ("▀" in shown) == (rows == 50)
-    assert ("⣿" in shown) == (rows < 50)
-    assert "one way from start to end" in shown
+    assert ("▀" in output) == (rows == 50)
+    assert ("⣿" in output) == (rows < 50)
+    assert "one way from start to end" in output
 
 
 @pytest.fixture

@@ -26,13 +26,13 @@ def test_samples_of_every_task(word: str, command: Any) -> None:
     task = registry.task(word)
     batch = task.sample(1, seed=3)
     problem = replace(batch, targets=torch.full_like(batch.targets, -1))
-    for flags, shown in (([], batch), (["--no-solution"], problem)):
-        description = task.describe(shown)
+    for flags, expected in (([], batch), (["--no-solution"], problem)):
+        description = task.describe(expected)
         code, output, errors = command("sample", word, "--seed", "3", *flags)
         assert (code, errors) == (0, "")
         assert output.startswith(f"{description.title}\n{description.text}")
         assert description.caption in output
-        assert "predicted" not in output, "nothing was predicted"
+        assert "predicted" not in output, "there is no prediction"
 
 
 def test_samples_of_several_sizes_and_their_picture(
@@ -75,13 +75,13 @@ def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     assert command("runs", tmp_path) == (0, f"no runs under {tmp_path}\n", "")
-    found = [
+    summaries = [
         RunSummary(
             Path("runs/m0"), "finished", None, "mazes", "best", 7, 2400, 2400, {"accuracy": 0.99812}
         ),
         RunSummary(Path("runs/broken"), "unreadable", "it is damaged", age_seconds=7300.0),
     ]
-    monkeypatch.setattr("iterant.io.list_runs", lambda folder: found)
+    monkeypatch.setattr("iterant.io.list_runs", lambda folder: summaries)
     code, output, errors = command("runs", tmp_path)
     assert (code, errors) == (0, "")
     _, good, broken, reason = output.splitlines()

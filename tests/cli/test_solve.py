@@ -25,8 +25,8 @@ FAST = ("--max-steps", "2")
 
 
 @pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Networks that are right by construction, and one with random weights for chess."""
+def exact_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks with exact weights, and one with random weights for chess."""
 
     chess: Any = small_net("chess", "dt-recall")
     nets = {"mazes": DeadEnds(), "prefix-sums": exact_prefix_sums(), "chess": chess.float()}
@@ -54,16 +54,16 @@ def column(output: str, name: str) -> list[str]:
         (("--halt", "stable", "--patience", "2"), "stable answer", 8, 6),
     ],
 )
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_bits(
     words: tuple[str, ...], stopped_by: str, iterations: int, since: int, command: Any
 ) -> None:
     code, output, errors = command("solve", "prefix-sums", "1011001", *words, "--save", "a.json")
     assert (code, errors) == (0, "")
-    settled, said = stopped_by == "settled", facts(output)
-    assert (said["iterations"], said["unchanged"]) == (str(iterations), f"since {since}")
-    assert said["settled"] == ("yes" if settled else "no")
-    assert said["right"] == ("no" if stopped_by == "budget" else "yes")
+    settled, lines = stopped_by == "settled", facts(output)
+    assert (lines["iterations"], lines["unchanged"]) == (str(iterations), f"since {since}")
+    assert lines["settled"] == ("yes" if settled else "no")
+    assert lines["right"] == ("no" if stopped_by == "budget" else "yes")
     assert ("--max-steps 16" in output) == (stopped_by == "budget")
     saved = json.loads(Path("a.json").read_text())
     assert [saved[key] for key in ("format", "version", "task")] == [
@@ -71,14 +71,14 @@ def test_bits(
     ]  # fmt: skip
     (solution,) = saved["solutions"]
     assert (solution["settled"], solution["stopped_by"]) == (settled, stopped_by)
-    assert solution["answer"] == said["answer"]
+    assert solution["answer"] == lines["answer"]
 
 
 @pytest.mark.parametrize(
     ("content", "code", "text"),
     [(b"111\n", 0, "101"), (b"", 2, "is empty; give"), (b"# none\n", 2, "holds no problem")],
 )
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_standard_input(
     content: bytes, code: int, text: str, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +88,7 @@ def test_standard_input(
     assert text in (errors if code else facts(output)["answer"])
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_a_generated_maze_and_its_animation(tmp_path: Path, command: Any) -> None:
     target = tmp_path / "maze.gif"
     maze = iterant.task("mazes").sample(1, size=7, seed=3)
@@ -102,7 +102,7 @@ def test_a_generated_maze_and_its_animation(tmp_path: Path, command: Any) -> Non
         assert 3 < image.n_frames <= 48  # type: ignore[attr-defined]
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_a_maze_in_a_picture(tmp_path: Path, command: Any) -> None:
     task = iterant.task("mazes")
     batch = task.sample(1, size=9, seed=4)
@@ -115,7 +115,7 @@ def test_a_maze_in_a_picture(tmp_path: Path, command: Any) -> None:
     assert (tmp_path / "m.png").exists()
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_a_maze_without_a_solution(command: Any) -> None:
     code, output, _ = command("solve", "mazes", "S.#\n###\n#.G")
     assert code == 0
@@ -126,7 +126,7 @@ def test_a_maze_without_a_solution(command: Any) -> None:
     assert "2 problems, 1 settled, 1 without a solution" in output
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_many_problems_and_a_line_that_cannot_be_read(tmp_path: Path, command: Any) -> None:
     (tmp_path / "bits.txt").write_text("\ufeff101\r\n2\r\n0000\r\n", newline="")
     code, output, errors = command("solve", "prefix-sums", "bits.txt", "11", "--save", "a.json")
@@ -139,7 +139,7 @@ def test_many_problems_and_a_line_that_cannot_be_read(tmp_path: Path, command: A
     assert [solution["answer"] for solution in saved["solutions"]] == ["110", "0000", "10"]
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_legal_moves(command: Any) -> None:
     pytest.importorskip("chess")
     code, output, _ = command("solve", "chess", FEN, "--legal", "--max-steps", "4")
@@ -149,25 +149,25 @@ def test_legal_moves(command: Any) -> None:
     _, plain, _ = command("solve", "chess", FEN, "--max-steps", "4")
     assert facts(plain)["answer"] == facts(output)["answer"]
     _, output, _ = command("solve", "chess", "--count", "12", "--seed", "3", "--legal", *FAST)
-    kept = column(output, "rules")
-    assert len(kept) == 12
-    assert f"{kept.count('yes')} of 12 answers keep the rules" in output
+    verdicts = column(output, "rules")
+    assert len(verdicts) == 12
+    assert f"{verdicts.count('yes')} of 12 answers keep the rules" in output
     assert NOTE in output, "a note that arises while solving"
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_without_python_chess(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "chess", None)
     code, output, _ = command("solve", "chess", "--count", "3", "--seed", "4", *FAST)
     assert code == 0
-    assert column(output, "rules") == ["?", "?", "no"], "what is no move is not legal anyway"
+    assert column(output, "rules") == ["?", "?", "no"], "an answer that is no move is illegal"
     assert output.count("pip install 'iterant[chess]'") == 1
     code, _, errors = command("solve", "chess", FEN, "--legal")
     assert code == 2
     assert "pip install 'iterant[chess]'" in errors
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_games_in_any_file(command: Any) -> None:
     pytest.importorskip("chess")
     Path("games.txt").write_text(f'[FEN "{FEN}"]\n[SetUp "1"]\n\n1. Rd8# 1-0\n\n1. e4 e5 *\n')
@@ -179,20 +179,20 @@ def test_games_in_any_file(command: Any) -> None:
     assert second["truth"] is None
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_suites_with_best_moves(command: Any) -> None:
     pytest.importorskip("chess")
     lines = ["bm Rh5 Qf5; id a", "am Qf5;", "bm Kg8 Kh8;", "am Rh5;", "acd 4;"]
     Path("s.epd").write_text("\n".join(f"{GUESSED} {line}" for line in lines))
     code, output, errors = command("solve", "chess", "s.epd", *FAST)
     assert (code, errors) == (0, "")
-    assert column(output, "answer") == ["d7f5"] * 5, "another position is needed for this test"
+    assert column(output, "answer") == ["d7f5"] * 5, "choose another position for this test"
     assert column(output, "right") == ["yes", "no", "no", "yes", "?"]
     assert column(output, "expected") == ["Rh5", "not", "Kg8", "not", "-"]
     assert "2 right of 4 whose answer is known" in output
 
 
-@pytest.mark.usefixtures("by_hand")
+@pytest.mark.usefixtures("exact_networks")
 def test_notes_are_printed_once(command: Any) -> None:
     Path("p.fen").write_text("\n".join([FEN, *[BLACK] * 5]))
     _, output, _ = command("solve", "chess", "p.fen", *FAST)

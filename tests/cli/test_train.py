@@ -20,11 +20,11 @@ SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch
 """Two epochs of four updates."""
 
 
-def shown(command: Any, *words: str) -> dict[str, Any]:
+def recipe_shown(command: Any, *words: str) -> dict[str, Any]:
     code, output, errors = command("train", *words, "--show", "--json")
     assert (code, errors) == (0, "")
-    found: dict[str, Any] = json.loads(output)
-    return found
+    shown: dict[str, Any] = json.loads(output)["recipe"]
+    return shown
 
 
 VALUES: dict[str, tuple[tuple[str, ...], object]] = {
@@ -49,12 +49,12 @@ def test_every_field_is_a_flag(name: str, command: Any) -> None:
     flag = f"--{name.replace('_', '-')}"
     before = recipe("paper", "prefix-sums").described()[name]
     fraction = isinstance(before, float) or name in ("clip", "average")
-    words, wanted = VALUES.get(name, (("0.5",), 0.5) if fraction else (("7",), 7))
+    words, expected = VALUES.get(name, (("0.5",), 0.5) if fraction else (("7",), 7))
     if isinstance(before, bool):
-        words, wanted = (), not before
+        words, expected = (), not before
         flag = flag.replace("--", "--no-", 1) if before else flag
-    made = shown(command, "prefix-sums", "--recipe", "paper", flag, *words)["recipe"]
-    assert made[name] == wanted != before
+    shown = recipe_shown(command, "prefix-sums", "--recipe", "paper", flag, *words)
+    assert shown[name] == expected != before
 
 
 @pytest.mark.usefixtures("wide_screen")
@@ -71,21 +71,21 @@ def test_help_of_flags_comes_from_the_recipe(command: Any) -> None:
 
 
 def test_none_and_no_switch_off(command: Any) -> None:
-    made = shown(command, "mazes", "--recipe", "paper", "--no-throttle")["recipe"]
-    assert made["throttle"] is False
-    assert shown(command, "prefix-sums", "--clip", "none")["recipe"]["clip"] is None
+    shown = recipe_shown(command, "mazes", "--recipe", "paper", "--no-throttle")
+    assert shown["throttle"] is False
+    assert recipe_shown(command, "prefix-sums", "--clip", "none")["clip"] is None
 
 
 def test_flags_over_file_over_recipe(tmp_path: Path, command: Any) -> None:
     (tmp_path / "my.toml").write_text('width = 12\nbatch = 25\nnet = "ff"\n')
     words = ("mazes", "--recipe", "paper", "--recipe-file", "my.toml", "--width", "16")
-    made = shown(command, *words)["recipe"]
-    assert (made["width"], made["batch"], made["net"]) == (16, 25, "ff")
+    shown = recipe_shown(command, *words)
+    assert (shown["width"], shown["batch"], shown["net"]) == (16, 25, "ff")
     # The paper's other figures for that network come with it.
-    assert made["epochs"] == recipe("paper", "mazes", "ff").epochs == 200
-    assert shown(command, "mazes", "--recipe", "best")["recipe"]["net"] == "local-rule"
-    made = shown(command, "mazes", "--recipe", "best", "--net", "dt-recall")["recipe"]
-    assert made == json.loads(json.dumps(recipe("best", "mazes", "dt-recall").described()))
+    assert shown["epochs"] == recipe("paper", "mazes", "ff").epochs == 200
+    assert recipe_shown(command, "mazes", "--recipe", "best")["net"] == "local-rule"
+    shown = recipe_shown(command, "mazes", "--recipe", "best", "--net", "dt-recall")
+    assert shown == json.loads(json.dumps(recipe("best", "mazes", "dt-recall").described()))
 
 
 def test_show(command: Any) -> None:
@@ -107,10 +107,10 @@ def test_show(command: Any) -> None:
 def test_one_run(command: Any) -> None:
     code, output, errors = command("train", "prefix-sums", *SMALL, "--seed", "3")
     assert (code, errors) == (0, "")
-    made = RunFolder.open("runs/prefix-sums-quick-3")
-    assert made.state == "finished"
-    assert made.config["seed"] == 3
-    assert made.config["recipe"]["width"] == 4
+    run = RunFolder.open("runs/prefix-sums-quick-3")
+    assert run.state == "finished"
+    assert run.config["seed"] == 3
+    assert run.config["recipe"]["width"] == 4
     lines = output.splitlines()
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
     assert "update 8 of 8" in output

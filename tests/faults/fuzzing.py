@@ -12,8 +12,7 @@ from types import FrameType
 
 import numpy as np
 from cyclopts import App, CycloptsError
-from readers import Reader, readers
-from test_places import TINY
+from readers import TINY, Reader, readers
 
 from iterant.cli.main import app
 from iterant.errors import IterantError

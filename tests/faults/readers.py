@@ -1,4 +1,4 @@
-"""Everything that reads what others wrote, each with inputs that it likes."""
+"""All readers of files and text, each with valid inputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -25,10 +26,16 @@ from iterant.training.recipe import Recipe, recipe_from_file
 
 Read = Callable[[bytes, Path], object]
 
+TINY: dict[str, Any] = {
+    "width": 4, "head": (4,), "size": 8, "count": 20, "batch": 4, "epochs": 1, "iterations": 2,
+    "pool_slots": 8, "pool_shortest": 1, "watch_every": 0, "device": "cpu",
+}  # fmt: skip
+"""Arguments of `train` for a run of a second."""
+
 
 @dataclass(frozen=True)
 class Reader:
-    """Something that reads bytes (in a folder of its own), and what it reads gladly."""
+    """A reader of bytes, which may use a folder, and valid inputs for it."""
 
     seeds: tuple[bytes, ...]
     read: Read
@@ -70,7 +77,7 @@ def _picture() -> bytes:
 
 
 def _within(home: Path, name: str, read: Callable[[Path], object]) -> Read:
-    """One file of a whole folder replaced; the others stay."""
+    """Read a folder with one file replaced."""
 
     def through(content: bytes, folder: Path) -> object:
         copy = folder / "copy"
@@ -104,11 +111,11 @@ RECIPES = (b"width = 8\nepochs = 3\nmilestones = [1, 2]\n", b'net = "dt"\nclip =
 
 
 def readers(home: Path, run: Path) -> dict[str, Reader]:
-    """All of them; ``home`` is a folder to work in, ``run`` a whole run folder."""
+    """All readers; ``home`` is a scratch folder, ``run`` a run folder."""
     write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=home)
     result = (home / "figures.json").read_bytes()
     shard = next((run / "checkpoints").glob("last*.safetensors"))
-    made = {
+    every = {
         "FEN": Reader(FENS, _encoded("chess")),
         "EPD": Reader(EPDS, _encoded("chess")),
         "games": Reader(GAMES_SEED, _material("chess", GAMES)),
@@ -137,8 +144,8 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
     }  # fmt: skip
     for name in ("config.json", "status.json", "environment.json", "checkpoints/last.json"):
         seed = (run / name).read_bytes()
-        made[f"run folders: {name}"] = Reader((seed, resealed(seed)), _within(run, name, _opened))
-    return made
+        every[f"run folders: {name}"] = Reader((seed, resealed(seed)), _within(run, name, _opened))
+    return every
 
 
 def _opened(path: Path) -> object:
@@ -153,7 +160,7 @@ def _tried(read: Callable[[], object]) -> object:
 
 
 def resealed(content: bytes) -> bytes:
-    """Other content under a right checksum: what only somebody who means harm would write."""
+    """Wrong content with a valid checksum, as an attacker could write it."""
     from iterant.io.files import checksum
 
     value = json.loads(content)

@@ -1,7 +1,7 @@
-"""Thousands of inputs that nobody would write: no traceback, no hang, nothing half-made.
+"""Random corrupt inputs give no traceback, no hang and no partial output.
 
-`make test` tries a hundred of each kind, ``scripts/fuzz`` ten thousand. What once failed is
-kept in `corpus/`, a folder a reader, and tried every time.
+`make test` tries a hundred for each reader, ``scripts/fuzz`` ten thousand. Inputs that failed
+before are in `corpus/`, a folder per reader, and tried every time.
 """
 
 from __future__ import annotations

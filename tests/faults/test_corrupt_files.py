@@ -1,7 +1,7 @@
-"""A truncated, bit-flipped or foreign file at every place where we read one.
+"""Truncated, bit-flipped and foreign files in place of every file that iterant reads.
 
-Whatever is done to a file, a reader says so in one line, or gives what was there before: never a
-traceback of its own, never other numbers, and nothing in a file is ever run.
+A reader either raises a one-line error or returns the original content. It never shows a
+traceback, returns other numbers or executes content of a file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from readers import TINY
 
 from iterant import registry
 from iterant.errors import IterantError
@@ -32,11 +33,6 @@ from iterant.io import (
 from iterant.runner import SweepFolder, planned, read_plan, status
 from iterant.training import train
 from iterant.training.recipe import Recipe, recipe_from_file
-
-TINY: dict[str, Any] = {
-    "width": 4, "head": (4,), "size": 8, "count": 20, "batch": 4, "epochs": 1, "iterations": 2,
-    "pool_slots": 8, "pool_shortest": 1, "watch_every": 0, "device": "cpu",
-}  # fmt: skip
 
 
 class Bomb:
@@ -62,7 +58,7 @@ FOREIGN = {
 
 
 def digest(value: Any) -> str:
-    """All that a reader returned, tensors by their bytes."""
+    """What a reader returned as text, with hashes of tensors."""
     if hasattr(value, "numpy"):
         return hashlib.sha256(value.detach().contiguous().numpy().tobytes()).hexdigest()
     if isinstance(value, dict):
@@ -110,7 +106,7 @@ def _places(
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """The same file cut, flipped, doubled and replaced."""
+    """The file cut, with flipped bits, doubled, and replaced by foreign content."""
     yield from FOREIGN.items()
     for length in sorted({0, 1, len(content) // 3, len(content) // 2, max(len(content) - 1, 0)}):
         yield f"cut at {length}", content[:length]
@@ -122,8 +118,8 @@ def damaged(content: bytes, rng: np.random.Generator) -> Iterator[tuple[str, byt
 
 
 PLACES = ["run", "weights", "results", "sweep", "sweep file", "recipe file"]
-UNSEALED = ("figures.json", "sweep.toml", "recipe.toml", "metrics.jsonl", "outcome.json")
-"""A flip in a file without a checksum may be a value; a damaged outcome is made again."""
+WITHOUT_CHECKSUM = ("figures.json", "sweep.toml", "recipe.toml", "metrics.jsonl", "outcome.json")
+"""A flipped bit may give another valid value; a run with a corrupt outcome is evaluated again."""
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -143,7 +139,7 @@ def test_damage_is_reported_or_harmless(
             where, tries = f"{file.name}, {how}", tries + 1
             text = ""
             try:
-                assert digest(read(copy)) == whole or file.name in UNSEALED, where
+                assert digest(read(copy)) == whole or file.name in WITHOUT_CHECKSUM, where
             except IterantError as error:
                 text, errors = str(error), errors + 1
             assert "\n" not in text, where
@@ -152,7 +148,7 @@ def test_damage_is_reported_or_harmless(
         shutil.rmtree(copy)
     assert errors > 10
     record_property("times", tries)
-    assert not Path("EXPLODED").exists(), "something in a file was run"
+    assert not Path("EXPLODED").exists(), "content of a file was executed"
 
 
 @pytest.mark.parametrize("how", FOREIGN)
@@ -164,4 +160,4 @@ def test_foreign_files_as_checkpoints(
     with pytest.raises(IterantError):
         import_checkpoint("model.pth", task=registry.task("mazes").spec, out="out")
     assert not Path("EXPLODED").exists()
-    assert not Path("out").exists(), "nothing half-made is left"
+    assert not Path("out").exists(), "no partial output is left"

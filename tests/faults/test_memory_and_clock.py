@@ -1,4 +1,4 @@
-"""Short of memory, and with a clock that jumps: what is done then."""
+"""Evaluation that runs out of memory, and a system clock that jumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_places import TINY
+from readers import TINY
 
 from iterant import registry
 from iterant.evaluation.evaluator import out_of_memory, run_batches
@@ -21,11 +21,11 @@ from iterant.io import list_runs, run_folder
 from iterant.nets import build, variant_config
 from iterant.training import train
 
-STARVED = """
+LOW_MEMORY = """
 import json, resource, sys, torch
 torch.set_num_threads(1)
 sys.path[:0] = sys.argv[1:]
-from test_short_of import small_net
+from test_memory_and_clock import small_net
 from iterant import registry
 from iterant.evaluation import evaluate
 task, net = registry.task("mazes"), small_net(32)
@@ -33,10 +33,10 @@ how = dict(size=25, count=24, seed=1, max_steps=3)
 whole = evaluate(net, task, portion=1, **how)
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (pages + (40 << 20), resource.RLIM_INFINITY))
-starved = evaluate(net, task, portion=24, **how)
-same = whole.solved.tolist() == starved.solved.tolist()
-print(json.dumps({"shrunk": starved.shrunk, "same": same, "described": starved.described(),
-                  "change": [whole.change, starved.change]}))
+limited = evaluate(net, task, portion=24, **how)
+same = whole.solved.tolist() == limited.solved.tolist()
+print(json.dumps({"shrunk": limited.shrunk, "same": same, "described": limited.described(),
+                  "change": [whole.change, limited.change]}))
 """
 
 
@@ -48,7 +48,7 @@ def small_net(width: int = 4) -> Any:
 
 
 def run_script(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own, for limits that the system sets."""
+    """Run a script in a separate process, for resource limits."""
     paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1",
                    "PYTHONPATH": paths}  # fmt: skip
@@ -57,7 +57,7 @@ def run_script(script: str, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_out_of_memory_halves_the_batch() -> None:
-    done = run_script(STARVED, str(Path(__file__).parent))
+    done = run_script(LOW_MEMORY, str(Path(__file__).parent))
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(done.stdout.splitlines()[-1])
     assert 1 <= result["shrunk"] < 24
@@ -92,7 +92,7 @@ def test_other_errors_and_one_problem_too_large_are_raised(error: Exception) -> 
 
 
 def test_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Back by years and forward again at every look, as after a bad battery or a bad NTP."""
+    """The clock jumps by decades at every reading, as with a wrong NTP server."""
     quiet = train("prefix-sums", out=tmp_path / "quiet", **TINY)
     jumps = [0]
 
