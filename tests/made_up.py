@@ -20,7 +20,7 @@ def figures(
     finished: bool = True,
     **more: Any,
 ) -> dict[str, Any]:
-    """What a unit would have left: one test, and a training accuracy of ``train`` per cent."""
+    """The figures of one run: one test, and a training accuracy of ``train`` per cent."""
     return {
         "model": model, "seed": seed, "reduced": {}, "finished": finished, "precision": "fp16",
         "training": {"ended": "finished", "updates": 5, "of": 9,
@@ -33,7 +33,7 @@ def figures(
 
 
 def keep(folder: Path, model: str, seed: int, curve: Sequence[int], **how: Any) -> None:
-    """The same, written as a file of its own."""
+    """Write the record of such a run to a separate file."""
     keep_record(folder, f"{model}-s{seed}", figures(model, seed, curve, **how), seed)
 
 
@@ -46,10 +46,11 @@ def keep_count(
     *,
     problems: int = 100,
     name: str = "",
-    **more: Any,
+    test_precision: str = "fp32",
 ) -> None:
     """A record of a test without a curve: problems solved after some iterations."""
     test = {"problems": problems, "solved": {str(steps): count for steps, count in solved.items()}}
     about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {},
-             "tests": {f"{size}:{problems}:{min(solved)}": test}, **more}  # fmt: skip
+             "test precision": test_precision,
+             "tests": {f"{size}:{problems}:{min(solved)}": test}}  # fmt: skip
     keep_record(folder, name or f"measure-{model}-s{seed}-{size}", about, seed)

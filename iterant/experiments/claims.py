@@ -36,6 +36,7 @@ from iterant.formatting import counted
 
 REPRODUCED, NOT_SEEN, CONTRARY = "reproduced", "not seen", "contrary"
 TOO_FEW, NOT_RUN = "too few seeds", "not run"
+VERDICTS = (REPRODUCED, CONTRARY, NOT_SEEN, TOO_FEW, NOT_RUN)
 
 MARGIN = 5.0
 """Points of accuracy that matter where the paper gives a picture and no number."""

@@ -56,6 +56,8 @@ class Count:
     """Problems solved, by iterations in ascending order"""
     precision: str
     """Precision of training; "": unknown"""
+    test_precision: str
+    """Precision of the test; "": float32"""
 
     @property
     def iterations(self) -> int:
@@ -92,7 +94,8 @@ class Record:
             if isinstance(test["solved"], dict):
                 solved = dict(sorted((int(steps), n) for steps, n in test["solved"].items()))
                 size = name.partition(":")[0]
-                yield Count(self.seed, size, test["problems"], solved, self.precision)
+                tested = str(self.figures.get("test precision", ""))
+                yield Count(self.seed, size, test["problems"], solved, self.precision, tested)
 
     @property
     def studies(self) -> dict[str, Any]:

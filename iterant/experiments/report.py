@@ -19,7 +19,15 @@ from iterant.experiments.catalogue import (
     Experiment,
     Row,
 )
-from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, solved_after
+from iterant.experiments.claims import (
+    AT_REST,
+    CLAIMS,
+    LINEAR,
+    MARGIN,
+    REACHED,
+    VERDICTS,
+    solved_after,
+)
 from iterant.experiments.figures import REFERENCE, figure_panels, read_reference, reference_table
 from iterant.experiments.measures import (
     LEAST_SEEDS,
@@ -32,7 +40,7 @@ from iterant.experiments.measures import (
 )
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Count, Record, Records, read_results
-from iterant.experiments.reproduce import missing_counts
+from iterant.experiments.reproduce import EXACT, missing_counts
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
@@ -49,6 +57,12 @@ def results_page(results: PathLike) -> str:
     seeds = [f"{task} {said.removeprefix('not stated ')}" for task, said in SEEDS.items()]
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
+        precision=precisions(
+            one.precision
+            for one in records.all
+            if one.model in MODELS and MODELS[one.model].recipe_name != OURS
+        )
+        or "unknown",
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
@@ -82,20 +96,22 @@ def _file_link(file: Path, results: Path) -> str:
 
 
 def _claims(records: Records) -> str:
-    """Table of the paper's claims with verdicts."""
-    rows = []
+    """The number of claims with each verdict, then the table of all claims."""
+    rows, verdicts = [], Counter[str]()
     for claim in CLAIMS.values():
         result = claim.check(records)
+        verdicts[result.verdict] += 1
         tables = [EXPERIMENTS[name] for name in claim.rows]
         rows.append({
             "claim": claim.text,
+            "verdict": f"**{result.verdict}**",
             "in the paper": claim.place,
             "theirs": claim.theirs,
             "ours": "<br>".join(result.ours) or "–",
-            "verdict": f"**{result.verdict}**",
-            "rows": "<br>".join(f"[{table.title}](#{table.anchor})" for table in tables),
+            "tables": "<br>".join(f"[{table.title}](#{table.anchor})" for table in tables),
         })  # fmt: skip
-    return markdown(rows)
+    tally = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdicts[verdict])
+    return f"Of {len(rows)} claims: {tally}.\n\n{markdown(rows)}"
 
 
 def _contents(records: Records, results: Path) -> str:
@@ -106,7 +122,8 @@ def _contents(records: Records, results: Path) -> str:
         lines.append(f"| [{one.title}](#{one.anchor}) | {one.place} | {done} of {planned} |")
     files = sorted({one.file for one in records.all})
     links = ", ".join(_file_link(file, results) for file in files)
-    return "\n".join([*lines, "", f"The records: {links or 'none'}."])
+    about = "Records, each with its command, commit, date and hardware"
+    return "\n".join([*lines, "", f"{about}: {links or 'none'}."])
 
 
 def _experiment(experiment: Experiment, records: Records) -> str:
@@ -285,7 +302,7 @@ def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
                 steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
         first = values[0]
         yield cells | {
-            "measured": f"size {row.size}, {problems:,} problems",
+            "measured": f"size {row.size}, {problems:,} problems{_tested(counts)}",
             "all seeds": ", ".join(
                 f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items()
             ),
@@ -295,6 +312,12 @@ def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
         }
     if row.seeds and not groups:
         yield cells
+
+
+def _tested(counts: Sequence[Count]) -> str:
+    """The precision of tests where it is not float32."""
+    names = precisions(one.test_precision for one in counts)
+    return f", tested in {names}" if names not in ("", EXACT) else ""
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,
