@@ -1,22 +1,18 @@
-"""The plain step and evaluation compute what ours compute: losses, gradients, weights, curves."""
+"""The plain step and evaluation compute what ours compute: losses, weights, curves."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import pytest
 import torch
 from thinkers import small_batch, small_net
-from torch import Tensor, nn
 
 import iterant
 from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss
 from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
-from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.rng import StepRng
-from iterant.training.objectives import Progressive, Unroll
+from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
@@ -24,39 +20,9 @@ from iterant.training.trainer import Trainer
 PROBLEMS = ["prefix-sums", "mazes", "chess"]
 
 
-def gradients(net: nn.Module) -> dict[str, Tensor]:
-    return {name: weight.grad for name, weight in net.named_parameters() if weight.grad is not None}
-
-
 def module(net: Net) -> DeepThinking | FeedForward:
     assert isinstance(net, DeepThinking | FeedForward)
     return net
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_losses_and_gradients_equal_ours(problem: str, variant: str, alpha: float) -> None:
-    batch = small_batch(problem)
-    objective = Progressive(Recipe(iterations=4, alpha=alpha))
-    draws = set()
-    for update in range(6):
-        rng = StepRng(5, update)
-        draws.add(objective.draw(rng))
-        ours = module(small_net(problem, variant))
-        plain = copy.deepcopy(ours)
-        unroll = Unroll(Fused(ours) if can_fuse(ours) else ours)
-        loss = objective.run(unroll, batch.inputs, batch.targets, rng)
-        other = plain_loss(plain, batch.inputs, batch.targets, objective, objective.draw(rng))
-        torch.autograd.backward(other)
-        assert other.dtype == torch.float64
-        assert abs(float(other.detach() - loss)) < 1e-12
-        wanted, found = gradients(ours), gradients(plain)
-        assert sum(float(gradient.abs().sum()) for gradient in wanted.values()) > 0
-        for name, gradient in wanted.items():
-            there = found.get(name, torch.zeros_like(gradient))
-            assert (gradient - there).abs().max() < 1e-12, name
-    assert len(draws) > 2
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -73,15 +39,17 @@ def test_curves_equal_ours(problem: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_several_updates_lead_to_the_same_weights(problem: str) -> None:
-    recipe = named_recipe("paper", problem).changed(iterations=4, width=4, smoothing=0.1)
-    config = replace(paper_net(problem), width=4, head=(4, 3))
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
+def test_several_steps_lead_to_the_same_weights(problem: str, variant: str) -> None:
+    recipe = named_recipe("paper", problem, variant)
+    recipe = recipe.changed(iterations=4, width=4, smoothing=0.1)
+    config = replace(paper_net(problem, variant), width=4, head=(4, 3))
     net, batch = build(config.kind, config, seed=1), small_batch(problem)
     inputs, cpu = batch.inputs.float(), torch.device("cpu")
     plain, trainer = PlainStep(net, recipe, cpu), Trainer(net, recipe, cpu)  # plain has a copy
     before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
-    for update in range(4):
-        rng = EvenRng(0, update, of=4)
+    for step in range(4):
+        rng = EvenRng(0, step, of=4)
         first = trainer.step(inputs, batch.targets, rng, 0.5)
         second = plain.step(inputs, batch.targets, rng, 0.5)
         assert float(first) == pytest.approx(float(second), rel=1e-4)
@@ -106,8 +74,7 @@ def test_the_head_runs_at_every_iteration() -> None:
 @pytest.mark.parametrize("count", [8, 10, 20, 200])
 def test_even_draws_have_the_mean_of_all_draws(m: int, count: int) -> None:
     draws = [
-        Progressive(Recipe(iterations=m)).draw(EvenRng(0, update, of=count))
-        for update in range(count)
+        Progressive(Recipe(iterations=m)).draw(EvenRng(0, step, of=count)) for step in range(count)
     ]
     assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
     n, k = (sum(draw[i] for draw in draws) / count for i in (0, 1))

@@ -104,15 +104,6 @@ def updates(
         yield fresh, rows, before, unroll.call, pool.slots
 
 
-def test_slots_are_drawn_uniformly_without_replacement() -> None:
-    seen: Counter[int] = Counter()
-    for number in range(600):
-        rows = StepRng(4, number).choose(BATCH, SLOTS, "slots").tolist()
-        assert len(set(rows)) == BATCH
-        seen.update(rows)
-    assert stats.chisquare([seen[slot] for slot in range(SLOTS)]).pvalue > 1e-3
-
-
 def test_slots_hold_new_problems_and_final_states() -> None:
     drawn: set[int] = set()
     for fresh, rows, before, call, after in updates(small(), 10):

@@ -51,15 +51,6 @@ def gradients(net: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def test_unpacked_strings_are_not_copied_when_packed_again() -> None:
-    rows = Rows(3, 5)
-    packed = rows.pack(random(3, 8, 5), 8)
-    assert rows.pack(rows.unpack(packed), 8) is packed
-    assert rows.pack(rows.unpack(packed) + 0, 8) is not packed
-    assert rows.pack(rows.unpack(packed, 4), 8) is not packed
-    assert Rows(3, 4).pack(rows.unpack(packed)[:, :, :4], 8) is not packed
-
-
 CASES: list[dict[str, Any]] = [
     {},
     {"added": True, "relu": True},
