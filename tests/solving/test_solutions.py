@@ -26,17 +26,17 @@ SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "c
 
 
 def test_the_solution_of_a_string() -> None:
-    (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
-    assert found.answer == "1101110"
-    assert found.right is True
-    assert found.settled
+    (solution,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
+    assert solution.answer == "1101110"
+    assert solution.right is True
+    assert solution.settled
     # Features change in iterations 1 to 7 and rest for the next 16.
-    assert found.steps == 7 + 16
-    assert found.described()["stopped_by"] == "settled"
-    assert [frame.step for frame, _ in found.history] == [1, 2, 4, 5, 6]
-    assert found.history[-1][1] == "1101110"
-    assert found.sure == pytest.approx(0.7310586)
-    assert found.seconds > 0
+    assert solution.steps == 7 + 16
+    assert solution.described()["stopped_by"] == "settled"
+    assert [frame.step for frame, _ in solution.history] == [1, 2, 4, 5, 6]
+    assert solution.history[-1][1] == "1101110"
+    assert solution.sure == pytest.approx(0.7310586)
+    assert solution.seconds > 0
 
 
 def test_a_batch_gives_the_solutions_of_single_problems() -> None:
@@ -52,12 +52,12 @@ def test_a_batch_gives_the_solutions_of_single_problems() -> None:
 
 
 def test_a_network_that_cycles_with_one_answer_is_settled() -> None:
-    (found,) = solutions(two_cycle(), SUMS, gather(SUMS, "1011").problems)
+    (solution,) = solutions(two_cycle(), SUMS, gather(SUMS, "1011").problems)
     truth = SUMS.encode("1011").targets
-    assert found.settled
+    assert solution.settled
     # Compared with the state after iteration 16 for 32 iterations.
     assert int(first_right(truth)) <= 16
-    assert found.steps == 16 + 32
+    assert solution.steps == 16 + 32
 
 
 def test_mazes_with_and_without_loops() -> None:
@@ -75,9 +75,9 @@ def test_an_unsolvable_maze_is_not_tried() -> None:
         def start(self, inputs: torch.Tensor) -> torch.Tensor:
             raise AssertionError("there is nothing to find")
 
-    (found,) = solutions(Never(), MAZES, gather(MAZES, "S#G").problems)
-    assert (found.prediction, found.steps, found.settled) == (None, 0, False)
-    assert found.described()["unsolvable"] == "no way leads from start to end"
+    (solution,) = solutions(Never(), MAZES, gather(MAZES, "S#G").problems)
+    assert (solution.prediction, solution.steps, solution.settled) == (None, 0, False)
+    assert solution.described()["unsolvable"] == "no way leads from start to end"
 
 
 def test_the_budget_grows_with_the_cells() -> None:
@@ -93,10 +93,10 @@ def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
         seen.append((problem.name, frame.step))
 
     problems = sample_problems(SUMS, count=2, size=5, seed=1)
-    found = list(solutions(exact_prefix_sums(), SUMS, problems, viewer=look))
+    solved = list(solutions(exact_prefix_sums(), SUMS, problems, viewer=look))
     wanted = [
         (problem.name, step)
-        for problem, solution in zip(problems, found, strict=True)
+        for problem, solution in zip(problems, solved, strict=True)
         for step in range(1, solution.steps + 1)
     ]
     assert seen == wanted
@@ -116,22 +116,22 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
     made: Any = small_net("chess", "dt-recall")
     net = made.float()
     plain = list(solutions(net, CHESS, problems, max_steps=5))
-    found = list(solutions(net, CHESS, problems, max_steps=5, restrict=True))
-    for one, other in zip(plain, found, strict=True):
+    restricted = list(solutions(net, CHESS, problems, max_steps=5, restrict=True))
+    for one, other in zip(plain, restricted, strict=True):
         assert other.allowed is not None
         assert other.answer == one.answer
         verdict = CHESS.verdict(other.problem.batch, 0, other.allowed)  # type: ignore[attr-defined]
         assert verdict.keeps is True
         assert other.described()["allowed_answer"] == other.allowed_answer != ""
-    assert "castling" in " ".join(found[1].problem.notes), "a puzzle does not say"
-    assert found[0].problem.notes == (), "the FEN said everything"
+    assert "castling" in " ".join(restricted[1].problem.notes), "not part of a puzzle"
+    assert restricted[0].problem.notes == (), "part of the FEN"
 
 
 def test_a_solution_as_json() -> None:
-    (found,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=5))
-    told = json.loads(json.dumps(found.described()))
-    assert told["prediction"] == told["truth"]
-    assert len(told["prediction"]) == len(told["prediction"][0]) == 16
+    (solution,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=5))
+    content = json.loads(json.dumps(solution.described()))
+    assert content["prediction"] == content["truth"]
+    assert len(content["prediction"]) == len(content["prediction"][0]) == 16
 
 
 def test_extras_of_the_problem_in_json() -> None:
@@ -139,8 +139,8 @@ def test_extras_of_the_problem_in_json() -> None:
     (problem,) = gather(CHESS, fen).problems
     more = {"bytes": np.array([b"x"]), "grid": np.zeros((1, 8, 8)), "share": np.array([0.5])}
     batch = replace(problem.batch, extras={**problem.batch.extras, **more})
-    told = Solution(replace(problem, batch=batch), Film(64)).described()["about"]
-    assert json.loads(json.dumps(told)) == {"black": False, "fen": fen, "share": 0.5}
+    content = Solution(replace(problem, batch=batch), Film(64)).described()["about"]
+    assert json.loads(json.dumps(content)) == {"black": False, "fen": fen, "share": 0.5}
     (puzzle,) = sample_problems(CHESS, seed=3)
     about = Solution(puzzle, Film(64)).described()["about"]
     assert about["id"] == puzzle.batch.extras["id"][0]
@@ -148,10 +148,10 @@ def test_extras_of_the_problem_in_json() -> None:
 
 
 def test_classes_of_two_digits_stay_apart() -> None:
-    (found,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "101").problems)
-    assert found.described()["prediction"] == ["110"]
-    assert replace(found, prediction=torch.tensor([[9, 0]])).described()["prediction"] == ["90"]
-    many = replace(found, prediction=torch.tensor([[10, 0, 3]]))
+    (solution,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "101").problems)
+    assert solution.described()["prediction"] == ["110"]
+    assert replace(solution, prediction=torch.tensor([[9, 0]])).described()["prediction"] == ["90"]
+    many = replace(solution, prediction=torch.tensor([[10, 0, 3]]))
     assert many.described()["prediction"] == ["10 0 3"]
 
 
@@ -171,8 +171,7 @@ def test_the_batch_size_is_limited(
         return begun
 
     monkeypatch.setattr(net, "start", counting)
-    found = list(solutions(net, SUMS, sample_problems(SUMS, count=5, size=8), max_steps=1))
-    assert len(found) == 5
+    assert len(list(solutions(net, SUMS, sample_problems(SUMS, count=5, size=8), max_steps=1))) == 5
     assert seen == sizes
 
 

@@ -83,18 +83,18 @@ def test_forms_of_bits(tmp_path: Path, shift: float, channel: bool, zipped: bool
 
 
 @pytest.mark.parametrize(("word", "size", "other"), [("mazes", 13, 9), ("prefix-sums", 32, 16)])
-def test_tasks_draw_from_stored_files(benchmark: Path, word: str, size: int, other: int) -> None:
-    task, made = iterant.registry.task(word, data=benchmark), iterant.registry.task(word)
-    whole = made.sample(20, size=size)
-    drawn = task.sample(20, size=size, seed=4)
-    assert not torch.equal(drawn.inputs, whole.inputs)
+def test_tasks_sample_from_stored_files(benchmark: Path, word: str, size: int, other: int) -> None:
+    task, generated = iterant.registry.task(word, data=benchmark), iterant.registry.task(word)
+    whole = generated.sample(20, size=size)
+    sampled = task.sample(20, size=size, seed=4)
+    assert not torch.equal(sampled.inputs, whole.inputs)
     # Without replacement: every stored problem once, and parts of the order are parts of it.
-    assert sorted(x.tolist() for x in drawn.inputs.flatten(1)) == sorted(
+    assert sorted(x.tolist() for x in sampled.inputs.flatten(1)) == sorted(
         x.tolist() for x in whole.inputs.flatten(1)
     )
-    assert equal(task.sample(5, size=size, seed=4, first=10), drawn[10:15])
-    assert not equal(task.sample(20, size=size, seed=5), drawn)
-    assert task.sample(3, size=other).inputs.shape[-1] != drawn.inputs.shape[-1]
+    assert equal(task.sample(5, size=size, seed=4, first=10), sampled[10:15])
+    assert not equal(task.sample(20, size=size, seed=5), sampled)
+    assert task.sample(3, size=other).inputs.shape[-1] != sampled.inputs.shape[-1]
     with pytest.raises(TaskError, match=r"20 problems.*ask for fewer"):
         task.sample(21, size=size)
     with pytest.raises(TaskError, match="fewer"):
@@ -116,8 +116,8 @@ def test_two_sets_of_one_size_need_a_choice(benchmark: Path) -> None:
         Mazes(data=benchmark).sample(1, size=9)
 
 
-# Chess: a white and a black puzzle in our orientation, six of each so that a majority can speak.
 def chess() -> tuple[Batch, torch.Tensor]:
+    """Six puzzles of each colour in our orientation, enough for a majority; whether black moves."""
     boards = torch.zeros(12, 12, 8, 8)
     moves = torch.zeros(12, 8, 8, dtype=torch.int64)
     for number in range(12):
@@ -135,9 +135,9 @@ def test_chess_is_flipped_to_our_orientation(
     tmp_path: Path, upside_down: int | None, moves_follow: bool
 ) -> None:
     batch, black = chess()
-    turn = black == upside_down if upside_down is not None else torch.zeros(12, dtype=torch.bool)
-    boards = torch.where(turn[:, None, None, None], batch.inputs.flip(2), batch.inputs)
-    moves = torch.where(turn[:, None, None], batch.targets.flip(1), batch.targets)
+    flipped = black == upside_down if upside_down is not None else torch.zeros(12, dtype=torch.bool)
+    boards = torch.where(flipped[:, None, None, None], batch.inputs.flip(2), batch.inputs)
+    moves = torch.where(flipped[:, None, None], batch.targets.flip(1), batch.targets)
     torch.save(boards, tmp_path / "data.pth")
     torch.save(moves if moves_follow else batch.targets, tmp_path / "segment_targets.pth")
     torch.save(black[:, None].float(), tmp_path / "who_moves.pth")
@@ -148,8 +148,8 @@ def test_chess_without_colours(tmp_path: Path) -> None:
     batch, black = chess()
     save_easy_to_hard(batch, tmp_path)
     assert equal(read_easy_to_hard(tmp_path), batch)
-    turned = torch.where((black == 1)[:, None, None, None], batch.inputs.flip(2), batch.inputs)
-    torch.save(turned, tmp_path / "data.pth")
+    mixed = torch.where((black == 1)[:, None, None, None], batch.inputs.flip(2), batch.inputs)
+    torch.save(mixed, tmp_path / "data.pth")
     with pytest.raises(DataError, match=r"who_moves.pth"):
         read_easy_to_hard(tmp_path)
 
@@ -170,31 +170,31 @@ def test_moves_of_other_boards(tmp_path: Path) -> None:
         ("prefix_sums_data/len_16", "16_targets.pth"),
     ],
 )
-@pytest.mark.parametrize("harm", ["pickle", "truncated", "empty", "text", "missing", "short"])
-def test_broken_files_are_refused_in_one_line(
-    benchmark: Path, folder: str, name: str, harm: str
+@pytest.mark.parametrize("damage", ["pickle", "truncated", "empty", "text", "missing", "short"])
+def test_corrupt_files_are_refused_in_one_line(
+    benchmark: Path, folder: str, name: str, damage: str
 ) -> None:
-    path, sprung = benchmark / folder / name, benchmark / "sprung"
+    path, loaded = benchmark / folder / name, benchmark / "unpickled"
     content = path.read_bytes()
-    if harm == "short":
+    if damage == "short":
         shorter = read_easy_to_hard(path.parent)[:3]
         save_easy_to_hard(shorter, benchmark / "shorter")
         path.write_bytes((benchmark / "shorter" / name).read_bytes())
-    elif harm == "missing":
+    elif damage == "missing":
         path.unlink()
     else:
-        harmed = {
-            "pickle": pickle.dumps(Trap(sprung)),
+        contents = {
+            "pickle": pickle.dumps(Trap(loaded)),
             "truncated": content[: len(content) // 2],
             "empty": b"",
             "text": b"these are not the arrays",
         }
-        path.write_bytes(harmed[harm])
+        path.write_bytes(contents[damage])
     with pytest.raises(DataError) as caught:
         read_easy_to_hard(path.parent)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
-    assert not sprung.exists()
+    assert not loaded.exists()
 
 
 @pytest.mark.parametrize(

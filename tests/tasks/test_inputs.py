@@ -1,4 +1,4 @@
-"""Problems are found in words, files, folders and streams; what cannot be read is named."""
+"""Problems from text, files, folders and streams; errors name what cannot be read."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "problem", "said"),
+    ("word", "problem", "message"),
     [
         ("mazes", "S..\n#G", "line 2 has 2"),
         ("mazes", "photo.png", "there is no file 'photo.png'"),
@@ -78,15 +78,15 @@ def test_folder(tmp_path: Path) -> None:
         ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "stalemated"),
     ],
 )
-def test_bad_problems_are_one_line(word: str, problem: str, said: str) -> None:
+def test_bad_problems_are_one_line(word: str, problem: str, message: str) -> None:
     with pytest.raises(IterantError) as caught:
         gather(iterant.task(word), problem)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("word", "content", "kind", "said"),
+    ("word", "content", "kind", "message"),
     [
         ("prefix-sums", b" \n", None, "standard input is empty"),
         ("prefix-sums", b"\x89PNG\r\n\x1a\n", None, "prefix sums .* read text, .* kind picture"),
@@ -98,11 +98,11 @@ def test_bad_problems_are_one_line(word: str, problem: str, said: str) -> None:
     ],
 )
 def test_bad_streams_are_refused(
-    word: str, content: bytes, kind: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+    word: str, content: bytes, kind: str | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 100)
     monkeypatch.setattr("iterant.tasks.inputs._MOST_PROBLEMS", 2)
-    with pytest.raises((TaskError, DataError), match=said):
+    with pytest.raises((TaskError, DataError), match=message):
         gather(iterant.task(word), "-", stdin=io.BytesIO(content), kind=kind)
     with pytest.raises(TaskError, match="no standard input"):
         gather(iterant.task(word), "-")

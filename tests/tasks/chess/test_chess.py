@@ -45,7 +45,7 @@ def marked(batch: Batch, text: str) -> torch.Tensor:
 
 def test_answers_of_the_sample_are_legal() -> None:
     batch = TASK.sample(4000, size=(0, 4000))
-    unsaid = 0
+    unstated = 0
     for index, grid in enumerate(batch.targets):
         position = position_at(batch, index)
         board = chess.Board(position.fen)
@@ -57,13 +57,13 @@ def test_answers_of_the_sample_are_legal() -> None:
         # right is given, on the king's own squares and on the square behind the pawn.
         if not any((move.from_square, move.to_square) == (origin, goal) for move in
                    board.legal_moves):  # fmt: skip
-            unsaid += 1
+            unstated += 1
             board.set_castling_fen("KQkq")
             board.ep_square = goal if board.piece_type_at(origin) == chess.PAWN else None
             assert board.is_legal(chess.Move(origin, goal)), board.fen()
     assert 1000 < batch.extras["black"].sum() < 3000, "both colours move"
     assert (batch.extras["promotion"] > 0).sum() > 10, "promotions are among them"
-    assert unsaid > 3, "so are castling and en passant"
+    assert unstated > 3, "so are castling and en passant"
 
 
 def test_a_range_is_shuffled_without_repetition() -> None:
@@ -143,11 +143,11 @@ def test_data_in_easy_to_hard_files(tmp_path: Path) -> None:
         task.sample(1, size=(0, len(white) + 1))
 
 
-UNSAID = "(castling and en passant not given, taken as absent)"
+ASSUMED = "(castling and en passant not given, taken as absent)"
 VERDICTS = [
     ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "king e1 castles to g1 (O-O), legal"),
     ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", "e1g1", "king e1 castles to g1, not legal"),
-    ("4k3/8/8/8/8/8/8/R3K2R w", "e1g1", f"king e1 castles to g1, not legal {UNSAID}"),
+    ("4k3/8/8/8/8/8/8/R3K2R w", "e1g1", f"king e1 castles to g1, not legal {ASSUMED}"),
     ("r3k2r/8/8/8/8/8/8/4K3 b kq - 0 1", "e8c8", "king e8 castles to c8 (O-O-O), legal"),
     ("4k3/8/8/8/8/5K2/8/8 w - - 0 1", "f3h3", "king f3 to h3, not legal"),
     ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", "e2c3", "knight e2 to c3, not legal"),  # pinned
@@ -156,7 +156,7 @@ VERDICTS = [
     ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7a8", "pawn a7 to a8 and is promoted (a8), legal"),
     ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a7b8",
      "pawn a7 takes rook b8 and is promoted (axb8), legal"),
-    ("6k1/5ppp/8/8/8/8/8/K2R4 w", "d1d8", f"rook d1 to d8 (Rd8#), legal {UNSAID}"),
+    ("6k1/5ppp/8/8/8/8/8/K2R4 w", "d1d8", f"rook d1 to d8 (Rd8#), legal {ASSUMED}"),
     ("3qk3/8/8/8/8/8/8/3QK3 w - - 0 1", "d1d8", "queen d1 takes queen d8 (Qxd8+), legal"),
 ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_verdict(fen: str, text: str, words: str) -> None:
     assert verdict.keeps is ("not legal" not in words)
     assert TASK.tell(batch, 0, marked(batch, text)) == text
     (problem,) = gather(TASK, fen).problems
-    assert problem.notes == (() if fen.endswith("1") else (UNSAID.strip("()"),))
+    assert problem.notes == (() if fen.endswith("1") else (ASSUMED.strip("()"),))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def answers(text: str) -> list[str]:
     [
         (f"{MATE}\n{POSITION}\n1. Rd8# *\n", ["d8h4", "d1d8"]),
         (f"{MATE}{MATE}", ["d8h4", "d8h4"]),
-        (f"\n\n% escaped\n; said\n\n{MATE}\n\n\n", ["d8h4"]),
+        (f"\n\n% escaped\n; message\n\n{MATE}\n\n\n", ["d8h4"]),
         ('[Event "c"]\n\n1. f3 {one\n\n[Site "no tag"] } e5 2. g4 ; {\nQh4# *', ["d8h4"]),
         (f'[Event "c"]\n\n1. f3 e5 2. g4 Qh4# {{left open\n\n{MATE}', ["d8h4", "d8h4"]),
         (f'[Site "a {{ b"]\n\n1. f3 e5 2. g4 Qh4# *\n\n{MATE}', ["d8h4", "d8h4"]),
@@ -158,7 +158,7 @@ def test_squares_of_played_moves(fen: str, variant: str, played: str, squares: s
 
 
 @pytest.mark.parametrize(
-    ("game", "said"),
+    ("game", "message"),
     [
         ('[Event "x"]\n\n1. e5 e6 *', "cannot be played"),
         ('[Event "x"]\n[FEN "nonsense"]\n\n1. e4 *', "game"),
@@ -167,8 +167,8 @@ def test_squares_of_played_moves(fen: str, variant: str, played: str, squares: s
         ('[Event "x"]\n[Variant "My Chess"]\n\n1. Nf3 *\n', "My Chess"),
     ],
 )
-def test_bad_games_are_refused_in_one_line(game: str, said: str) -> None:
-    with pytest.raises(IterantError, match=said) as caught:
+def test_bad_games_are_refused_in_one_line(game: str, message: str) -> None:
+    with pytest.raises(IterantError, match=message) as caught:
         gather(TASK, game, kind=GAMES)
     assert "\n" not in str(caught.value)
 

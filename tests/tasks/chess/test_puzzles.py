@@ -48,7 +48,7 @@ def sample() -> Puzzles:
 
 @pytest.fixture
 def folder(sample: Puzzles, tmp_path: Path) -> Path:
-    """A small set as plain files without meta.json, to be spoilt."""
+    """A small set as plain files without meta.json, for tests to damage."""
     write_puzzles(sample.take(slice(0, 50)), tmp_path / "set", source="test")
     (tmp_path / "set" / "meta.json").unlink()
     return tmp_path / "set"
@@ -116,16 +116,16 @@ def test_pickles_and_broken_files_are_refused(folder: Path, tmp_path: Path, endi
     squeeze = lzma.compress if ending == ".npy.xz" else bytes
     content = (folder / "flags.npy").read_bytes()
     (folder / "flags.npy").unlink()
-    trap, packed = Trap(tmp_path / "sprung"), squeeze(content)
+    trap, packed = Trap(tmp_path / "unpickled"), squeeze(content)
     np.save(tmp_path / "objects.npy", np.array([trap], dtype=object), allow_pickle=True)
     broken = [b"", packed[:5], packed[: len(packed) // 2], packed[:-1]]
     broken += [squeeze(pickle.dumps(trap)), squeeze((tmp_path / "objects.npy").read_bytes())]
-    for spoilt in (*broken, *([squeeze(content + b"more")] if ending == ".npy.xz" else [])):
-        (folder / f"flags{ending}").write_bytes(spoilt)
+    for content_now in (*broken, *([squeeze(content + b"more")] if ending == ".npy.xz" else [])):
+        (folder / f"flags{ending}").write_bytes(content_now)
         with pytest.raises(DataError, match=r"flags.npy.* is no whole array") as caught:
             load_puzzles(folder)
         assert "\n" not in str(caught.value)
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "unpickled").exists()
 
 
 def test_meta_json_is_checked(tmp_path: Path) -> None:

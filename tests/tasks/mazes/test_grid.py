@@ -37,7 +37,7 @@ def test_spaces_small_letters_and_line_ends(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1 has 0"),
         ("\n\n", "line 1 has 0"),
@@ -51,8 +51,8 @@ def test_spaces_small_letters_and_line_ends(text: str) -> None:
         ("S\tE", r"'\\t' in line 1"),
     ],
 )
-def test_wrong_drawings_are_refused(text: str, said: str) -> None:
-    with pytest.raises(TaskError, match=said) as caught:
+def test_wrong_drawings_are_refused(text: str, message: str) -> None:
+    with pytest.raises(TaskError, match=message) as caught:
         from_text(text)
     assert "\n" not in str(caught.value)
 
@@ -159,9 +159,7 @@ def test_every_maze_is_a_tree_with_its_path(size: int, count: int) -> None:
         assert not free[1::2, 1::2].any()
         assert free.sum() == 2 * nodes - 1
         assert ndimage.label(free)[1] == 1
-        assert sorted(shortest_path(cells)) == [
-            tuple(cell) for cell in np.argwhere(path).tolist()
-        ]
+        assert sorted(shortest_path(cells)) == [tuple(cell) for cell in np.argwhere(path).tolist()]
 
 
 @given(st.sampled_from([3, 5, 7, 9, 15, 23]), st.integers(0, 2**64 - 1), st.integers(0, 10**12))
@@ -214,7 +212,7 @@ def figures(mazes: NDArray[np.uint8], length: NDArray[np.int64]) -> Figures:
     return {"length": length, "openings": np.asarray(openings), "along rows": along}
 
 
-def plainly_generated(size: int, count: int) -> Figures:
+def reference_mazes(size: int, count: int) -> Figures:
     rng, side = np.random.default_rng(1), (size + 1) // 2
     mazes = np.zeros((count, size, size), dtype=np.uint8)
     length = np.zeros(count, dtype=np.int64)
@@ -230,7 +228,7 @@ def plainly_generated(size: int, count: int) -> Figures:
     return figures(mazes, length)
 
 
-def ours(size: int, seed: int, count: int) -> Figures:
+def our_mazes(size: int, seed: int, count: int) -> Figures:
     mazes, path = generate(size, seed, np.arange(count))
     return figures(mazes, path.sum(axis=(1, 2)) - 1)
 
@@ -252,10 +250,10 @@ def test_distribution_equals_the_authors_generator(
     reference: tuple[int, Figures], seed: int
 ) -> None:
     size, theirs = reference
-    assert agreement(theirs, ours(size, seed, 4000)) > 0.02
+    assert agreement(theirs, our_mazes(size, seed, 4000)) > 0.02
 
 
 @pytest.mark.parametrize("size", [5, 9, 13])
 def test_distribution_equals_a_plain_depth_first_search(size: int) -> None:
     # Many more mazes than the benchmark's sample holds, so small deviations would show too.
-    assert agreement(plainly_generated(size, 2000), ours(size, 11, 20_000)) > 0.02
+    assert agreement(reference_mazes(size, 2000), our_mazes(size, 11, 20_000)) > 0.02

@@ -162,7 +162,7 @@ def both_spots_in_one_cell() -> Pixels:
 
 
 @pytest.mark.parametrize(
-    ("picture", "said"),
+    ("picture", "message"),
     [
         (photo(), "no maze"),
         (changed(FREE, START), "several green spots"),
@@ -173,8 +173,8 @@ def both_spots_in_one_cell() -> Pixels:
         (np.zeros((1, 1, 3), dtype=np.uint8), "no dark walls"),
     ],
 )
-def test_other_pictures_are_refused_in_one_line(picture: Pixels, said: str) -> None:
-    with pytest.raises(TaskError, match=said) as caught:
+def test_other_pictures_are_refused_in_one_line(picture: Pixels, message: str) -> None:
+    with pytest.raises(TaskError, match=message) as caught:
         read(picture)
     assert "\n" not in str(caught.value)
 
