@@ -66,11 +66,11 @@ def test_draws_are_uniform_and_independent() -> None:
 
 def test_bounds_broadcast_and_hold() -> None:
     bounds = np.array([1, 2, 3, 2**32])
-    drawn = Stream(0, "x").below(bounds, np.arange(500)[:, None], 0)
-    assert drawn.shape == (500, 4)
-    assert (drawn >= 0).all()
-    assert (drawn < bounds).all()
-    assert set(drawn[:, 2]) == {0, 1, 2}
+    values = Stream(0, "x").below(bounds, np.arange(500)[:, None], 0)
+    assert values.shape == (500, 4)
+    assert (values >= 0).all()
+    assert (values < bounds).all()
+    assert set(values[:, 2]) == {0, 1, 2}
     assert Stream(0, "x").below(bounds, 0, 0).shape == (4,)
 
 
@@ -91,11 +91,11 @@ numbers = st.integers(0, 10**6)
 
 
 @given(seeds, numbers, st.integers(1, 40))
-def test_choose_is_without_replacement_and_repeatable(seed: int, update: int, of: int) -> None:
-    chosen = StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist()
+def test_choose_is_without_replacement_and_repeatable(seed: int, step: int, of: int) -> None:
+    chosen = StepRng(seed, step).choose(of // 2 + 1, of, "slots").tolist()
     assert len(set(chosen)) == len(chosen) == of // 2 + 1
     assert set(chosen) <= set(range(of))
-    assert StepRng(seed, update).choose(of // 2 + 1, of, "slots").tolist() == chosen
+    assert StepRng(seed, step).choose(of // 2 + 1, of, "slots").tolist() == chosen
 
 
 @given(st.integers(1, 30), seeds)

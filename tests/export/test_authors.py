@@ -40,11 +40,11 @@ def checkpoint(
     if recall:
         name = "recall_layer.weight" if depth else "recur_block.0.weight"
         tensors[name] = kernel(width, width + spec.channels)
-    turns = [f"feedforward_layers.{i}.0" for i in range(depth)] if depth else []
-    for turn in turns or [f"recur_block.{place}"]:
+    layers = [f"feedforward_layers.{i}.0" for i in range(depth)] if depth else []
+    for stem in layers or [f"recur_block.{place}"]:
         for block in (0, 1):
             for number in (1, 2):
-                tensors[f"{turn}.{block}.conv{number}.weight"] = kernel(width, width)
+                tensors[f"{stem}.{block}.conv{number}.weight"] = kernel(width, width)
     inner = (width, width // 2) if spec.dims == 1 else (32, 8)
     sizes = [width, *inner, 2]
     for place in range(3):
@@ -53,7 +53,7 @@ def checkpoint(
 
 
 def restated(weights: Tensors, x: Tensor, iterations: int) -> Iterator[Tensor]:
-    """Their network in words of our own: concatenate, convolve, two residual blocks, head."""
+    """Their network written independently: concatenate, convolve, two residual blocks, head."""
 
     def conv(values: Tensor, name: str) -> Tensor:
         kernel = weights[name].double()
@@ -145,7 +145,7 @@ class Malicious:
         return Path.touch, (self.target,)
 
 
-def refused(tmp_path: Path, content: Any, task: str = "mazes") -> str:
+def error_of(tmp_path: Path, content: Any, task: str = "mazes") -> str:
     path, out = tmp_path / "m.pth", tmp_path / "out"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -166,8 +166,8 @@ def test_malicious_file_is_not_executed(tmp_path: Path) -> None:
     pickle.loads(pickled)  # noqa: S301
     assert trace.exists(), "the pickle would do nothing"
     trace.unlink()
-    for evil in (content, pickled):
-        assert "nothing of it was run" in refused(tmp_path, evil)
+    for malicious in (content, pickled):
+        assert "nothing of it was run" in error_of(tmp_path, malicious)
         assert not trace.exists()
 
 
@@ -187,10 +187,10 @@ def test_files_without_a_network(tmp_path: Path) -> None:
         {"net": {"conv1.weight": torch.ones(2, 3, 3, 3)}},
         {"net": {"projection.0.weight": torch.ones(2, 3), "head.0.weight": torch.ones(2)}},
     ]:
-        refused(tmp_path, content)
+        error_of(tmp_path, content)
     (tmp_path / "m.pth").unlink()
     (tmp_path / "m.pth").mkdir()
-    refused(tmp_path, MISSING)
+    error_of(tmp_path, MISSING)
 
 
 def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
@@ -224,11 +224,11 @@ def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_wrong_tensors_are_named(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
-    assert fault in refused(tmp_path, changed(checkpoint("mazes", recall=True), **changes))
+    assert fault in error_of(tmp_path, changed(checkpoint("mazes", recall=True), **changes))
 
 
 def test_network_of_another_task(tmp_path: Path) -> None:
     for other in ("prefix-sums", "chess"):
-        message = refused(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
+        message = error_of(tmp_path, {"net": checkpoint("mazes", recall=True)}, task=other)
         assert "a network for images of 3 channels" in message
         assert "--task" in message

@@ -33,7 +33,7 @@ def test_the_number_of_parameters() -> None:
     assert parameter_count(local_rule()) == 2048 + 448 + 1040 + 34
 
 
-def test_the_stem_finds_the_cells_exactly() -> None:
+def test_the_stem_reduces_pixels_to_cells() -> None:
     images = maze_inputs()
     cells = local_rule()._cells(images)
     assert cells.shape == (3, 3, 13, 13)
@@ -43,7 +43,7 @@ def test_the_stem_finds_the_cells_exactly() -> None:
 
 @pytest.mark.parametrize("isotropic", [True, False])
 @pytest.mark.parametrize("changes", [{}, MESSAGES], ids=["state", "messages"])
-def test_turning_or_mirroring_the_problem_does_so_to_the_answer_where_isotropic(
+def test_an_isotropic_rule_is_equivariant_to_rotations_and_mirror_images(
     changes: dict[str, Any], isotropic: bool
 ) -> None:
     net, images = local_rule(isotropic=isotropic, **changes), maze_inputs()
@@ -79,8 +79,8 @@ def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool) -> 
     closed = (net._cells(images) == 0).all(dim=1, keepdim=True)
     memory, state = net.read(images), features(net, images, 4)
     noise = torch.randn(state.shape, generator=torch.Generator().manual_seed(3)).double()
-    calm, shaken = (net.step(x, memory, 4) for x in (state, state + noise * closed))
-    assert torch.equal(calm, shaken) is masked
+    without, with_noise = (net.step(x, memory, 4) for x in (state, state + noise * closed))
+    assert torch.equal(without, with_noise) is masked
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_wrong_configurations(change: dict[str, int], text: str) -> None:
         local_rule(**change)
 
 
-def test_sides_that_are_no_whole_cells() -> None:
+def test_sides_must_be_multiples_of_a_cell() -> None:
     with pytest.raises(NetError, match="multiples of 2"):
         think(local_rule(), torch.zeros(1, 3, 9, 9, dtype=torch.float64), steps=1)
 

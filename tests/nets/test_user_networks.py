@@ -45,9 +45,9 @@ class Plain(nn.Module):
         return out
 
 
-def odd(**methods: Callable[..., object]) -> type[Plain]:
-    """A network with other methods, which a type checker would refuse."""
-    return type("Odd", (Plain,), methods)
+def network_with(**methods: Callable[..., object]) -> type[Plain]:
+    """`Plain` with these methods replaced, which a type checker would refuse."""
+    return type("Changed", (Plain,), methods)
 
 
 class Frozen(Plain):
@@ -61,14 +61,16 @@ class NoDims(Plain):
         super().__init__(1, width)
 
 
-FourClasses = odd(answer=lambda self, features: features)
-Growing = odd(step=lambda self, features, memory, index: torch.cat([features, features], dim=1))
-NoIndex = odd(step=lambda self, features, memory: features)
-NaNStep = odd(step=lambda self, features, memory, index: features * torch.nan)
-NaNAnswer = odd(answer=lambda self, features: self.head(features) * torch.nan)
+FourClasses = network_with(answer=lambda self, features: features)
+Growing = network_with(
+    step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
+)
+NoIndex = network_with(step=lambda self, features, memory: features)
+NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
+NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
-Failing = odd(step=lambda self, features, memory, index: len(index))
-Normed = odd(step=lambda self, features, memory, index: features + memory / memory.norm())
+Failing = network_with(step=lambda self, features, memory, index: len(index))
+Normed = network_with(step=lambda self, features, memory, index: features + memory / memory.norm())
 
 
 def check(cls: type[Plain], dims: int = 1, channels: int = 1, **shape: int) -> None:

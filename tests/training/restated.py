@@ -35,15 +35,17 @@ def loss_of(
     problems = []
     for row in range(len(inputs)):
         terms = []
-        for place in torch.cartesian_prod(*[torch.arange(side) for side in targets.shape[1:]]):
-            spot = tuple(place.reshape(-1).tolist())
-            if masked and not any(inputs[(row, c, *spot)] > 0 for c in range(3)):
+        for coordinates in torch.cartesian_prod(
+            *[torch.arange(side) for side in targets.shape[1:]]
+        ):
+            position = tuple(coordinates.reshape(-1).tolist())
+            if masked and not any(inputs[(row, c, *position)] > 0 for c in range(3)):
                 continue
-            scores = logits[(row, slice(None), *spot)]
+            scores = logits[(row, slice(None), *position)]
             log_probabilities = scores - scores.exp().sum().log()
-            wanted = torch.full((classes,), smoothing / classes, dtype=scores.dtype)
-            wanted[targets[(row, *spot)]] += 1 - smoothing
-            terms.append(-(wanted * log_probabilities).sum())
+            target = torch.full((classes,), smoothing / classes, dtype=scores.dtype)
+            target[targets[(row, *position)]] += 1 - smoothing
+            terms.append(-(target * log_probabilities).sum())
         problems.append(torch.stack(terms).mean())
     return torch.stack(problems).mean()
 

@@ -81,7 +81,7 @@ def begin(out: Path, kind: str = "progressive", **changes: Any) -> RunFolder:
 
 
 @functools.cache
-def unbroken() -> dict[str, RunFolder]:
+def uninterrupted() -> dict[str, RunFolder]:
     """An uninterrupted run of each kind, trained once per test process."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

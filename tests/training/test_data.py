@@ -20,7 +20,7 @@ from iterant.training.recipe import Recipe
 CPU = torch.device("cpu")
 
 
-def made(task: str, **changes: Any) -> TrainingSet:
+def training_set(task: str, **changes: Any) -> TrainingSet:
     return TrainingSet.of(iterant.task(task), Recipe(**{"batch": 10, "count": 60, **changes}), CPU)
 
 
@@ -33,46 +33,46 @@ def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
 
 @pytest.mark.parametrize("task", ["prefix-sums", "mazes", "chess"])
 def test_training_and_validation_split_the_problems(task: str) -> None:
-    problems = made(task)
+    problems = training_set(task)
     whole = iterant.task(task).sample(60, seed=0)
     trained = rows_of(*problems.rows(torch.arange(48), StepRng(0, 0)))
-    held = rows_of(problems.held_out.inputs, problems.held_out.targets)
+    validation = rows_of(problems.held_out.inputs, problems.held_out.targets)
     assert (len(problems), len(problems.held_out)) == (48, 12)
-    assert trained | held == rows_of(whole.inputs, whole.targets)
+    assert trained | validation == rows_of(whole.inputs, whole.targets)
 
 
 def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
-    task, problems = iterant.task("chess"), made("chess", mirror=True, count=400)
-    plain, _ = made("chess", count=400).rows(torch.arange(320), StepRng(3, 7))
+    task, problems = iterant.task("chess"), training_set("chess", mirror=True, count=400)
+    plain, _ = training_set("chess", count=400).rows(torch.arange(320), StepRng(3, 7))
     inputs, targets = problems.rows(torch.arange(320), StepRng(3, 7))
     again, _ = problems.rows(torch.arange(320), StepRng(3, 7))
     later, _ = problems.rows(torch.arange(320), StepRng(3, 8))
     assert torch.equal(inputs, again)
     assert not torch.equal(inputs, later)
     same = (inputs == plain).flatten(1).all(1)
-    turned = (inputs == plain.flip(-1)).flatten(1).all(1)
-    assert bool((same | turned).all())
-    assert 0.25 < turned.double().mean() < 0.55  # half of those that cannot castle
+    mirrored = (inputs == plain.flip(-1)).flatten(1).all(1)
+    assert bool((same | mirrored).all())
+    assert 0.25 < mirrored.double().mean() < 0.55  # half of those that cannot castle
     assert task.solved(targets, Batch(inputs, targets)).all()
 
 
 def test_mirror_needs_a_task_with_mirror_images() -> None:
     with pytest.raises(RecipeError, match=r"prefix-sums has none.*leave it out"):
-        made("prefix-sums", mirror=True)
+        training_set("prefix-sums", mirror=True)
 
 
 def test_targets_outside_the_classes_are_refused() -> None:
-    """Of a task that checks nothing itself: a GPU would end the process without a word."""
+    """On a GPU such an index would end the process without a location."""
     sums = iterant.task("prefix-sums")
     recipe = Recipe(batch=10, count=60)
 
     def beyond(*given: Any, **how: Any) -> Batch:
         return replace(sums.sample(*given, **how), targets=sums.sample(*given, **how).targets + 1)
 
-    odd: Any = SimpleNamespace(spec=sums.spec, check_size=sums.check_size, sample=beyond)
+    unchecked: Any = SimpleNamespace(spec=sums.spec, check_size=sums.check_size, sample=beyond)
     with pytest.raises(TaskError, match=r"class 1 to 2, and its spec says classes 0 to 1"):
-        TrainingSet.of(odd, recipe, CPU)
-    odd.spec = replace(sums.spec, classes=3)
-    assert len(TrainingSet.of(odd, recipe, CPU)) == 48
+        TrainingSet.of(unchecked, recipe, CPU)
+    unchecked.spec = replace(sums.spec, classes=3)
+    assert len(TrainingSet.of(unchecked, recipe, CPU)) == 48
     with pytest.raises(RecipeError, match=r"places asks where class 1 is, .* 3 classes"):
-        TrainingSet.of(odd, recipe.changed(places=0.5), CPU)
+        TrainingSet.of(unchecked, recipe.changed(places=0.5), CPU)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import Listener, assert_equal, begin, stopping_at, unbroken
+from small_runs import Listener, assert_equal, begin, stopping_at, uninterrupted
 from torch import Tensor
 
 from iterant.errors import RunError, TrainingStopped
@@ -50,16 +50,16 @@ def changing_steps(monkeypatch: pytest.MonkeyPatch, change: Callable[[Trainer], 
     [(6, "loss", "the loss became nan at step 6"),
      (8, "weight", "a weight became NaN or infinite by step 8")],
 )  # fmt: skip
-def test_a_loss_or_weight_that_is_no_number(
+def test_a_nan_loss_or_an_infinite_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, what: str, message: str
 ) -> None:
-    def spoil(trainer: Trainer) -> float | None:
+    def corrupt(trainer: Trainer) -> float | None:
         if trainer.steps == step and what == "weight":
             with torch.no_grad():
                 next(trainer.module.parameters()).view(-1)[0] = float("inf")
         return float("nan") if trainer.steps == step and what == "loss" else None
 
-    changing_steps(monkeypatch, spoil)
+    changing_steps(monkeypatch, corrupt)
     text = failing(tmp_path / "run", TrainingStopped)
     assert message in text
     assert "lower --rate" in text
@@ -96,7 +96,7 @@ def test_an_exception_is_recorded_in_the_folder(
     changing_steps(monkeypatch, broken)
     failing(tmp_path / "run", ZeroDivisionError)
     monkeypatch.undo()
-    assert_equal(train(resume=tmp_path / "run"), unbroken()["progressive"])
+    assert_equal(train(resume=tmp_path / "run"), uninterrupted()["progressive"])
 
 
 def refused(run: RunFolder) -> None:
@@ -110,7 +110,7 @@ def refused(run: RunFolder) -> None:
         pass
 
 
-def test_corrupt_folders_are_refused_and_whole_ones_go_on(
+def test_corrupt_folders_are_refused_and_intact_ones_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping_at(monkeypatch, 6)
@@ -131,7 +131,7 @@ def test_corrupt_folders_are_refused_and_whole_ones_go_on(
     config.write_text(text.replace('"batch": 10', '"batch": 5'), "utf-8")
     refused(run)
     config.write_text(text, "utf-8")
-    assert_equal(train(resume=run.path), unbroken()["pool"])
+    assert_equal(train(resume=run.path), uninterrupted()["pool"])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_checkpoint_of_another_network(
 
 
 @pytest.fixture
-def little_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 400 kB."""
     place = tmp_path / "disk"
     place.mkdir()
@@ -170,21 +170,21 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(
-    little_disk: Path, monkeypatch: pytest.MonkeyPatch
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(trainer: Trainer) -> None:
         if trainer.steps == 7:
-            with (little_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+            with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
                 while True:
                     file.write(bytes(4096))
 
     changing_steps(monkeypatch, fill)
     with pytest.raises(RunError, match="no space left") as caught:
-        begin(little_disk / "run")
+        begin(small_disk / "run")
     assert "\n" not in str(caught.value)
-    run = RunFolder.open(little_disk / "run")
+    run = RunFolder.open(small_disk / "run")
     assert run.load("last")[1]["step"] == 4
     assert run.state in ("failed", "interrupted")
-    (little_disk / "filler").unlink()
+    (small_disk / "filler").unlink()
     monkeypatch.undo()
-    assert_equal(train(resume=run.path), unbroken()["progressive"])
+    assert_equal(train(resume=run.path), uninterrupted()["progressive"])

@@ -32,13 +32,13 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
 
 
 def test_events_equal_the_metrics_and_are_passed_on(tmp_path: Path) -> None:
-    heard, alone = Listener(), Listener()
-    run = begin(tmp_path / "run", reporter=TensorBoardReporter(heard))
+    passed_on, plain = Listener(), Listener()
+    run = begin(tmp_path / "run", reporter=TensorBoardReporter(passed_on))
     assert_holds_the_metrics(run)
-    begin(tmp_path / "alone", reporter=alone)
-    assert heard.titles == alone.titles
-    assert heard.ends == alone.ends == ["finished"]
-    assert [r.step for r in heard.reports] == [r.step for r in alone.reports]
+    begin(tmp_path / "plain", reporter=plain)
+    assert passed_on.titles == plain.titles
+    assert passed_on.ends == plain.ends == ["finished"]
+    assert [r.step for r in passed_on.reports] == [r.step for r in plain.reports]
 
 
 def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A run resumed at any step equals the unbroken run, however it was stopped."""
+"""A run resumed at any step equals the uninterrupted run, however it was stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_at, unbroken
+from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_at, uninterrupted
 
 import iterant
 from iterant.errors import TrainingStopped, UsageError
@@ -20,7 +20,7 @@ from iterant.training.loop import PERFECT, Clock, Loop, LossGuard, Validator
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stops", [(0,), (1,), (4,), (6, 7), (3, 9, 11)])
-def test_a_run_resumed_at_any_step_equals_the_unbroken_run(
+def test_a_run_resumed_at_any_step_equals_an_uninterrupted_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, stops: tuple[int, ...]
 ) -> None:
     run: RunFolder | None = None
@@ -31,13 +31,13 @@ def test_a_run_resumed_at_any_step_equals_the_unbroken_run(
         assert run.status.step == run.load("last")[1]["step"] == stop
     stopping_at(monkeypatch, None)
     assert run is not None
-    assert_equal(train(resume=run.path, device="cpu"), unbroken()[kind])
+    assert_equal(train(resume=run.path, device="cpu"), uninterrupted()[kind])
 
 
 def test_logged_losses_do_not_depend_on_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # 44 updates an epoch: the loss is read every second one.
+    # 44 optimizer steps an epoch: the loss is read every second one.
     changes: dict[str, Any] = {"count": 55, "batch": 1, "epochs": 1, "watch_every": 0}
     whole = begin(tmp_path / "whole", **changes)
     stopping_at(monkeypatch, 7)
@@ -59,7 +59,7 @@ def test_a_run_resumed_without_its_pool_notes_it_and_differs(
     stopping_at(monkeypatch, None)
     train(resume=run.path, reporter=second)
     assert any("--drop-pool" in note and "differs" in note for note in second.notes)
-    ours, theirs = (r.load("last")[0] for r in (run, unbroken()["pool"]))
+    ours, theirs = (r.load("last")[0] for r in (run, uninterrupted()["pool"]))
     assert not torch.equal(ours["net.projection.weight"], theirs["net.projection.weight"])
     silent = Listener()
     begin(tmp_path / "none", drop_pool=True, reporter=silent)  # an objective without a pool
@@ -67,21 +67,23 @@ def test_a_run_resumed_without_its_pool_notes_it_and_differs(
 
 
 def test_a_run_without_checkpoint_restarts(tmp_path: Path) -> None:
-    config = dict(unbroken()["pool"].config)
+    config = dict(uninterrupted()["pool"].config)
     del config["format"]
     run = RunFolder.create(tmp_path / "run", config)
     run.log({"step": 2, "kind": "train", "loss": 0.1})
     listener = Listener()
-    assert_equal(train(resume=run.path, device="cpu", reporter=listener), unbroken()["pool"])
+    assert_equal(train(resume=run.path, device="cpu", reporter=listener), uninterrupted()["pool"])
     assert any("starts from the beginning" in note for note in listener.notes)
 
 
 def test_a_finished_run_is_not_touched() -> None:
     def times() -> list[tuple[str, int]]:
-        return sorted((p.name, p.stat().st_mtime_ns) for p in unbroken()["pool"].path.rglob("*"))
+        return sorted(
+            (p.name, p.stat().st_mtime_ns) for p in uninterrupted()["pool"].path.rglob("*")
+        )
 
     listener, before = Listener(), times()
-    run = train(resume=unbroken()["pool"].path, reporter=listener)
+    run = train(resume=uninterrupted()["pool"].path, reporter=listener)
     assert run.state == "finished"
     assert len(listener.notes) == 1
     assert times() == before
@@ -130,8 +132,8 @@ def test_a_perfect_validation_ends_a_run_whose_weights_are_not_averaged(
     assert run.load("last")[1]["step"] == step, "it can be resumed"
 
 
-def clock_of(monkeypatch: pytest.MonkeyPatch, tick: float) -> None:
-    """Let clocks go on by that many seconds each time they are looked at."""
+def fake_clock(monkeypatch: pytest.MonkeyPatch, tick: float) -> None:
+    """Let clocks advance by that many seconds each time they are read."""
     elapsed = iter(range(10**6))
     monkeypatch.setattr(Clock, "elapsed", property(lambda _: tick * next(elapsed)))
 
@@ -139,21 +141,21 @@ def clock_of(monkeypatch: pytest.MonkeyPatch, tick: float) -> None:
 def test_a_time_limit_stops_with_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock_of(monkeypatch, 10.0)
+    fake_clock(monkeypatch, 10.0)
     run = begin(tmp_path / "run", "pool", time_limit=200.0)
     assert (run.state, run.status.reason) == ("stopped", "stopped at the time limit")
     assert 0 < run.status.step < 12
     monkeypatch.undo()
-    assert_equal(train(resume=run.path), unbroken()["pool"])
+    assert_equal(train(resume=run.path), uninterrupted()["pool"])
 
 
 def test_time_is_reserved_for_the_longest_work(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(1000.0)
-    clock_of(monkeypatch, 985.0)
+    fake_clock(monkeypatch, 985.0)
     assert not clock.over  # after 0 s
     clock.record(6.0)
     assert not clock.over  # after 985 s: 13 s are reserved
-    clock_of(monkeypatch, 985.0)
+    fake_clock(monkeypatch, 985.0)
     clock.record(10.0)
     assert not clock.over
     assert clock.over  # 21 s are reserved
@@ -181,17 +183,17 @@ def test_repeated_sigterm_still_saves(
 ) -> None:
     original = Loop.save
 
-    def pressed(loop: Loop) -> None:
+    def signalled(loop: Loop) -> None:
         for again in (number, signal.SIGTERM, signal.SIGUSR1):
             signal.raise_signal(again)
         original(loop)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Loop, "save", pressed)
+        patch.setattr(Loop, "save", signalled)
         run = begin(tmp_path / "run", "pool")
     assert run.status.reason == f"stopped by {number.name}"
     assert run.status.step == run.load("last")[1]["step"] > 0
-    assert_equal(train(resume=run.path), unbroken()["pool"])
+    assert_equal(train(resume=run.path), uninterrupted()["pool"])
 
 
 def test_a_second_sigint_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,12 +92,12 @@ def progressive(m: int, alpha: float = 1.0, *, prefix: bool = True) -> Progressi
 @pytest.mark.parametrize("prefix", [True, False])
 def test_n_and_k_are_uniform_in_the_ranges_of_algorithm_1(prefix: bool) -> None:
     m, steps, objective = 5, 4000, progressive(5, prefix=prefix)
-    drawn = Counter(objective.draw(StepRng(3, number)) for number in range(steps))
+    draws = Counter(objective.draw(StepRng(3, number)) for number in range(steps))
     starts = range(m) if prefix else range(1)
     pairs = [(n, k) for n in starts for k in range(1, m - n + 1)]
-    assert set(drawn) == set(pairs)
+    assert set(draws) == set(pairs)
     expected = [steps / len(starts) / (m - n) for n, _ in pairs]
-    assert stats.chisquare([drawn[pair] for pair in pairs], expected).pvalue > 1e-3
+    assert stats.chisquare([draws[pair] for pair in pairs], expected).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("number", range(4))

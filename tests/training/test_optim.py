@@ -23,16 +23,16 @@ from iterant.training.trainer import Trainer, build_network
 CPU = torch.device("cpu")
 
 
-def drawn(*shape: int, seed: int = 0) -> Tensor:
+def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("shape", [(1, 6, 6), (3, 5, 40), (2, 40, 5)])
 def test_newton_schulz_moves_singular_values_near_one(shape: tuple[int, ...]) -> None:
-    matrices = drawn(*shape).double()
-    made = orthogonal(matrices)
-    assert made.shape == matrices.shape
-    for before, after in zip(matrices, made, strict=True):
+    matrices = normal(*shape).double()
+    chosen = orthogonal(matrices)
+    assert chosen.shape == matrices.shape
+    for before, after in zip(matrices, chosen, strict=True):
         u, sizes, vt = torch.linalg.svd(before, full_matrices=False)
         seen = u.T @ after @ vt.T  # diagonal: the same directions on both sides
         off = seen - torch.diag(seen.diag())
@@ -45,28 +45,28 @@ def test_newton_schulz_moves_singular_values_near_one(shape: tuple[int, ...]) ->
 def test_muon_does_not_depend_on_the_scale_of_gradients() -> None:
     ends = []
     for scale in (1.0, 1e-3):
-        weight = nn.Parameter(drawn(4, 6, 3))
+        weight = nn.Parameter(normal(4, 6, 3))
         muon = Muon([{"params": [weight], "matrices": {id(weight)}}], 0.01)
         for number in range(3):
-            weight.grad = scale * drawn(4, 6, 3, seed=number)
+            weight.grad = scale * normal(4, 6, 3, seed=number)
             muon.step()
         ends.append(weight.detach())
     torch.testing.assert_close(ends[0], ends[1], rtol=1e-4, atol=1e-6)
 
 
 def test_muon_is_adamw_for_other_parameters() -> None:
-    ours, theirs = nn.Parameter(drawn(5, 3)), nn.Parameter(drawn(5, 3))
+    ours, theirs = nn.Parameter(normal(5, 3)), nn.Parameter(normal(5, 3))
     muon = Muon([{"params": [ours]}], 0.01, betas=(0.9, 0.95), weight_decay=0.1)
     adamw = torch.optim.AdamW([theirs], lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
     for number in range(5):
-        ours.grad, theirs.grad = drawn(5, 3, seed=number), drawn(5, 3, seed=number)
+        ours.grad, theirs.grad = normal(5, 3, seed=number), normal(5, 3, seed=number)
         muon.step()
         adamw.step()
     torch.testing.assert_close(ours, theirs)
 
 
 def test_muon_skips_overflowed_gradients() -> None:
-    weights = [nn.Parameter(drawn(4, 6)), nn.Parameter(drawn(3))]
+    weights = [nn.Parameter(normal(4, 6)), nn.Parameter(normal(3))]
     muon = Muon([{"params": weights, "matrices": {id(weights[0])}}], 0.1, weight_decay=0.1)
     loss_scale = LossScale(CPU, muon)
     before = [weight.detach().clone() for weight in weights]
@@ -131,32 +131,32 @@ def authors_factors(
     return factors
 
 
-def our_factors(made: Recipe, per_epoch: int = 80) -> list[float]:
-    return [lr_factor(made, epoch * per_epoch, per_epoch) for epoch in range(made.epochs)]
+def our_factors(chosen: Recipe, per_epoch: int = 80) -> list[float]:
+    return [lr_factor(chosen, epoch * per_epoch, per_epoch) for epoch in range(chosen.epochs)]
 
 
 @pytest.mark.parametrize("word", ["paper", "paper-code"])
 @pytest.mark.parametrize("net", VARIANTS)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_learning_rate_equals_the_authors_rule(word: str, net: str, problem: str) -> None:
-    made = recipe(word, problem, net)
-    steps = made.milestones if made.schedule == "steps" else ()
-    theirs = authors_factors(made.epochs, made.warmup, steps, made.decay)
-    assert our_factors(made) == pytest.approx(theirs, rel=1e-12)
-    assert made.validate_every == 1
-    assert any("after every epoch" in note for note in made.notes)
+    chosen = recipe(word, problem, net)
+    steps = chosen.milestones if chosen.schedule == "steps" else ()
+    theirs = authors_factors(chosen.epochs, chosen.warmup, steps, chosen.decay)
+    assert our_factors(chosen) == pytest.approx(theirs, rel=1e-12)
+    assert chosen.validate_every == 1
+    assert any("after every epoch" in note for note in chosen.notes)
 
 
 def test_learning_rate_equals_the_authors_log() -> None:
     """They log after an epoch what the next one will have."""
-    made, task, config = recipe("paper", "mazes"), registry.task("mazes"), LOG["config"]
-    assert (made.epochs, made.warmup, made.rate) == (
+    chosen, task, config = recipe("paper", "mazes"), registry.task("mazes"), LOG["config"]
+    assert (chosen.epochs, chosen.warmup, chosen.rate) == (
         config["epochs"], config["warmup_period"], config["lr"],
     )  # fmt: skip
-    net, _ = build_network(made, task.spec, seed=0)
+    net, _ = build_network(chosen, task.spec, seed=0)
     assert isinstance(net, torch.nn.Module)
-    first, recurrent = build_optimizer(made, net).param_groups
+    first, recurrent = build_optimizer(chosen, net).param_groups
     logged = LOG["learning rate logged after each epoch"]
     for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
-        rates = [made.rate * group["lr_factor"] * factor for factor in our_factors(made)]
+        rates = [chosen.rate * group["lr_factor"] * factor for factor in our_factors(chosen)]
         assert rates[1:] == pytest.approx(logged[name][:-1], rel=1e-5)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import POOL, PROGRESSIVE, assert_equal, begin, stopping_at, unbroken
+from small_runs import POOL, PROGRESSIVE, assert_equal, begin, stopping_at, uninterrupted
 
 from iterant.errors import RunError
 from iterant.io import RunFolder
@@ -38,7 +38,7 @@ def started(out: Path, kind: str, changes: dict[str, Any]) -> subprocess.Popen[s
 @pytest.mark.parametrize(
     ("number", "kind"), [(signal.SIGINT, "progressive"), (signal.SIGTERM, "pool")]
 )
-def test_a_signal_saves_and_leaves(
+def test_a_signal_saves_and_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, kind: str
 ) -> None:
     process = started(tmp_path / "run", kind, LONG)
@@ -52,7 +52,7 @@ def test_a_signal_saves_and_leaves(
     assert run.status.reason == f"stopped by {number.name}"
     step = run.status.step
     assert 0 < step == run.load("last")[1]["step"]
-    # What it saved is what a run in this process has at that step, and it goes on.
+    # What it saved is what a run in this process has at that step, and it can be resumed.
     stopping_at(monkeypatch, step)
     assert_equal(run, begin(tmp_path / "same", kind, **LONG))
     stopping_at(monkeypatch, step + 3)
@@ -62,7 +62,7 @@ def test_a_signal_saves_and_leaves(
 @pytest.mark.parametrize(
     ("times", "epochs"), [(10, 20), pytest.param(50, 150, marks=pytest.mark.system)]
 )
-def test_a_run_killed_many_times_equals_the_unbroken_one(
+def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     tmp_path: Path, record_property: Callable[[str, object], None], times: int, epochs: int
 ) -> None:
     changes = {"epochs": epochs, "watch_every": 0, "validate_every": epochs // 4,
@@ -73,15 +73,15 @@ def test_a_run_killed_many_times_equals_the_unbroken_one(
     # The child opens the folder and loads every checkpoint after each kill.
     done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     assert (done.returncode, done.stderr) == (0, "")
-    *looks, end = [json.loads(line) for line in done.stdout.splitlines()]
+    *reports, end = [json.loads(line) for line in done.stdout.splitlines()]
     assert end == {"state": "finished"}
-    assert len(looks) == times
-    in_time = [look for look in looks if look["killed"] and look["there"]]
+    assert len(reports) == times
+    in_time = [report for report in reports if report["killed"] and report["there"]]
     assert len(in_time) >= (3 if times == 10 else times // 2)
-    for look in in_time:
-        early = {"created"} if look["reached"] == 0 else set()  # before the first step
-        assert look["state"] in {"interrupted"} | early, look
-    lost = max(look["reached"] - look["last"] for look in in_time)
+    for report in in_time:
+        early = {"created"} if report["reached"] == 0 else set()  # before the first step
+        assert report["state"] in {"interrupted"} | early, report
+    lost = max(report["reached"] - report["last"] for report in in_time)
     assert lost <= interval
     record_property("times", len(in_time))
     record_property("said", f"at most {lost} updates done again, of {interval} between checkpoints")
@@ -120,7 +120,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         "pool": POOL,
         "mazes": {**MAZES, "task": "mazes"},
         "stopped": {**POOL, "stop": 6},
-        "odd": {**PROGRESSIVE, "batch": 5},
+        "uneven": {**PROGRESSIVE, "batch": 5},
     }
     code, records, errors = joined("joined", str(tmp_path), json.dumps(cases))
     assert code == 0, errors
@@ -128,18 +128,18 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     ends = {(line["case"], line["rank"]): line for line in records}
     for case in ("progressive", "pool", "mazes", "stopped"):
         assert {ends[case, rank]["state"] for rank in (0, 1)} == {"finished"}
-    whole = unbroken()
+    whole = uninterrupted()
     assert_close(RunFolder.open(tmp_path / "progressive"), whole["progressive"])
     assert_close(RunFolder.open(tmp_path / "pool"), whole["pool"])
     one = train("mazes", out=tmp_path / "one", device="cpu", **MAZES)
     assert_close(RunFolder.open(tmp_path / "mazes"), one)
-    # Stopped by a signal that only the second process heard, then resumed by both.
+    # Stopped by a signal that only the second process received, then resumed by both.
     assert_close(RunFolder.open(tmp_path / "stopped"), whole["pool"])
     for rank in (0, 1):
-        refused = ends["odd", rank]
-        assert refused["error"] == "RecipeError"
-        assert "a batch of 5 cannot be shared equally by 2 processes" in refused["message"]
-    assert not (tmp_path / "odd").exists()
+        failure = ends["uneven", rank]
+        assert failure["error"] == "RecipeError"
+        assert "a batch of 5 cannot be shared equally by 2 processes" in failure["message"]
+    assert not (tmp_path / "uneven").exists()
 
 
 def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
     run = RunFolder.open(tmp_path / "run")
     assert run.state == "failed"
     assert run.load("last")[1]["step"] == 4
-    # One process goes on with what two began.
+    # One process resumes what two began.
     assert train(resume=run.path, device="cpu").state == "finished"
-    assert_close(run, unbroken()["pool"])
+    assert_close(run, uninterrupted()["pool"])
 
 
 def test_torchrun_with_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

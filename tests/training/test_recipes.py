@@ -123,8 +123,8 @@ VARIANTS = ("dt", "dt-recall", "ff", "ff-recall")
 @pytest.mark.parametrize(("problem", "net"), HYPERPARAMETERS)
 def test_the_paper_recipes_follow_its_tables(problem: str, net: str) -> None:
     wanted = {**SHARED, **HYPERPARAMETERS[problem, net]}
-    made = recipe("paper", problem, net).described()
-    assert {name: made[name] for name in wanted} == wanted
+    chosen = recipe("paper", problem, net).described()
+    assert {name: chosen[name] for name in wanted} == wanted
 
 
 def test_paper_code_differs_only_where_the_code_does() -> None:
@@ -138,22 +138,22 @@ def test_paper_code_differs_only_where_the_code_does() -> None:
 
 
 @pytest.mark.parametrize("word", RECIPES)
-@pytest.mark.parametrize("problem", [*PROBLEMS, "a-task-of-ones-own"])
+@pytest.mark.parametrize("problem", [*PROBLEMS, "user-defined"])
 @pytest.mark.parametrize("net", VARIANTS)
 def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> None:
-    made = recipe(word, problem, net)
-    assert (made.name, made.net) == (word, net)
-    assert Recipe().changed(**json.loads(json.dumps(made.described()))) == made
+    chosen = recipe(word, problem, net)
+    assert (chosen.name, chosen.net) == (word, net)
+    assert Recipe().changed(**json.loads(json.dumps(chosen.described()))) == chosen
 
 
 @pytest.mark.parametrize(
     ("problem", "count", "usual"), [("prefix-sums", 4402, 3_123_600), ("mazes", 622, 783_504)]
 )
 def test_the_best_recipe_trains_a_small_local_rule(problem: str, count: int, usual: int) -> None:
-    made = recipe("best", problem)
-    assert (made.name, made.net, made.objective) == ("best", "local-rule", "pool")
-    assert recipe("best", problem, "local-rule") == made
-    net, described = build_network(made, iterant.task(problem).spec, 0)
+    chosen = recipe("best", problem)
+    assert (chosen.name, chosen.net, chosen.objective) == ("best", "local-rule", "pool")
+    assert recipe("best", problem, "local-rule") == chosen
+    net, described = build_network(chosen, iterant.task(problem).spec, 0)
     assert described["kind"] == "local-rule"
     assert parameter_count(net) == count
     # Another network by the same recipe has the paper's width.
@@ -172,11 +172,11 @@ def test_a_changed_recipe_is_labelled() -> None:
 
 def test_the_plan_equals_the_run(tmp_path: Path) -> None:
     run = begin(tmp_path / "run")
-    made = plan(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
-    assert made["updates"] == run.status.step == 12
-    assert made["updates_per_epoch"] * KINDS["progressive"]["epochs"] == made["updates"]
-    assert json.loads(json.dumps(made["network"])) == run.config["net"]
-    assert made["parameters"] == sum(
+    chosen = plan(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
+    assert chosen["updates"] == run.status.step == 12
+    assert chosen["updates_per_epoch"] * KINDS["progressive"]["epochs"] == chosen["updates"]
+    assert json.loads(json.dumps(chosen["network"])) == run.config["net"]
+    assert chosen["parameters"] == sum(
         weight.numel() for name, weight in run.load("best")[0].items() if name.startswith("net.")
     )
-    assert (made["problems"], made["held_out"], made["size"]) == (40, 10, 8)
+    assert (chosen["problems"], chosen["held_out"], chosen["size"]) == (40, 10, 8)

@@ -61,7 +61,7 @@ class RecordingUnroll(Unroll):
     def __init__(self, *, idle: bool = False) -> None:
         net = tiny()
         super().__init__(Fused(net) if can_fuse(net) else net)
-        self.idle, self.turn = idle, 0
+        self.idle, self.calls = idle, 0
         self.call: Call | None = None
 
     def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
@@ -72,8 +72,8 @@ class RecordingUnroll(Unroll):
     ) -> StepResult:
         before = State(options["state"].features.clone()), options["restart"].clone()
         if self.idle:
-            self.turn += 1  # so that no two states are ever equal
-            generator = torch.Generator().manual_seed(self.turn)
+            self.calls += 1  # so that no two states are ever equal
+            generator = torch.Generator().manual_seed(self.calls)
             features = torch.rand(before[0].features.shape, generator=generator).double()
             result = StepResult(torch.zeros(()), [State(features)])
         else:
@@ -88,7 +88,7 @@ def small(**changes: Any) -> ReplayPool:
     return ReplayPool(Recipe(batch=BATCH, **pool))
 
 
-def updates(
+def pool_steps(
     pool: ReplayPool, count: int, seed: int = 2, *, idle: bool = False
 ) -> Iterator[tuple[Batch, Tensor, Slots, Call, Slots]]:
     """Run steps; yields each step's new problems, slots, pool before, call and pool after."""
@@ -106,7 +106,7 @@ def updates(
 
 def test_slots_hold_new_problems_and_final_states() -> None:
     drawn: set[int] = set()
-    for fresh, rows, before, call, after in updates(small(), 10):
+    for fresh, rows, before, call, after in pool_steps(small(), 10):
         drawn |= set(rows.tolist())
         assert torch.equal(call.inputs[:2], fresh.inputs)
         assert torch.equal(call.targets[:2], fresh.targets)
@@ -124,7 +124,7 @@ def test_slots_hold_new_problems_and_final_states() -> None:
 
 
 def test_new_problems_used_once_do_not_enter_the_pool() -> None:
-    for fresh, rows, before, call, after in updates(small(fresh=0.5, stay=0.25), 8):
+    for fresh, rows, before, call, after in pool_steps(small(fresh=0.5, stay=0.25), 8):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:4].all())
         for name, value in before.items():  # one of the four stays
@@ -137,7 +137,7 @@ def test_new_problems_used_once_do_not_enter_the_pool() -> None:
 
 def test_swapped_problems_start_from_the_state_of_another() -> None:
     pool, swapped = small(fresh=0.5, stay=0.25, swap=0.5, damage=0.0), 0
-    for fresh, rows, before, call, _ in updates(pool, 12):
+    for fresh, rows, before, call, _ in pool_steps(pool, 12):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:2].all())
         if before:
@@ -149,7 +149,7 @@ def test_swapped_problems_start_from_the_state_of_another() -> None:
 
 def test_hard_keeps_a_problem_until_it_is_solved() -> None:
     kept = 0
-    for fresh, rows, before, call, after in updates(small(hard=True), 40):
+    for fresh, rows, before, call, after in pool_steps(small(hard=True), 40):
         right = tiny().answer(after["features"][rows]).argmax(dim=1) == after["targets"][rows]
         assert torch.equal(after["solved"][rows], right.all(dim=1))
         if not before:
@@ -189,7 +189,7 @@ def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor
     """How the states of many steps were corrupted, judged by the states alone."""
     kinds: Counter[str] = Counter()
     noises: list[Tensor] = []
-    for _, rows, before, call, _ in updates(pool, count, idle=True):
+    for _, rows, before, call, _ in pool_steps(pool, count, idle=True):
         if not before or not bool(before["filled"].all()):
             continue
         for place in range(pool.new_problems, BATCH):
@@ -238,7 +238,7 @@ def test_bad_settings_are_refused(changes: dict[str, Any], message: str) -> None
 
 
 def test_k_is_uniform() -> None:
-    drawn = Counter(call.steps for *_, call, _ in updates(small(), 600, idle=True))
+    drawn = Counter(call.steps for *_, call, _ in pool_steps(small(), 600, idle=True))
     assert set(drawn) == {2, 3, 4}
     assert stats.chisquare(list(drawn.values())).pvalue > 1e-3
 
@@ -272,7 +272,7 @@ def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -
 
 def test_noise_is_added_before_every_iteration() -> None:
     seen = []
-    for *_, call, _ in updates(small(shake=0.3), 5):
+    for *_, call, _ in pool_steps(small(shake=0.3), 5):
         assert call.noise is not None
         features = call.start
         for _ in range(call.steps):
@@ -281,14 +281,14 @@ def test_noise_is_added_before_every_iteration() -> None:
         seen.append(call.noise)
     assert 0.25 < torch.stack(seen).std() < 0.35
     assert not torch.equal(seen[0], seen[1])
-    assert all(call.noise is None for *_, call, _ in updates(small(), 2))
+    assert all(call.noise is None for *_, call, _ in pool_steps(small(), 2))
 
 
 def test_varied_noise_has_one_strength_per_problem() -> None:
     shares = []
     for (*_, one, _), (*_, other, _) in zip(
-        updates(small(shake=0.5), 40),
-        updates(small(shake=0.5, shake_varied=True), 40),
+        pool_steps(small(shake=0.5), 40),
+        pool_steps(small(shake=0.5, shake_varied=True), 40),
         strict=True,
     ):
         assert one.noise is not None

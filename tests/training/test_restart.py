@@ -14,7 +14,7 @@ from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.loop import Validator
 
-ASKED: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
+RESTARTING: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
 
 
 @pytest.fixture(autouse=True)
@@ -22,18 +22,18 @@ def short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_MIN_STEPS", 12)
 
 
-def validating(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
-    """Let validations, one after the other, find this."""
-    found: Iterator[float] = iter(accuracies)
-    monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(found)})
+def set_accuracies(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
+    """Let validation return these accuracies, one after the other."""
+    results: Iterator[float] = iter(accuracies)
+    monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(results)})
 
 
 def test_a_failed_run_restarts_with_other_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listener = Listener()
-    validating(monkeypatch, 0.2, 0.9)
-    run = begin(tmp_path / "again", **ASKED, reporter=listener)
+    set_accuracies(monkeypatch, 0.2, 0.9)
+    run = begin(tmp_path / "again", **RESTARTING, reporter=listener)
     assert run.state == "finished"
     (note,) = [text for text in listener.notes if "restarting" in text]
     assert "validation accuracy 20.00 % at the end, below 90 %" in note
@@ -43,9 +43,9 @@ def test_a_failed_run_restarts_with_other_weights(
     first, *others = metrics(run)
     assert (first["kind"], first["try"], first["figures"]["validation"]) == ("again", 2, 0.2)
     assert [record["step"] for record in others if record["kind"] == "train"] == [*range(1, 13)]
-    validating(monkeypatch, 0.9)
-    straight, said = begin(tmp_path / "straight", **ASKED).load("last")
-    assert said["tries"] == 1
+    set_accuracies(monkeypatch, 0.9)
+    straight, metadata = begin(tmp_path / "straight", **RESTARTING).load("last")
+    assert metadata["tries"] == 1
     assert any(not torch.equal(weights[name], straight[name]) for name in straight)
 
 
@@ -53,9 +53,9 @@ def test_a_failed_run_restarts_with_other_weights(
 def test_resume_in_the_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
-    validating(monkeypatch, 0.2, 0.95)
-    unbroken = begin(tmp_path / "unbroken", "best", **ASKED, choose="validation")
-    validating(monkeypatch, 0.2, 0.95)
+    set_accuracies(monkeypatch, 0.2, 0.95)
+    uninterrupted = begin(tmp_path / "uninterrupted", "best", **RESTARTING, choose="validation")
+    set_accuracies(monkeypatch, 0.2, 0.95)
     original = loops.Loop._restart
 
     def then_stop(loop: loops.Loop, fresh: dict[str, float]) -> None:
@@ -63,23 +63,23 @@ def test_resume_in_the_second_try(
         stopping_at(monkeypatch, stop)
 
     monkeypatch.setattr(loops.Loop, "_restart", then_stop)
-    broken = begin(tmp_path / "broken", "best", **ASKED, choose="validation")
+    broken = begin(tmp_path / "broken", "best", **RESTARTING, choose="validation")
     assert (broken.state, broken.status.step) == ("stopped", stop)
     stopping_at(monkeypatch, None)
-    assert_equal(unbroken, train(resume=broken.path, device="cpu"))
+    assert_equal(uninterrupted, train(resume=broken.path, device="cpu"))
 
 
 def test_a_kill_during_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validating(monkeypatch, 0.2, 0.95)
-    unbroken = begin(tmp_path / "unbroken", **ASKED)
-    validating(monkeypatch, 0.2, 0.95)
+    set_accuracies(monkeypatch, 0.2, 0.95)
+    uninterrupted = begin(tmp_path / "uninterrupted", **RESTARTING)
+    set_accuracies(monkeypatch, 0.2, 0.95)
     with monkeypatch.context() as patch:
         patch.setattr("iterant.io.RunFolder.rewind_metrics", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            begin(tmp_path / "killed", **ASKED)
+            begin(tmp_path / "killed", **RESTARTING)
     killed = train(resume=tmp_path / "killed", device="cpu")
-    assert killed.load("last")[1] == unbroken.load("last")[1]
-    for name, value in unbroken.load("last")[0].items():
+    assert killed.load("last")[1] == uninterrupted.load("last")[1]
+    for name, value in uninterrupted.load("last")[0].items():
         assert torch.equal(value, killed.load("last")[0][name]), name
 
 
@@ -93,7 +93,7 @@ def test_the_number_of_tries(
     tries: int, best: float,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(loops, "_MIN_STEPS", least)
-    validating(monkeypatch, *accuracies)
-    run = begin(tmp_path / "run", **ASKED)
+    set_accuracies(monkeypatch, *accuracies)
+    run = begin(tmp_path / "run", **RESTARTING)
     assert (run.state, run.load("last")[1]["tries"]) == ("finished", tries)
     assert run.status.best["validation"] == best

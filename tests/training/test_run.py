@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import KINDS, begin, unbroken
+from small_runs import KINDS, begin, uninterrupted
 
 import iterant
 from iterant.errors import RunError, UsageError
@@ -17,21 +17,23 @@ from iterant.training import train
 
 @pytest.mark.parametrize("kind", ["progressive", "pool"])
 def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> None:
-    source = unbroken()[kind]
+    source = uninterrupted()[kind]
     branch = begin(tmp_path / "b", kind, start=source.path, rate=1e-30, weight_decay=0.0, epochs=1)
     theirs, _ = source.load("last")
     ours, about = branch.load("last")
     assert about["step"] == 4  # of its own
     assert branch.config["start"] == str(source.path.resolve())
-    for name, held in theirs.items():
+    for name, value in theirs.items():
         if name.startswith("net."):
-            torch.testing.assert_close(ours[name], held)
+            torch.testing.assert_close(ours[name], value)
         if name.endswith(".step"):
-            assert ours[name] == held + 4  # the moments are older than the branch
+            assert ours[name] == value + 4  # the moments are older than the branch
 
 
 def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
-    branch = begin(tmp_path / "b", "pool", start=unbroken()["pool"].path, pool_slots=11, epochs=1)
+    branch = begin(
+        tmp_path / "b", "pool", start=uninterrupted()["pool"].path, pool_slots=11, epochs=1
+    )
     assert len(branch.load("last")[0]["pool.filled"]) == 11
 
 
@@ -55,7 +57,7 @@ def test_start_refuses_another_network_or_optimizer(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(RunError, match=message):
-        begin(tmp_path / "b", **{"start": unbroken()["progressive"].path, **changes})
+        begin(tmp_path / "b", **{"start": uninterrupted()["progressive"].path, **changes})
     assert not (tmp_path / "b").exists()
 
 
@@ -107,13 +109,13 @@ def test_a_resumed_run_keeps_its_task_and_recipe(
     task: Any, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        train(task, resume=unbroken()["pool"].path, **changes)
+        train(task, resume=uninterrupted()["pool"].path, **changes)
 
 
 def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds a run already"):
-        begin(unbroken()["pool"].path)
-    assert unbroken()["pool"].state == "finished"
+        begin(uninterrupted()["pool"].path)
+    assert uninterrupted()["pool"].state == "finished"
     with pytest.raises(RunError, match="does not exist"):
         train(resume=tmp_path / "none")
     with pytest.raises(RunError, match="holds no run"):

@@ -171,16 +171,16 @@ def test_fused_gradients_equal_eager_ones(name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
-@pytest.mark.parametrize("learning", [False, True])
-def test_iterate_equals_think(steps: int, learning: bool) -> None:
+@pytest.mark.parametrize("grad", [False, True])
+def test_iterate_equals_think(steps: int, grad: bool) -> None:
     x, net = small_batch("prefix-sums").inputs, plain_net("dt-recall")
     fast = FusedStrings(net)
-    with torch.set_grad_enabled(learning):
+    with torch.set_grad_enabled(grad):
         begun = State(net.start(x), 3)
         wanted = list(think(net, x, steps=steps, state=begun))
         got = list(run_segment(fast, x, steps=steps, state=begun))
         end = last(run_segment(fast, x, steps=steps))
-    assert [t.step for t in got] == [t.step for t in wanted][0 if learning else -1 :]
+    assert [t.step for t in got] == [t.step for t in wanted][0 if grad else -1 :]
     for mine, theirs in zip(reversed(got), reversed(wanted), strict=False):
         assert (mine.features - theirs.features).abs().max() < 1e-12
         assert (mine.logits - theirs.logits).abs().max() < 1e-12
@@ -237,10 +237,10 @@ def forward_backward(
     shake = 0.4 * noise.flip(0) if noisy else None
     state = State(noise.tanh() * (memory.detach()[:, -1:] if segment.settle else 1), 4)
     restart = torch.tensor([True, False, False])
-    made = unroll.forward_backward(
+    result = unroll.forward_backward(
         batch.inputs, batch.targets, segment, state=state, restart=restart, noise=shake
     )
-    return made, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
+    return result, [w.grad.clone() for w in unroll.net.parameters() if w.grad is not None]
 
 
 SMOOTHED = Criterion(0.2)

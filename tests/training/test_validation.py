@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import begin, metrics, stopping_at, unbroken
+from small_runs import begin, metrics, stopping_at, uninterrupted
 
 import iterant
 from iterant.errors import TaskError
@@ -18,10 +18,10 @@ from iterant.training.loop import Figures, Loop, Validator, better_than
 from iterant.training.recipe import Recipe
 
 
-def finding(
+def set_figures(
     monkeypatch: pytest.MonkeyPatch, validations: list[float], monitored: list[Figures]
 ) -> None:
-    """Let validation and monitoring find these, one after the other."""
+    """Let validation and monitoring return these, one after the other."""
     accuracies, figures = iter(validations), iter(monitored)
     monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": next(accuracies)})
     monkeypatch.setattr(Validator, "monitor", lambda *_: next(figures))
@@ -31,7 +31,7 @@ def test_best_last_and_averaged_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
-    finding(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
+    set_figures(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
     kept: dict[int, torch.Tensor] = {}
     original = Loop._keep_best
 
@@ -54,7 +54,7 @@ def test_best_last_and_averaged_checkpoints(
 
 
 def test_monitoring_is_logged_and_marked() -> None:
-    records = [r for r in metrics(unbroken()["progressive"]) if "figures" in r]
+    records = [r for r in metrics(uninterrupted()["progressive"]) if "figures" in r]
     assert [(r["kind"], r["epoch"]) for r in records] == [
         ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
         ("validation", 3.0), ("watch", 3.0),
@@ -69,7 +69,7 @@ def test_monitoring_is_logged_and_marked() -> None:
 
 def test_choose_watch_uses_larger_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     accuracies = [(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)]
-    finding(monkeypatch, [0.5] * 4, [{"48 at 4m": a, "64 at 4m": b} for a, b in accuracies])
+    set_figures(monkeypatch, [0.5] * 4, [{"48 at 4m": a, "64 at 4m": b} for a, b in accuracies])
     run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
     # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
     about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
@@ -83,7 +83,7 @@ def test_nan_in_monitoring_does_not_stop_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
-    finding(monkeypatch, [0.5] * 3, [figures] * 2)
+    set_figures(monkeypatch, [0.5] * 3, [figures] * 2)
     stopping_at(monkeypatch, 9)
     run = begin(tmp_path / "run")
     stopping_at(monkeypatch, None)
@@ -101,8 +101,8 @@ def test_missing_sizes_are_skipped_but_bugs_raise() -> None:
                 raise TaskError("this set holds strings of 48 bits")
             return super().check_size(size)
 
-    found = Validator(Smaller(), recipe, sums.sample(2)).monitor(net)
-    assert set(found) == {"validation at 2m", "48 at 2m", "48 at 4m", "48 change"}
+    figures = Validator(Smaller(), recipe, sums.sample(2)).monitor(net)
+    assert set(figures) == {"validation at 2m", "48 at 2m", "48 at 4m", "48 change"}
 
     class Broken(PrefixSums):
         def check_size(self, size: Size | None) -> int:

@@ -70,7 +70,7 @@ def test_every_iteration_is_that_of_the_sparse_form() -> None:
 
 
 @pytest.mark.parametrize("halting", [None, StableAnswer(5)])
-def test_samples_leave_without_anything_being_computed_twice(
+def test_samples_that_stop_cause_no_recomputation(
     halting: Rule | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net, inputs = shipped(), mazes(10)
@@ -84,7 +84,7 @@ def test_samples_leave_without_anything_being_computed_twice(
     assert fast.launched == -(-int(answer.steps.max()) // 32) * 32 + 32
 
 
-def test_what_is_done_to_the_features_is_heard() -> None:
+def test_interventions_on_features_apply() -> None:
     net, inputs = local_rule().float(), mazes()
     halve = After(20, features=lambda features: features / 2)
     with torch.no_grad():
@@ -93,7 +93,7 @@ def test_what_is_done_to_the_features_is_heard() -> None:
     assert torch.allclose(plain.logits, quick.logits, atol=1e-5)
 
 
-def test_large_batches_are_computed_less_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_have_shorter_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     net, inputs = local_rule().float(), mazes(2)
     fast = Emulated(net)
     size = fast.start(inputs).numel() * 4
@@ -150,7 +150,7 @@ def test_the_kernel_computes_an_iteration(config: dict[str, Any]) -> None:
     assert not broken.moved[0].isfinite(), "NaN counts as changed"
 
 
-def test_it_is_chosen_on_cuda() -> None:
+def test_accelerate_chooses_it_on_cuda() -> None:
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     device_for_triton()

@@ -20,9 +20,9 @@ def random(*shape: int, seed: int) -> Tensor:
 
 
 def gradients(net: Network) -> dict[str, Tensor]:
-    made = {name: weight.grad for name, weight in net.named_parameters()}
+    grads = {name: weight.grad for name, weight in net.named_parameters()}
     net.zero_grad()
-    return {name: gradient.clone() for name, gradient in made.items() if gradient is not None}
+    return {name: gradient.clone() for name, gradient in grads.items() if gradient is not None}
 
 
 CONFIGS = [

@@ -69,7 +69,7 @@ def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, Any]
 
 
 @pytest.mark.parametrize("halting", [None, StableAnswer(5), Resting()])
-def test_a_batch_of_mixed_difficulty_stops_sample_by_sample_as_the_dense_one_does(
+def test_each_sample_stops_when_the_dense_rule_stops(
     halting: StableAnswer | Resting | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = iterant.load("mazes")
@@ -84,7 +84,7 @@ def test_a_batch_of_mixed_difficulty_stops_sample_by_sample_as_the_dense_one_doe
     assert len(set(quick.steps.tolist())) > 4
 
 
-def test_samples_that_leave_are_not_computed_any_more_and_the_others_go_on() -> None:
+def test_samples_that_stop_are_not_computed_any_more() -> None:
     net, inputs = iterant.load("mazes"), maze_inputs(6, size=13)
     assert isinstance(net, LocalRule)
     fast = SparseRule(net.double())
@@ -94,7 +94,7 @@ def test_samples_that_leave_are_not_computed_any_more_and_the_others_go_on() -> 
     for row in range(len(inputs)):
         list(iterate(alone, inputs[row : row + 1], StableAnswer(8), 300))
         computed += alone.computed
-    # Nearly: matrix products of other shapes round differently, which a neighbour may notice.
+    # Nearly: matrix products of other shapes round differently, so a cell may change once more.
     assert fast.computed == pytest.approx(computed, rel=0.02)
 
 
@@ -113,7 +113,7 @@ def test_cells_at_rest_are_not_computed_again() -> None:
     assert float((again - rest.features).abs().max()) < 1e-14
 
 
-def test_what_is_done_to_the_features_is_heard_everywhere() -> None:
+def test_interventions_on_features_apply() -> None:
     net, inputs = local_rule(), mixed()
     fast = SparseRule(net)
     halve = After(20, features=lambda features: features / 2)
@@ -121,7 +121,7 @@ def test_what_is_done_to_the_features_is_heard_everywhere() -> None:
         plain = last(think(net, inputs, steps=25, intervene=[halve]))
         quick = last(think(fast, inputs, steps=25, intervene=[halve]))
         assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
-        # Numbers that are put where there is no cell are heard no more than by the rule itself.
+        # Features written where there is no cell have no effect, as in the rule itself.
         noisy = quick.features + 1
         cleared = fast.step(noisy, fast.read(inputs), 25)
     assert not cleared[4].any()
@@ -141,7 +141,7 @@ def test_features_that_were_overwritten_are_refused() -> None:
             _ = stale.prediction
 
 
-def test_other_inputs_have_to_be_read_first() -> None:
+def test_other_inputs_must_be_read_first() -> None:
     net, inputs = local_rule(), maze_inputs(2)
     fast = SparseRule(net)
     memory, features = fast.read(inputs), fast.start(inputs)
@@ -154,7 +154,7 @@ def test_other_inputs_have_to_be_read_first() -> None:
 
 
 @pytest.mark.parametrize("changes", FORMS[:3], ids=str)
-def test_features_that_are_no_numbers_never_rest(changes: dict[str, Any]) -> None:
+def test_nan_counts_as_changed(changes: dict[str, Any]) -> None:
     net, inputs = local_rule(**changes), maze_inputs(2)
     with torch.no_grad():
         for weight in net.mix.parameters():
@@ -166,7 +166,7 @@ def test_features_that_are_no_numbers_never_rest(changes: dict[str, Any]) -> Non
     assert not iterant.solve(net, inputs, max_steps=20).settled.any()
 
 
-def test_it_is_chosen_for_local_rules_on_a_cpu() -> None:
+def test_accelerate_chooses_it_for_local_rules_on_a_cpu() -> None:
     inputs, net = maze_inputs(2), local_rule()
 
     class Other(LocalRule):
@@ -181,7 +181,7 @@ def test_it_is_chosen_for_local_rules_on_a_cpu() -> None:
     assert not isinstance(accelerate(net, inputs.to("meta")), SparseRule)
 
 
-def test_threads_are_given_back() -> None:
+def test_threads_are_restored() -> None:
     net, before = local_rule(), torch.get_num_threads()
     torch.set_num_threads(2)
     try:

@@ -42,13 +42,13 @@ def network(kind: str = "deep-thinking", **changes: object) -> Any:
 
 
 def gradients(net: nn.Module) -> dict[str, Tensor]:
-    found = {
+    got = {
         name: weight.grad.clone()
         for name, weight in net.named_parameters()
         if weight.grad is not None
     }
     net.zero_grad()
-    return found
+    return got
 
 
 CASES: list[dict[str, Any]] = [
@@ -95,12 +95,12 @@ def test_kernel_gradients_on_the_gpu_are_those_of_plain_torch() -> None:
     x = torch.stack([rows.pack(random(5, 8, 9, seed=seed), 8) for seed in (0, 1)])
     gradient = torch.stack([rows.pack(random(5, 16, 9, seed=seed), 16) for seed in (2, 3)])
     wanted = kernel_gradients(x, gradient)
-    found = kernel_gradients(x.to("cuda", torch.float16), gradient.to("cuda", torch.float16))
-    assert found.dtype == torch.float32
-    assert (found.cpu() - wanted).norm() <= 1e-3 * wanted.norm()
+    got = kernel_gradients(x.to("cuda", torch.float16), gradient.to("cuda", torch.float16))
+    assert got.dtype == torch.float32
+    assert (got.cpu() - wanted).norm() <= 1e-3 * wanted.norm()
 
 
-def outcome(net: Any, fast: FusedStrings | None, x: Tensor, steps: int = 4) -> dict[str, Tensor]:
+def results_of(net: Any, fast: FusedStrings | None, x: Tensor, steps: int = 4) -> dict[str, Tensor]:
     """Gradients of a loss on some states of a segment, and its end."""
     it = fast or net
     # Negative features, such as noise, are a start like any other.
@@ -135,7 +135,7 @@ NETWORKS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", NETWORKS, ids=str)
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_segment_and_its_gradients_are_those_of_the_plain_network(
+def test_a_segment_and_its_gradients_equal_the_plain_network(
     changes: dict[str, Any], changed: bool
 ) -> None:
     net, x = network(**changes), random(3, 3, 6)
@@ -145,15 +145,15 @@ def test_a_segment_and_its_gradients_are_those_of_the_plain_network(
             for weight in net.parameters():
                 weight.mul_(1.1)
         fast.refresh()
-    wanted, found = outcome(net, None, x), outcome(net, fast, x)
-    assert found.keys() == wanted.keys()
+    wanted, got = results_of(net, None, x), results_of(net, fast, x)
+    assert got.keys() == wanted.keys()
     for name, value in wanted.items():
         assert value.norm() > 0, name
-        assert (found[name] - value).norm() <= 1e-6 * value.norm(), name
+        assert (got[name] - value).norm() <= 1e-6 * value.norm(), name
 
 
 @pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
-def test_without_gradients_a_segment_is_its_end(kind: str) -> None:
+def test_without_gradients_a_segment_returns_the_last_features(kind: str) -> None:
     net, x = network(kind), random(3, 3, 6)
     fast = FusedStrings(net)
     with torch.no_grad():
@@ -167,7 +167,7 @@ def test_without_gradients_a_segment_is_its_end(kind: str) -> None:
         assert (after - net.step(wanted, memory, 3)).abs().max() < 1e-12
 
 
-def test_the_form_follows_from_network_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_networks_have_this_form(monkeypatch: pytest.MonkeyPatch) -> None:
     def has_form(kind: str = "deep-thinking", **changes: object) -> bool:
         return strings_form(network(kind, **changes)) is not None
 
@@ -194,8 +194,8 @@ def test_on_the_gpu_gradients_are_those_of_float32(
     half = copy.deepcopy(net).to("cuda", dtype)
     fast = trainable_form(half)
     assert isinstance(fast, FusedStrings)
-    wanted, found = outcome(net, None, x, 3), outcome(half, fast, x.to("cuda", dtype), 3)
-    assert found.keys() == wanted.keys()
+    wanted, got = results_of(net, None, x, 3), results_of(half, fast, x.to("cuda", dtype), 3)
+    assert got.keys() == wanted.keys()
     for name, value in wanted.items():
-        error = (found[name].cpu().double() - value).norm() / value.norm()
+        error = (got[name].cpu().double() - value).norm() / value.norm()
         assert error <= (0.05 if dtype == torch.float16 else 0.15), name
