@@ -100,7 +100,7 @@ for title, commands in _COMMANDS.items():
         app.command(command)
         app[name].group, app[name].sort_key = (group,), place
         app[name].usage = f"Usage: iterant {name} {words}".rstrip()
-    # In the last group, too:
+# The last group also has these:
 app.register_install_completion_command(
     group=group, help="Let Tab complete commands and options in bash, zsh or fish."
 )

@@ -98,7 +98,6 @@ def start(
             cpus_per_task=cpus_per_task,
             memory_gb=memory,
             warning_seconds=warning,
-            at_once=at_once,
         ),
         time_limit=time if local else None,
         watch=not detach,

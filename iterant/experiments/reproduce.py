@@ -237,14 +237,13 @@ def train_missing(
         return left if left > _ENOUGH * estimate([by_name[name]]) else 0.0
 
     def ended(name: str, how: str) -> None:
-        error = sweep.failures(name).error if how == "failed" else None
         outcome = sweep.outcome(name, partial=True)
         if how == "done" and outcome is not None:
             done.add(name)
             if name not in recorded:
                 keep_record(out, name, outcome["record"], by_name[name].seed)
             how = "recorded" if outcome.get("finished", True) else "recorded as it was cut off"
-        say(f"{name}: {how}{f': {error}' if error else ''} after {clock.elapsed:.0f} s")
+        say(f"{name}: {how} after {clock.elapsed:.0f} s")
 
     with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")

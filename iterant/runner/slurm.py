@@ -49,8 +49,6 @@ class Cluster:
     memory_gb: float | None = None
     warning_seconds: int = 90
     """How long before its time limit a job gets the signal to save"""
-    at_once: int | None = None
-    """Jobs of an array side by side; None: as many as Slurm allows"""
 
     def __post_init__(self) -> None:
         _ = self.minutes  # check the time before anything is submitted
@@ -88,9 +86,16 @@ def run_job(path: str, launch: Mapping[str, Any], name: str) -> str:
 
 
 def submit(
-    folder: SweepFolder, names: Sequence[str], launch: Launch, cluster: Cluster
+    folder: SweepFolder,
+    names: Sequence[str],
+    launch: Launch,
+    cluster: Cluster,
+    at_once: int | None = None,
 ) -> dict[str, str]:
-    """Submit one job per run, in arrays; returns the jobs' numbers by the runs' names."""
+    """Submit one job per run, in arrays; returns the jobs' numbers by the runs' names.
+
+    ``at_once`` limits the jobs of an array that run side by side.
+    """
     try:
         from submitit import AutoExecutor
         from submitit.core.utils import FailedJobError, FailedSubmissionError
@@ -111,7 +116,7 @@ def submit(
         tasks_per_node=1,
         cpus_per_task=cluster.cpus_per_task or launch.threads * launch.processes,
         timeout_min=cluster.minutes,
-        slurm_array_parallelism=cluster.at_once or LARGEST_ARRAY,
+        slurm_array_parallelism=at_once or LARGEST_ARRAY,
         slurm_additional_parameters={"signal": f"USR1@{cluster.warning_seconds}", "requeue": True},
         **{word: value for word, value in optional.items() if value is not None},
     )

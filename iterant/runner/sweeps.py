@@ -18,7 +18,8 @@ import signal
 import socket
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,9 @@ def sweep(
 ) -> SweepStatus:
     """Run a plan, or the plan in a file; returns the state of the sweep at the end.
 
-    ``out`` is runs/NAME unless given. ``time_limit`` is for runs here; a cluster's jobs have
-    their own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
+    ``out`` is runs/NAME unless given. ``at_once`` limits the runs side by side: by default as many
+    as fit here, or as Slurm allows. ``time_limit`` is for runs here; a cluster's jobs have their
+    own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
     for the result, once all runs ended; None: write none.
     """
     if on not in ("local", "slurm"):
@@ -99,10 +101,11 @@ def sweep(
             run_here(folder, left, launch, at_once or capacity(launch), limit, say)
             now = status(folder)
         else:
+            submit = partial(slurm.submit, folder, launch=launch, cluster=cluster, at_once=at_once)
             if left:
-                slurm.submit(folder, left, launch, cluster)
+                submit(left)
             say(f"{counted(len(left), 'job')} submitted")
-            now = _watch(folder, launch, cluster, look_seconds if watch else None, say)
+            now = _watch(folder, submit, look_seconds if watch else None, say)
     if len(now.of("done", "failed")) == len(now.runs) and results is not None:
         for file in collect(folder, results):
             say(f"written to {file}")
@@ -120,9 +123,7 @@ def run_here(
     """Execute runs on this machine and say a line at the end of each."""
 
     def on_end(name: str, how: str) -> None:
-        error = folder.failures(name).error if how == "failed" else None
-        state = summary(status(folder, at_once=at_once))
-        say(f"{name}: {how}{f': {error}' if error else ''} ({state})")
+        say(f"{name}: {how} ({summary(status(folder, at_once=at_once))})")
 
     run_local(folder, names, launch, at_once=at_once, limit=limit, on_end=on_end)
 
@@ -212,7 +213,10 @@ def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
 
 
 def _watch(
-    folder: SweepFolder, launch: Launch, cluster: Cluster, look_seconds: float | None, say: Say
+    folder: SweepFolder,
+    submit: Callable[[Sequence[str]], object],
+    look_seconds: float | None,
+    say: Say,
 ) -> SweepStatus:
     """Poll the queue until no job is left; a job missing from it is submitted once more."""
     resubmitted: set[str] = set()
@@ -235,7 +239,7 @@ def _watch(
             # Only runs missing in two polls in a row: one may be between two states.
             if lost := sorted(missing & missing_before):
                 say(f"submitted once more: {', '.join(lost)}")
-                slurm.submit(folder, lost, launch, cluster)
+                submit(lost)
                 resubmitted |= set(lost)
             missing_before = missing
             end = time.monotonic() + look_seconds

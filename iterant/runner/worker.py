@@ -291,7 +291,8 @@ def run_local(
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
     their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
     before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
-    that are left. ``on_end(name, how)`` is called after each run. GPUs are assigned in turn.
+    that are left. ``on_end(name, how)`` is called after each run, with the error if it failed. GPUs
+    are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -311,10 +312,11 @@ def run_local(
                 seconds = left if time_for is None else time_for(name)
                 if seconds is not None and seconds <= 0:
                     return "no time left"
-                return supervise(
+                how = supervise(
                     folder, name, launch, stop=stop, time_limit=seconds,
                     environment=_visible_gpus(slot, launch),
                 )  # fmt: skip
+                return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
                 return f"failed: {error}"
             finally:

@@ -163,7 +163,7 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
 
 def test_several_processes_in_a_job(slurm: None, tmp_path: Path) -> None:
     plan = small_plan("joined", seeds=[0])
-    watched = Watched(plan, tmp_path / "joined", launch=Launch(processes=2))
+    watched = Watched(plan, tmp_path / "joined", launch=Launch(processes=2), at_once=1)
     assert watched.ended().counts["done"] == 1
     (name,) = watched.folder.planned
     joined = RunFolder.open(watched.folder.run_path(name))
