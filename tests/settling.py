@@ -1,4 +1,4 @@
-"""Problems on which a network could be called settled too early, and the count of those that were.
+"""Problems on which an answer may be called settled too early, and how often it is.
 
     >>> counts = check(net, strings("one leading 1", 512, 1))
     >>> counts["changed"]
@@ -19,7 +19,7 @@ from iterant.nets.fast import fused
 from iterant.tasks import Batch
 
 TIMES = 4
-"""An answer that is called settled is compared with that after so many times the iterations."""
+"""A settled answer is compared with that after this many times the iterations."""
 
 STRINGS = (
     "0 % ones", "1 % ones", "3 % ones", "10 % ones", "50 % ones", "100 % ones", "one leading 1",

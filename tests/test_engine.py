@@ -103,7 +103,7 @@ def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("net", ["mazes", Ticking, object()], ids=["name", "class", "object"])
-def test_what_is_no_network(net: Any) -> None:
+def test_objects_that_are_not_networks(net: Any) -> None:
     with pytest.raises(NetError, match="wanted a network, got"):
         think(net, GOOD, steps=1)
 
@@ -116,7 +116,7 @@ def test_the_depth_of_a_feed_forward_network() -> None:
         think(net, GOOD, steps=3, state=State(begin(net, GOOD).features, 10))
 
 
-def test_the_last_of_nothing() -> None:
+def test_last_of_an_empty_iterator_and_negative_steps() -> None:
     with pytest.raises(NetError, match="was empty"):
         last([])
     with pytest.raises(NetError, match="after 0 or more"):

@@ -27,7 +27,7 @@ RULES: list[Rule] = [Fixed(7), StableAnswer(patience=2), Resting(0.02), MostConf
 
 
 def ticks(*stops: int) -> Tensor:
-    """One sample a number: it ticks so many times, then rests."""
+    """One sample per number: its features count up to it, then rest."""
     return torch.tensor(stops, dtype=torch.float32).view(-1, 1, 1)
 
 
@@ -42,11 +42,11 @@ def test_a_stable_answer_stops_each_sample() -> None:
 
 def test_rest_is_decided_by_the_largest_change() -> None:
     answer = solve(Ticking(), ticks(2, 5, 100), max_steps=30, rule=Resting(1e-4))
-    # Nothing changes in the 16 iterations after the last tick.
+    # Nothing changes in the 16 iterations after the last change.
     assert answer.steps.tolist() == [2 + 16, 5 + 16, 30]
     assert answer.settled.tolist() == [True, True, False]
     assert answer.stopped_by == ("settled", "settled", "budget")
-    # One of a thousand positions ticks on: a hundredth of the norm, and no rest.
+    # One of a thousand positions still changes: a hundredth of the norm, and no rest.
     many = torch.full((1, 1, 1000), 50.0)
     many[..., 0] = 60
     assert solve(Ticking(), many, max_steps=90, rule=Resting(1e-2)).steps.tolist() == [60 + 16]
@@ -82,7 +82,7 @@ def test_what_counts_as_rest(rests: bool, function: Any) -> None:
 
 
 class Cycling(Ticking):
-    """Goes round ``period`` states for ever; answers 1 in those that are listed."""
+    """Cycles through ``period`` states; answers 1 in those that are listed."""
 
     def __init__(self, period: int, ones: tuple[int, ...] = ()) -> None:
         super().__init__()
@@ -230,8 +230,8 @@ def test_wrong_values(make: Callable[[], object], text: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_watch_keeps_some_samples(rule: Rule) -> None:
-    """After `keep` it says what it would have said, had the others never been there."""
+def test_a_watch_after_samples_left(rule: Rule) -> None:
+    """The samples that stay are judged as if they had been alone from the start."""
     net, x = Ticking(), ticks(3, 40, 11, 40)
     rows = torch.tensor([False, True, True, False])
     watch, alone = rule.watch(), rule.watch()

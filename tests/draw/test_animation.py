@@ -95,7 +95,7 @@ def test_no_frames(tmp_path: Path) -> None:
 
 
 def fake(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program called ffmpeg that a test can look into."""
+    """Put a fake ffmpeg on the PATH."""
     program = folder / "ffmpeg"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -124,7 +124,7 @@ def test_ffmpeg_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg: apt install ffmpeg")
 def test_duration_of_mp4(tmp_path: Path) -> None:
-    """Read back by ffmpeg: what it loses of the colours is less than an eye sees."""
+    """Read back by ffmpeg; compression changes colours a little."""
     frames = [bar(place, 41) for place in (0, 20, 40)]
     path = save_animation(frames, tmp_path / "a:b.mp4")
     command = ["ffmpeg", "-loglevel", "error", "-i", f"file:{path}", "-f", "rawvideo"]

@@ -32,7 +32,7 @@ WHITE = np.full((4, 4, 3), 255, dtype=np.uint8)
 
 
 def checkered(rows: int, columns: int, **more: Any) -> Description:
-    """Cells of which no two are alike, so that one out of place is seen."""
+    """Cells of different colours, to detect one out of place."""
     numbers = np.arange(rows * columns).reshape(rows, columns)
     cells = np.stack([numbers * 37 % 251, numbers * 91 % 241, numbers % 253], axis=-1)
     return Description("", "", cells.astype(np.uint8), **more)
@@ -140,7 +140,7 @@ def test_show_on_existing_axes() -> None:
     wrapped = draw.show(description, ax=narrow).get_xlabel()
     assert wrapped.count("\n") == 1
     assert wrapped.replace("\n", " ") == caption
-    figure.draw_without_rendering()  # no mathematics
+    figure.draw_without_rendering()  # $ is not parsed
 
 
 def test_show_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

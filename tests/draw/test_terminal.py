@@ -120,7 +120,7 @@ PLACES = ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (3, 0), (3, 1))
 
 
 def dots(codes: NDArray[np.int64], width: int = 99, lines: int = 9) -> Text:
-    """Cells too many for half blocks: with a free column and a wall far away."""
+    """Too many cells for half blocks: padded with free columns and a wall at the end."""
     codes = np.pad(codes, ((0, 0), (0, 100 - codes.shape[1])))
     codes[0, 99] = 1
     return terminal(Description("", "", COLOURS[codes]), console(width), lines=lines)

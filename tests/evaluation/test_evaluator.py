@@ -45,7 +45,7 @@ BY_HAND = [exact_prefix_sums, two_cycle_net, forgetting]
 
 
 def known_curve(targets: Tensor, steps: int) -> list[int]:
-    """How many are right after each iteration: those solved by then."""
+    """How many problems are solved after each iteration."""
     solved_at = first_right(targets).tolist()
     return [sum(first <= step for first in solved_at) for step in range(1, steps + 1)]
 
@@ -69,7 +69,7 @@ def test_features_at_rest_do_not_change() -> None:
 
 
 def test_change_is_relative_to_the_new_features() -> None:
-    """Features that count iterations: the fifth takes 4 to 5, a fifth of where it leads."""
+    """Features count iterations: the fifth goes from 4 to 5."""
     counting = Ticking()
     batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
     assert evaluate_batch(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
@@ -85,7 +85,7 @@ def test_a_budget_of_k_is_solving_with_k_iterations(
 ) -> None:
     net, batch, task = small_net(problem, variant), small_batch(problem), iterant.task(problem)
     budget = depth_of(net) or 14
-    # Against answers that untrained networks do get right, or every figure would be 0.
+    # Their own answers as targets: untrained networks solve nothing else.
     half = solve(net, batch.inputs, max_steps=budget // 2, rule=rule or Fixed())
     batch = type(batch)(batch.inputs, half.prediction, batch.extras)
     curve = evaluate_batch(net, task, batch, steps=budget, rule=rule)
@@ -113,7 +113,7 @@ def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | N
     assert parts.change == pytest.approx(whole.change)
 
 
-def test_every_evaluation_goes_on_with_smaller_batches_where_memory_is_short() -> None:
+def test_batches_are_halved_when_memory_runs_out() -> None:
     class Starved(ByHand):
         def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
             if len(features) > 12 and index == 4:
@@ -158,7 +158,7 @@ def test_features_that_are_not_finite_are_counted_and_never_solved() -> None:
     steps = first_right(BATCH.targets)
     healthy = [int(((steps <= step) & (~bad | (step <= 3))).sum()) for step in range(1, STEPS + 1)]
     assert curve.solved.tolist() == healthy
-    assert curve.change != curve.change, "an average over what is no number is no number"
+    assert curve.change != curve.change, "the mean of NaN is NaN"
     # NaN reads out as class 0: even where that is the wanted answer, it does not count.
     lucky = type(BATCH)(BATCH.inputs, zeros)
     assert evaluate_batch(poisoned(0), TASK, lucky, steps=5).right is not None
@@ -231,10 +231,10 @@ def test_invalid_arguments(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
-def test_a_gpu_is_not_waited_for_at_every_iteration(
+def test_no_synchronisation_at_every_iteration(
     rule: Rule | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a CPU it is asked whether all is finite, where a GPU is not.
+    # On a CPU `is_finite` reads values; on a GPU it does not.
     monkeypatch.setattr(evaluator, "is_finite", lambda f: f.flatten(1).isfinite().all(dim=1))
     batch, asked = TASK.sample(40, size=10, seed=1), []
     for steps in (51, 60, 200):
@@ -284,25 +284,24 @@ def curve_of(*solved: int, count: int = 8, **more: object) -> Curve:
 
 
 @given(COUNTS)
-def test_the_interval_holds_the_shares_that_are_not_too_unlikely(counts: tuple[int, int]) -> None:
+def test_wilson_equals_the_definition_of_a_score_interval(counts: tuple[int, int]) -> None:
     solved, count = counts
     low, high = wilson(torch.tensor(solved), count).tolist()
     share = solved / count
     assert 0 <= low <= share <= high <= 1
 
-    def surprise(true: float) -> float:
-        """How many standard deviations the share is from the true one, less 1.96."""
+    def beyond(true: float) -> float:
+        """Standard deviations between the share and a true one, less 1.96; 0 at both ends."""
         return abs(share - true) / math.sqrt(true * (1 - true) / count) - 1.959963984540054
 
-    # The ends are where the share is surprising enough: the definition of a score interval.
     nearly = 1e-12
     if solved > 0:
-        assert low == pytest.approx(brentq(surprise, nearly, share - nearly), abs=1e-6)
+        assert low == pytest.approx(brentq(beyond, nearly, share - nearly), abs=1e-6)
     if solved < count:
-        assert high == pytest.approx(brentq(surprise, share + nearly, 1 - nearly), abs=1e-6)
+        assert high == pytest.approx(brentq(beyond, share + nearly, 1 - nearly), abs=1e-6)
 
 
-def test_peak_end_and_what_was_lost() -> None:
+def test_peak_end_and_lost_accuracy() -> None:
     made = curve_of(0, 6, 8, 8, 5)
     assert made.peak == (3, 1.0)
     assert made.end == 5 / 8
@@ -335,7 +334,7 @@ def test_an_iteration_that_was_not_evaluated_is_refused() -> None:
         curve_of(1, 2).at(9)
 
 
-def test_what_json_holds() -> None:
+def test_curve_as_json() -> None:
     made = curve_of(0, 8, 6, taken=torch.full((8,), 3), seconds=torch.tensor([0.1, 0.2, 0.3]))
     figures = json.loads(json.dumps(made.described()))
     for name, step, accuracy in (("peak", 2, 1.0), ("end", 3, 0.75)):

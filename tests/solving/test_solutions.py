@@ -73,7 +73,7 @@ def test_mazes_with_and_without_loops() -> None:
 def test_an_unsolvable_maze_is_not_tried() -> None:
     class Never(DeadEnds):
         def start(self, inputs: torch.Tensor) -> torch.Tensor:
-            raise AssertionError("there is nothing to find")
+            raise AssertionError("the network was run")
 
     (solution,) = solutions(Never(), MAZES, gather(MAZES, "S#G").problems)
     assert (solution.prediction, solution.steps, solution.settled) == (None, 0, False)
@@ -193,7 +193,7 @@ def test_frames_are_spread_evenly_and_bounded(count: int, most: int) -> None:
     assert film.frames[-1].step == count + 1
 
 
-def test_small_problems_are_filmed_whole_and_large_ones_a_little() -> None:
+def test_number_of_frames_by_the_size_of_the_problem() -> None:
     assert Film(64).max_frames >= 1000
     assert 16 <= Film(1 << 22).max_frames < 20
 

@@ -1,4 +1,4 @@
-"""Laws that every task keeps, shipped or user-defined."""
+"""The contract of every task, shipped or user-defined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks in the wheel do what their cards say."""
+"""Shipped networks have the accuracy that their cards state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 WORK, DENSE = 2e10, 3e11
 """Operations that a test of one size may cost, of a local rule and of others: a few seconds."""
 AT_ONCE = 8
-"""Iterations after which a network for puzzles is about as good as it gets."""
+"""Iterations after which the accuracy on puzzles is near its peak."""
 
 
 def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
@@ -52,7 +52,7 @@ def test_accuracy_of_the_card(name: str) -> None:
         tried += 1
         fresh = task.sample(count, size=there, seed=20_261_115)
         share = right(net, task, fresh, steps)
-        # Of few problems that are not all solved, chance decides much.
+        # Few puzzles are tested and not all are solved, so compare the upper end of the interval.
         most = float(wilson(torch.tensor(share * count), count)[1])
         before = about.earlier.figures.get(text) if about.earlier else None
         least = max(one.interval[0] for one in (figure, before) if one is not None)
@@ -82,7 +82,7 @@ def test_card_equals_its_results(name: str) -> None:
 
 
 def agree(figures: dict[str, Figure], results: tuple[str, ...]) -> None:
-    """Every figure that stands in a result by its size is the one that stands there."""
+    """Every figure equals that of its size in the result files, where there is one."""
     by_size: dict[str, Any] = {}
     for result in results:
         figures_there = read_result(ROOT / "results" / f"{result}.json")["figures"]

@@ -1,4 +1,4 @@
-"""Networks come back from names, runs and folders, or not at all."""
+"""Loading networks by name, run and folder; what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shipped networks call settled stays the answer: small counts of `settling`.
+"""Settled answers of the shipped networks do not change later: small counts of `settling`.
 
 Larger ones are in docs/reliability.md.
 """

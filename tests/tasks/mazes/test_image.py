@@ -190,7 +190,7 @@ def test_huge_pictures_are_refused_before_decompression() -> None:
 
 
 @pytest.mark.parametrize("size", [60, 400])
-def test_a_damaged_picture_says_so(size: int) -> None:
+def test_corrupt_pictures_are_refused(size: int) -> None:
     with pytest.raises(DataError, match="picture is"):
         read_picture(file_of(drawn(maze(21), 5))[:size])
 
@@ -226,7 +226,7 @@ def test_rotated_paper_is_never_misread(angle: float) -> None:
         try:
             found = read(paper.rotate(angle, fillcolor=(250, 250, 250)))
         except TaskError:
-            assert angle > 0.3, "a little is no matter"
+            assert angle > 0.3, "a small angle must be read"
         else:
             assert np.array_equal(found, cells)
 

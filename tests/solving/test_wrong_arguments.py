@@ -41,14 +41,14 @@ def test_every_entry_refuses_another_network_and_a_name(entry: str) -> None:
         ENTRIES[entry]("mazes", SUMS)
 
 
-def test_what_a_network_says_about_itself_is_compared() -> None:
+def test_the_configuration_of_a_network_is_compared_with_the_task() -> None:
     check_fits(small_net("prefix-sums", "dt-recall"), SUMS)
     three = small_net("prefix-sums", "dt-recall", classes=3)
     with pytest.raises(NetError, match=r"1 channel and 3 classes, and prefix-sums .* 2 classes"):
         check_fits(three, SUMS)
     silent: Any = small_net("mazes", "dt")
-    for said in ({"dims": "two", "channels": 3}, {"width": 4}, None):
-        silent.config = said
+    for config in ({"dims": "two", "channels": 3}, {"width": 4}, None):
+        silent.config = config
         check_fits(silent, SUMS)
 
 
@@ -76,10 +76,10 @@ def test_a_user_network_is_checked_by_its_build_arguments(
 def test_commands_print_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run_command(words)
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert ended.value.code == 2
-    assert said.count("\n") == 1
-    assert said.startswith("iterant: error: this network is for images")
+    assert message.count("\n") == 1
+    assert message.startswith("iterant: error: this network is for images")
 
 
 API: Any = iterant  # type checkers would refuse these calls too
