@@ -1,4 +1,4 @@
-"""The paper's tables and figures are all there, and can be measured on what is trained for them."""
+"""Every number of the paper has a row, and every row has a model that is tested for it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def measured(model: Model) -> set[str]:
     return {test.name for test in model.tests} | {study.name for study in model.studies}
 
 
-def test_a_wrong_name_gets_a_suggestion() -> None:
+def test_suggestion_for_an_unknown_name() -> None:
     with pytest.raises(UnknownName, match="did you mean 'fig-width'"):
         experiment("fig-with")
 
 
 @EVERY
-def test_what_is_shown_is_also_measured(one: Experiment) -> None:
+def test_every_row_has_its_test_or_study(one: Experiment) -> None:
     assert one.needs or any(row.seeds for row in one.count_rows)
     for key, needs in one.needs.items():
         assert needs <= {"", *measured(MODELS[key])}
@@ -40,7 +40,7 @@ def test_what_is_shown_is_also_measured(one: Experiment) -> None:
         assert MODELS[row.model].confident or not getattr(row.measure, "confident", False)
 
 
-def test_every_number_of_the_paper_is_shown() -> None:
+def test_every_number_of_the_paper_has_a_row() -> None:
     rows = [row for one in EXPERIMENTS.values() for row in one.rows]
     shown = [(row.model, row.measure.needs, row.paper) for row in rows]
     shown += [(row.model, row.size, row.paper)
@@ -60,7 +60,7 @@ def test_every_number_of_the_paper_is_shown() -> None:
 
 
 @EVERY
-def test_our_own_recipe_is_a_row_wherever_it_is_measured(one: Experiment) -> None:
+def test_our_own_recipe_has_a_row_for_every_measure(one: Experiment) -> None:
     ours = {model.task: model.key for model in MODELS.values() if model.recipe_name == OURS}
     rows = {(row.model, row.measure) for row in one.rows}
     for model, measure in rows:
@@ -84,7 +84,7 @@ def test_grids_shrink_in_proportion() -> None:
     assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
     assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
     assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
-    # Plain DT trains at a tenth of the others' rate, and does so here.
+    # The learning rate of plain DT is a tenth of the others', also here.
     rates = [smaller(MODELS[key])["rate"] for key in ("sums-dt-a1", "sums-recall-a1")]
     assert rates == pytest.approx([4e-4, 4e-3])
     for model in MODELS.values():
