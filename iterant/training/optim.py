@@ -34,7 +34,7 @@ _MIN_SCALE = 1.0
 
 
 def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of a recipe; ``throttle`` divides the recurrent parameters' rate by m."""
+    """The optimizer; ``throttle`` divides the recurrent parameters' learning rate by m."""
     recurrent: Any = getattr(net, "recurrent", [])
     matrices = frozenset(id(weight) for weight in getattr(net, "hidden_weights", recurrent))
     slow = {id(weight) for weight in recurrent} if recipe.throttle else set()
@@ -45,15 +45,15 @@ def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
         for params, factor in ((others, 1.0), (throttled, 1 / recipe.iterations))
         if params
     ]
-    rate, decay, betas = recipe.rate, recipe.weight_decay, (0.9, recipe.beta2)
+    lr, decay, betas = recipe.rate, recipe.weight_decay, (0.9, recipe.beta2)
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(
-            groups, lr=rate, momentum=recipe.momentum, weight_decay=decay, fused=True
+            groups, lr=lr, momentum=recipe.momentum, weight_decay=decay, fused=True
         )
     if recipe.optimizer == "muon":
-        return Muon(groups, lr=rate, momentum=recipe.momentum, betas=betas, weight_decay=decay)
+        return Muon(groups, lr=lr, momentum=recipe.momentum, betas=betas, weight_decay=decay)
     adam = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
-    return adam(groups, lr=rate, betas=betas, weight_decay=decay, fused=True)
+    return adam(groups, lr=lr, betas=betas, weight_decay=decay, fused=True)
 
 
 def lr_factor(recipe: Recipe, step: int, per_epoch: int) -> float:
@@ -100,10 +100,11 @@ class Muon(torch.optim.Optimizer):
                     if overflow is not None:
                         gradient = gradient.where(overflow == 0, 0.0)
                     (matrices if id(weight) in group["matrices"] else others)[weight] = gradient
-            rate = group["lr"] * (1.0 if overflow is None else 1 - overflow)
+            # After an overflow the learning rate is 0: nothing moves, and nothing waits.
+            lr = group["lr"] * (1.0 if overflow is None else 1 - overflow)
             directions = {**self._orthogonal(matrices, group), **self._adam(others, group)}
             for weight, direction in directions.items():
-                weight.mul_(1 - rate * group["weight_decay"]).sub_(direction * rate)
+                weight.mul_(1 - lr * group["weight_decay"]).sub_(direction * lr)
 
     def _orthogonal(
         self, gradients: dict[Tensor, Tensor], group: dict[str, Any]
@@ -113,11 +114,13 @@ class Muon(torch.optim.Optimizer):
         for weight, gradient in gradients.items():
             first = self.state[weight].setdefault("first", torch.zeros_like(weight))
             first.mul_(group["momentum"]).add_(gradient)
+            # (outputs, inputs × positions)
             momentum = (gradient + group["momentum"] * first).flatten(1)
             by_shape.setdefault(weight.shape, {})[weight] = momentum
         directions: dict[Tensor, Tensor] = {}
         for momenta in by_shape.values():
-            matrices = orthogonal(torch.stack(list(momenta.values())))
+            matrices = orthogonal(torch.stack(list(momenta.values())))  # (N, R, C)
+            # An orthogonal (R, C) matrix has entries of RMS 1 / sqrt(max(R, C)).
             matrices = matrices * (_ADAM_RMS * max(matrices.shape[1:]) ** 0.5)
             for weight, matrix in zip(momenta, matrices, strict=True):
                 directions[weight] = matrix.view(weight.shape)
@@ -134,7 +137,7 @@ class Muon(torch.optim.Optimizer):
             state["step"] += 1
             first = state["first"].lerp_(gradient, 1 - beta1)
             second = state["second"].lerp_(gradient * gradient, 1 - beta2)
-            mean = first / (1 - beta1 ** state["step"])
+            mean = first / (1 - beta1 ** state["step"])  # both without the bias to zero
             square = second / (1 - beta2 ** state["step"])
             directions[weight] = mean / (square.sqrt() + _EPSILON)
         return directions
@@ -149,7 +152,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
     x = matrices.mT if tall else matrices
     x = (x / (x.norm(dim=(1, 2), keepdim=True) + _EPSILON)).to(dtype)
     for _ in range(_NEWTON_SCHULZ_STEPS):
-        square = x @ x.mT
+        square = x @ x.mT  # (N, R, R)
         x = a * x + (b * square + c * square @ square) @ x
     result: Tensor = x.mT if tall else x
     return result.to(matrices.dtype)
@@ -170,6 +173,7 @@ class LossScale:
         """Steps since the last overflow or growth (torch: growth tracker)"""
         self.overflow = torch.zeros((), device=device)
         self.finite_loss = torch.ones((), device=device)
+        # torch's fused optimizers skip a step by this attribute, which GradScaler sets, too.
         vars(optimizer)["found_inf"] = self.overflow
 
     def unscale(self, gradients: list[Tensor]) -> None:

@@ -43,7 +43,7 @@ def disc(features: Tensor, generator: torch.Generator) -> Tensor:
     count, _, *sides = features.shape
     # (B, axes + 1): the centre, then the radius
     uniform = torch.rand(count, len(sides) + 1, generator=generator).to(features.device)
-    squared_distance: Tensor | float = 0.0
+    squared_distance: Tensor | float = 0.0  # (B, *S), built up axis by axis
     for axis, side in enumerate(sides):
         positions = torch.arange(side, device=uniform.device)
         squares = (positions - uniform[:, axis : axis + 1] * side) ** 2
@@ -154,6 +154,7 @@ class ReplayPool(Objective):
             return features
         generator, device = rng.generator("damage"), features.device
         count, kinds = len(rows), recipe.pool_damage_kinds
+        # Everything is drawn for all rows, on the CPU: the same draws on every device.
         hit = torch.rand(count, generator=generator) < recipe.pool_damage
         which_kind = torch.randint(len(kinds), (count,), generator=generator).where(hit, -1)
         other = torch.randint(recipe.pool_slots, (count,), generator=generator)

@@ -60,7 +60,7 @@ class FusedRule(PackedRule):
     _block: _Block
     _next: _Block | None
     """The block after that, once the caller has gone on from features of this one"""
-    _place: int
+    _returned: int
     """How many iterations of the block have been returned"""
     _table: Tensor
     """(B, N, R) int32: what every cell reads"""
@@ -70,23 +70,23 @@ class FusedRule(PackedRule):
         if features is not self._features:
             # Features of another origin: rows without a cell must be zero, as walls are.
             self._block = self._launch((features.detach() * self._is_cell).contiguous())
-            self._next, self._place = None, 0
+            self._next, self._returned = None, 0
         else:
-            if self._place == len(self._block.each):
+            if self._returned == len(self._block.each):
                 self._block = self._next or self._launch(features)
-                self._next, self._place = None, 0
+                self._next, self._returned = None, 0
             self._next = self._next or self._launch(self._block.each[-1])
-        self._features = self._block.each[self._place]
-        self.moved = self._block.moved[self._place]
-        self._place += 1
+        self._features = self._block.each[self._returned]
+        self.moved = self._block.moved[self._returned]
+        self._returned += 1
         return self._features
 
     def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
         if self._features is not None:
             super().keep(which, inputs, features)
-            self._block = self._block.select(self._place, which)
+            self._block = self._block.select(self._returned, which)
             self._next = None if self._next is None else self._next.select(0, which)
-            self._place = 0
+            self._returned = 0
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
         super()._lay_out(inputs, cells, memory.contiguous())
