@@ -43,7 +43,7 @@ Sides = Mapping[str, Callable[[], Any]]
 Progress = Callable[[int, int], None]
 """Called with the number of rounds done and of all rounds."""
 _EPOCH = 1000
-"""Updates per epoch, for the warm-up of the learning rate: as in the first epoch of a run."""
+"""Optimizer steps per epoch, for the learning rate of the first epoch, which is in warm-up."""
 
 
 def compare(
@@ -106,9 +106,10 @@ def machine() -> dict[str, Any]:
 def bench_train(options: TrainOptions, progress: Progress | None = None) -> Result:
     """Compare our training step with the plain one; options that are None are the recipe's.
 
-    A round is ``steps`` updates of each side, from the same weights, on the same problems and with
-    the same n and k, which are spread evenly over the recipe's range. Ours is the `Trainer`
-    of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise, in bf16.
+    A round is ``steps`` optimizer steps of each side, from the same weights, on the same problems
+    and with the same n and k, which are spread evenly over the recipe's range. Ours is the
+    `Trainer` of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise,
+    in bf16.
     """
     steps, seed = options.steps, options.seed
     if steps < 1:
@@ -119,7 +120,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     recipe = _changed(usual, options, "width", "batch", "precision")
     network, _ = build_network(recipe, task.spec, seed)
     batch = task.sample(recipe.batch, size=task.check_size(recipe.size), seed=seed)
-    draws = [EvenRng(seed, update, of=steps) for update in range(steps)]
+    draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
     pairs = list(map(progressive_of(network, recipe).draw, draws))  # n and k of every step
 
     def prepare() -> Sides:

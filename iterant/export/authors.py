@@ -66,7 +66,7 @@ def import_checkpoint(
     digest = hashlib.sha256(read_bytes(source)).hexdigest()
     tensors, epoch = _load(source)
     try:
-        config, place = _architecture(tensors, task, group_norm)
+        config, block_index = _architecture(tensors, task, group_norm)
         with torch.device("meta"):  # shapes only: do not allocate what a file claims
             net: Any = build(config.kind, config)
     except IterantError as error:
@@ -78,7 +78,7 @@ def import_checkpoint(
             f"{source} holds a network for {needs}, and {task.name} has {offered}; "
             "name the task that it was trained on with --task"
         )
-    theirs = {name: _their_name(name, config, place) for name in net.state_dict()}
+    theirs = {name: _their_name(name, config, block_index) for name in net.state_dict()}
     expected = {theirs[name]: weight for name, weight in net.state_dict().items()}
     if faults := tensor_faults(expected, tensors):
         raise DataError(
@@ -154,21 +154,21 @@ def _architecture(
     }
     layers = numbered(r"feedforward_layers\.(\d{1,9})\..*")
     # Tensors of a later block are reported as unexpected.
-    place = min(max(numbered(r"recur_block\.(\d{1,9})\.\d.*"), default=0), 2)
-    inside = rf"feedforward_layers\.{min(layers)}\.0" if layers else rf"recur_block\.{place}"
+    block_index = min(max(numbered(r"recur_block\.(\d{1,9})\.\d.*"), default=0), 2)
+    inside = rf"feedforward_layers\.{min(layers)}\.0" if layers else rf"recur_block\.{block_index}"
     shared["blocks"] = max(1, len(numbered(inside + r"\.(\d{1,9})\.conv1\.weight")))
     if layers:
         recall = "recall_layer.weight" in tensors
         return FeedForwardConfig(**shared, recall=recall, depth=len(layers)), 0
-    return PaperConfig(**shared, recall=place > 0, recall_relu=place == 2), place
+    return PaperConfig(**shared, recall=block_index > 0, recall_relu=block_index == 2), block_index
 
 
-def _their_name(name: str, config: PaperConfig, place: int) -> str:
+def _their_name(name: str, config: PaperConfig, block_index: int) -> str:
     recurrent = not isinstance(config, FeedForwardConfig)
     if name == "projection.weight":
         return "projection.0.weight"
     if name == "recall.weight":
         return "recur_block.0.weight" if recurrent else "recall_layer.weight"
     if recurrent:
-        return re.sub(r"^block\.", f"recur_block.{place}.", name)
+        return re.sub(r"^block\.", f"recur_block.{block_index}.", name)
     return re.sub(r"^blocks\.(\d+)\.", r"feedforward_layers.\1.0.", name)

@@ -51,9 +51,9 @@ class ProcessGroup:
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes, in order."""
-        own = rows.contiguous()  # collectives need contiguous tensors
-        parts = [torch.empty_like(own) for _ in range(self.size)]
-        self._communicate(lambda: distributed.all_gather(parts, own))
+        local = rows.contiguous()  # collectives need contiguous tensors
+        parts = [torch.empty_like(local) for _ in range(self.size)]
+        self._communicate(lambda: distributed.all_gather(parts, local))
         return torch.cat(parts)
 
     def average(self, tensors: Sequence[Tensor]) -> None:

@@ -162,8 +162,8 @@ class Fused:
         """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
         if self.depth is None:
             return self._blocks
-        each = len(self._blocks) // self.depth
-        return self._blocks[index * each : (index + 1) * each]
+        per_iteration = len(self._blocks) // self.depth
+        return self._blocks[index * per_iteration : (index + 1) * per_iteration]
 
     def flush(self) -> None:
         """Add the weight gradients; call once after each backward."""
