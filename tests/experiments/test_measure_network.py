@@ -1,4 +1,4 @@
-"""`scripts/measure-network` at a tiny scale: what it writes, and that tables take it."""
+"""`scripts/measure-network` on tiny networks: its results, and the rows that they fill."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def script() -> Any:
     spec = spec_from_loader("measure_network", SourceFileLoader("measure_network", str(SCRIPT)))
     assert spec is not None
     assert spec.loader is not None
-    made = module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +47,19 @@ def test_a_run_of_the_papers_network_fills_its_row(
              "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     monkeypatch.setattr(type(iterant.registry.task("mazes")), "sample", small_mazes())
-    seen, measure = [], script.measure_counts
+    nets, measure = [], script.measure_counts
 
-    def watched(net: Any, *rest: Any, **how: Any) -> Any:
-        seen.append(net)
+    def record_net(net: Any, *rest: Any, **how: Any) -> Any:
+        nets.append(net)
         return measure(net, *rest, **how)
 
-    monkeypatch.setattr(script, "measure_counts", watched)
+    monkeypatch.setattr(script, "measure_counts", record_net)
     script.main()
-    assert {weight.dtype for net in seen for weight in net.parameters()} == {
+    assert {weight.dtype for net in nets for weight in net.parameters()} == {
         iterant.registry.find("precision", precision)
     }
     result = read_result(tmp_path / "measure-mazes-mazes-recall-a0.01-s3.json")
-    assert result["seed"] == 3, "from the run's own configuration"
+    assert result["seed"] == 3, "from the configuration of the run"
     assert result["figures"]["test precision"] == precision
     assert result["figures"]["precision"] == "fp32", "of training, by the run's recipe"
     (record,) = read_records(tmp_path).all
@@ -70,7 +70,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
 
 
 def small_mazes() -> Any:
-    """Mazes of 9×9, whatever is asked for: 801×801 would take a minute to make."""
+    """Mazes of 9×9 instead of any size: 801×801 would take a minute to generate."""
     plain = type(iterant.registry.task("mazes")).sample
 
     def sample(self: Any, count: int, *, size: Any = None, seed: int = 0) -> Any:
@@ -79,7 +79,7 @@ def small_mazes() -> Any:
     return sample
 
 
-def test_what_was_lost_on_the_way_is_named_and_drawn(
+def test_failures_and_regressions_are_drawn(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: dict[str, Any] = {}
@@ -98,17 +98,17 @@ def test_what_was_lost_on_the_way_is_named_and_drawn(
         "failure-8-2.png": "8 bits, 8 wrong after 6 iterations; wholly right after 4",
     }
     script.draw_failures(task, batch, script.LongRun(figures), tmp_path / "none", "8")
-    assert len(drawn) == 2, "answers that were not kept are not drawn"
+    assert len(drawn) == 2, "only with predictions"
 
 
-def test_every_iteration_is_judged_where_asked(
+def test_check_after_every_iteration(
     script: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [str(run), "mazes", "9:2:2", "--every", "--portion", "1", "--results", str(tmp_path),
              "--pictures", str(tmp_path), "--name", "every"]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     script.main()
-    found = read_result(tmp_path / "every.json")["figures"]["tests"]["9:2:2"]
-    assert (found["lost on the way"], found["wrong"]) == (0, [0, 1])
-    assert "after every iteration" in found["thinking"]
+    test = read_result(tmp_path / "every.json")["figures"]["tests"]["9:2:2"]
+    assert (test["lost on the way"], test["wrong"]) == (0, [0, 1])
+    assert "after every iteration" in test["thinking"]
     assert (tmp_path / "failure-9-0.png").is_file()

@@ -1,4 +1,4 @@
-"""Runs of the paper's tables are trained, measured and recorded once, within their time."""
+"""Missing runs are trained, measured and recorded once, within the time budget."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LARGE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0)
 
 @pytest.fixture(autouse=True)
 def _models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two tiny models; the processes of the pool are calls in this one."""
+    """Two tiny models; runs are executed in this process instead of a pool."""
     for model in (
         Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(TestSpec(8, 5, 4),)),
         Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(TestSpec(8, 5, 9),),
@@ -65,7 +65,7 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     ):  # fmt: skip
         monkeypatch.setitem(MODELS, model.key, model)
 
-    def here(
+    def run_in_process(
         folder: SweepFolder, names: list[str], launch: Launch, *, time_for: Any, on_end: Any,
         **_: Any,
     ) -> None:  # fmt: skip
@@ -77,18 +77,19 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
                 done = run_one(folder.path, name, device=launch.device, time_limit=limit)
                 on_end(name, "done" if done else "stopped")
 
-    monkeypatch.setattr(reproducing, "run_local", here)
+    monkeypatch.setattr(reproducing, "run_local", run_in_process)
 
 
-def begin(path: Path, runs: list[str], **how: Any) -> list[str]:
+def train(path: Path, runs: list[str], **how: Any) -> list[str]:
+    """Train these runs; their records are in path/records, their folders in path/runs."""
     planned = [planned_run(name.removesuffix("-s0"), 0) for name in runs]
-    out, folder = path / "kept" / "all.jsonl", path / "runs"
+    out, folder = path / "records" / "all.jsonl", path / "runs"
     how = {"device": "cpu", "say": lambda text: None, **how}
     return train_missing(planned, out=out, folder=folder, **how)
 
 
-def trained(path: Path, name: str = "tiny-s0") -> RunFolder:
-    return RunFolder.open(path / "runs" / "runs" / name)
+def run_folder(path: Path) -> RunFolder:
+    return RunFolder.open(path / "runs" / "runs" / TINY)
 
 
 @pytest.mark.parametrize("key", MODELS)
@@ -100,8 +101,8 @@ def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
 
 
 def test_every_run_leaves_one_record(tmp_path: Path) -> None:
-    assert begin(tmp_path, [TINY, DEEP]) == []
-    records = read_records(tmp_path / "kept" / "all.jsonl")
+    assert train(tmp_path, [TINY, DEEP]) == []
+    records = read_records(tmp_path / "records" / "all.jsonl")
     assert records.names == {"tiny-s0", "deep-s0"}
     (tiny,), (deep,) = records.of("tiny"), records.of("deep")
     assert tiny.reduced == {}
@@ -109,16 +110,14 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
-    begin(tmp_path, [TINY], recorded=records.names)
-    assert len(read_records(tmp_path / "kept" / "all.jsonl").all) == 2
-    begin(tmp_path, [TINY])
+    train(tmp_path, [TINY], recorded=records.names)
+    assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2
+    train(tmp_path, [TINY])
     with pytest.raises(RunError, match=r"tiny with seed 0 is recorded twice, in .*all.jsonl' and"):
-        read_records(tmp_path / "kept" / "all.jsonl")
+        read_records(tmp_path / "records" / "all.jsonl")
 
 
-def test_interrupted_it_saves_and_goes_on_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     validate = Validator.validate
 
     def interrupt(*given: Any) -> Any:
@@ -127,44 +126,46 @@ def test_interrupted_it_saves_and_goes_on_from_there(
 
     monkeypatch.setattr(Validator, "validate", interrupt)
     experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
-    assert begin(tmp_path, [TINY], experiment=experiment) == [TINY]
-    assert not (tmp_path / "kept").exists(), "what was broken off is not recorded as if it were all"
-    assert trained(tmp_path).status.reason == "stopped by SIGTERM"
+    assert train(tmp_path, [TINY], experiment=experiment) == [TINY]
+    assert not (tmp_path / "records").exists(), "an interrupted run has no record"
+    assert run_folder(tmp_path).status.reason == "stopped by SIGTERM"
     monkeypatch.setattr(Validator, "validate", validate)
-    assert begin(tmp_path, [TINY], experiment=experiment) == []
-    steps = [line["step"] for line in trained(tmp_path).metrics() if line["kind"] == "validation"]
-    assert len(steps) == len(set(steps)), "none was done twice"
+    assert train(tmp_path, [TINY], experiment=experiment) == []
+    steps = [
+        line["step"] for line in run_folder(tmp_path).metrics() if line["kind"] == "validation"
+    ]
+    assert len(steps) == len(set(steps)), "no validation is repeated"
 
 
 def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": 1.0})
-    begin(tmp_path, [TINY])
-    assert (trained(tmp_path).status.reason, trained(tmp_path).status.step) == (PERFECT, 2)
-    (record,) = read_records(tmp_path / "kept").all
+    train(tmp_path, [TINY])
+    assert (run_folder(tmp_path).status.reason, run_folder(tmp_path).status.step) == (PERFECT, 2)
+    (record,) = read_records(tmp_path / "records").all
     assert record.finished
-    # Recorded no earlier, it is only tested: no update is made.
+    # Without its record it is tested again, not trained.
     monkeypatch.setattr(Loop, "_step", lambda loop: pytest.fail("trained again"))
-    (tmp_path / "kept" / "all.jsonl").unlink()
-    begin(tmp_path, [TINY])
-    assert read_records(tmp_path / "kept" / "all.jsonl").names == {"tiny-s0"}
+    (tmp_path / "records" / "all.jsonl").unlink()
+    train(tmp_path, [TINY])
+    assert read_records(tmp_path / "records" / "all.jsonl").names == {"tiny-s0"}
 
 
-def test_a_small_machine_records_what_was_cut_off(
+def test_reduced_runs_are_recorded_at_their_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = replace(MODELS["tiny"], changes={**SMALL, "epochs": 10**6})
     monkeypatch.setitem(MODELS, "tiny", endless)
     experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
-    assert begin(tmp_path, [TINY], experiment=experiment, budget=1.0) == []
-    records = read_records(tmp_path / "kept")
+    assert train(tmp_path, [TINY], experiment=experiment, budget=1.0) == []
+    records = read_records(tmp_path / "records")
     assert (records.names, len(records.unfinished)) == (set(), 1)
     assert records.all[0].reduced["share of the tests"] == reproducing.SMALLER_TESTS
-    assert begin(tmp_path / "large", [TINY], budget=0.01) == [TINY], "too little time to start"
-    assert not (tmp_path / "large" / "kept").exists()
+    assert train(tmp_path / "large", [TINY], budget=0.01) == [TINY], "too little time to start"
+    assert not (tmp_path / "large" / "records").exists()
 
 
 def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In half precision a run starts again in float32; there it is recorded as it ended."""
+    """A run that diverges in half precision is repeated in float32; there it has failed."""
     step, broken = Loop._step, {"bf16"}
 
     def failing(loop: Loop) -> None:
@@ -173,22 +174,24 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         step(loop)
 
     monkeypatch.setattr(Loop, "_step", failing)
-    begin(tmp_path, [TINY], precision="bf16")
-    (record,) = read_records(tmp_path / "kept").of("tiny")
+    train(tmp_path, [TINY], precision="bf16")
+    (record,) = read_records(tmp_path / "records").of("tiny")
     assert record.precision == record.figures["training"]["recipe"]["precision"] == "fp32"
     assert len(record.tests["8"]["solved"]) == 4
-    assert trained(tmp_path).state == "failed"
+    assert run_folder(tmp_path).state == "failed"
     broken.add("fp32")
-    (tmp_path / "kept" / "all.jsonl").unlink()
-    begin(tmp_path, [TINY], precision="bf16")
-    assert not read_records(tmp_path / "kept").of("tiny")[0].failed, "neither is trained again"
-    begin(tmp_path / "other", [TINY], precision="bf16")
-    (record,) = read_records(tmp_path / "other" / "kept").of("tiny")
+    (tmp_path / "records" / "all.jsonl").unlink()
+    train(tmp_path, [TINY], precision="bf16")
+    assert not read_records(tmp_path / "records").of("tiny")[0].failed, (
+        "neither run is trained again"
+    )
+    train(tmp_path / "other", [TINY], precision="bf16")
+    (record,) = read_records(tmp_path / "other" / "records").of("tiny")
     assert record.failed
     assert record.figures["training"]["ended"] == "the loss became nan"
 
 
-def test_the_script_runs_what_is_named(
+def test_script_runs_the_named_units(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = Path(__file__).resolve().parents[2] / "scripts" / "campaign"
@@ -202,7 +205,7 @@ def test_the_script_runs_what_is_named(
         return capsys.readouterr().out
 
     keep(tmp_path / "results" / "paper", "tiny", 0, [1], reduced={"seconds": 70})
-    for _ in range(2):  # the second time there is nothing left to do
+    for _ in range(2):  # the second call has nothing to do
         assert "left over: nothing" in run()
         (record,) = read_records(tmp_path / "a.jsonl").all
         assert record.name == "tiny-s0"
@@ -211,8 +214,8 @@ def test_the_script_runs_what_is_named(
     assert "tiny-s0: recorded already" in run()
     assert not Path("b.jsonl").exists()
     words.append("--again")
-    for said in ("tiny-s0: recorded after", "tiny-s0: recorded already"):
-        assert said in run()
+    for line in ("tiny-s0: recorded after", "tiny-s0: recorded already"):
+        assert line in run()
         assert read_records("b.jsonl").names == {"tiny-s0"}
     words[1] = "tini-s0"
     with pytest.raises(SystemExit, match="did you mean 'tiny'"):
@@ -220,21 +223,21 @@ def test_the_script_runs_what_is_named(
 
 
 def record(**figures: Any) -> Record:
-    about: dict[str, Any] = {"training": {}, "tests": {}, "studies": {}}
-    return Record("m", 0, True, {}, {**about, **figures}, Path("x"))
+    empty: dict[str, Any] = {"training": {}, "tests": {}, "studies": {}}
+    return Record("m", 0, True, {}, {**empty, **figures}, Path("x"))
 
 
-def test_a_network_that_is_right_is_found_right() -> None:
-    found = measure_test(exact_prefix_sums(), SUMS, TestSpec(8, 6, 20), confident=True)
-    assert found["problems"] == 6
-    assert found["solved"][-1] == found["solved by the most confident"][-1] == 6
-    cell = Peaks("8").of([record(tests={"8": found})])
+def test_test_of_an_exact_network() -> None:
+    figures = measure_test(exact_prefix_sums(), SUMS, TestSpec(8, 6, 20), confident=True)
+    assert figures["problems"] == 6
+    assert figures["solved"][-1] == figures["solved by the most confident"][-1] == 6
+    cell = Peaks("8").of([record(tests={"8": figures})])
     assert cell.value is not None
     assert cell.value.mean == 100
-    assert cell.value.step == found["solved"].index(6) + 1 <= 9
+    assert cell.value.step == figures["solved"].index(6) + 1 <= 9
 
 
-def test_studies_in_a_few_numbers() -> None:
+def test_studies_of_an_exact_network() -> None:
     subject = Subject(exact_prefix_sums(), SUMS, "exact")
     specs = (
         StudySpec("swap"),
@@ -252,20 +255,20 @@ def test_studies_in_a_few_numbers() -> None:
         )
     (curve,) = RecoveryByIndex().curves(exact)
     assert len(curve) == 8
-    assert curve == sorted(curve, reverse=True), "later bits change less"
+    assert curve == sorted(curve, reverse=True), "later bits affect fewer outputs"
     (change,) = Changes("problems").curves(exact)
     assert (len(change), change[-1]) == (300, 0.0)
     assert studies["convergence"]["problems"]["features"]["settled"] == 3
 
 
-def test_a_network_that_ends_before_the_intervention_is_skipped() -> None:
+def test_study_of_a_network_that_ends_before_the_intervention() -> None:
     config = variant_config("ff", "prefix-sums", dims=1, channels=1, width=4, depth=3)
     subject = Subject(build(config.kind, config, seed=0), SUMS, "deep")
     assert measure_study(subject, StudySpec("swap"), MODEL) == {"skipped": "there are 3 iterations"}
     assert Recovered("swap").of([record(studies={"swap": {"skipped": "…"}})]).value is None
 
 
-def test_a_history_by_epoch() -> None:
+def test_history_by_epoch() -> None:
     rows = [
         {"kind": "train", "epoch": 0.5, "loss": 1.0},
         {"kind": "train", "epoch": 1.0, "loss": 3.0},
@@ -280,9 +283,7 @@ def test_a_history_by_epoch() -> None:
     ]
 
 
-def test_a_study_that_fails_does_not_lose_the_tests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
                         batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
     model = replace(MODEL, tests=(TestSpec(8, 2, 3),),
@@ -292,12 +293,12 @@ def test_a_study_that_fails_does_not_lose_the_tests(
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(reproducing, "measure_study", fail)
-    found = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
-    assert found["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
-    assert found["tests"]["8"]["problems"] == 2
+    figures = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
+    assert figures["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
+    assert figures["tests"]["8"]["problems"] == 2
 
 
-def test_a_run_that_only_a_study_was_made_of_did_not_break_down(tmp_path: Path) -> None:
+def test_a_run_with_studies_only_has_not_failed(tmp_path: Path) -> None:
     study = {"noise": {"samples": 10, "right": [0, 9], "mean iterations to first": 2.0}}
     keep(tmp_path, "sums-recall-a1", 0, [], tests={}, studies=study)
     keep(tmp_path, "sums-ours", 0, [], tests={})
@@ -312,42 +313,46 @@ def names(tests: list[tuple[CountRow, int]]) -> list[str]:
     return [f"{row.model}-s{seed}" for row, seed in tests]
 
 
-def test_what_is_wanted_is_what_no_result_has(tmp_path: Path) -> None:
+def test_missing_tests_without_curves(tmp_path: Path) -> None:
     assert names(missing_counts(LARGE, Records())) == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
     keep_count(tmp_path, KEY, 0, "11", {4: 1, 8: 1}, problems=3)
-    there = read_records(tmp_path)
-    assert names(missing_counts(LARGE, there)) == ["mazes-ours-s0", f"{KEY}-s1"]
-    assert names(missing_counts(LARGE, there, seeds=1)) == ["mazes-ours-s0"]
+    records = read_records(tmp_path)
+    assert names(missing_counts(LARGE, records)) == ["mazes-ours-s0", f"{KEY}-s1"]
+    assert names(missing_counts(LARGE, records, seeds=1)) == ["mazes-ours-s0"]
     seconds = MODELS[KEY].seconds + MODELS["mazes-ours"].seconds
-    assert estimate_counts(missing_counts(LARGE, there), tmp_path) == pytest.approx(seconds + 57)
+    assert estimate_counts(missing_counts(LARGE, records), tmp_path) == pytest.approx(seconds + 57)
 
 
-def test_trained_once_tested_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_networks_are_trained_once_and_tested_without_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[str] = []
     small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
                              "epochs": 1, "watch_every": 0}  # fmt: skip
 
-    def train(runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any) -> None:
+    def train_small(
+        runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any
+    ) -> None:
         assert recorded == {f"{KEY}-s1"}
         for run in runs:
-            asked.append(run.name)
+            trained.append(run.name)
             iterant.train("mazes", recipe="paper", seed=run.seed, device="cpu",
                           out=folder / "runs" / run.name, **small)  # fmt: skip
 
-    monkeypatch.setattr(reproducing, "train_missing", train)
-    kept, runs = tmp_path / "kept", tmp_path / "r"
-    keep(kept, KEY, 1, [1])
+    monkeypatch.setattr(reproducing, "train_missing", train_small)
+    out, runs = tmp_path / "records", tmp_path / "r"
+    keep(out, KEY, 1, [1])
     first, _, second = missing_counts(LARGE, Records())
 
     def fill(**more: Any) -> list[Any]:
-        return fill_counts([first, second], read_records(kept), out=kept, folder=runs, device="cpu",
+        return fill_counts([first, second], read_records(out), out=out, folder=runs, device="cpu",
                            say=lambda text: None, **more)  # fmt: skip
 
-    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "there is no time to test"
-    assert asked == [f"{KEY}-s0", f"{KEY}-s1"]
+    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "no time is left to test"
+    assert trained == [f"{KEY}-s0", f"{KEY}-s1"]
     assert fill() == []
-    assert asked == [f"{KEY}-s0", f"{KEY}-s1"], "their runs are there"
-    counts = read_records(kept).counts(KEY, "11")
+    assert trained == [f"{KEY}-s0", f"{KEY}-s1"], "their runs exist"
+    counts = read_records(out).counts(KEY, "11")
     assert [(one.seed, one.problems, *one.solved) for one in counts] == [(0, 3, 4, 8), (1, 3, 4, 8)]
     assert [one.precision for one in counts] == ["fp32", "fp32"]
     assert trained_run(f"{KEY}-s2", runs) is None

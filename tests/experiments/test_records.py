@@ -1,4 +1,4 @@
-"""Records are read and merged; an edited or damaged one is refused in one line."""
+"""Records are read and merged; an invalid one is an error."""
 
 from __future__ import annotations
 
@@ -32,59 +32,59 @@ MEASURES = (Peaks("512"), Peaks("512", confident=True), Accuracy("train"), Accur
             RecoveryByIndex())  # fmt: skip
 
 
-def whole() -> dict[str, Any]:
-    made = figures("sums-recall-a1", 0, [0, 50], studies=deepcopy(STUDIES))
-    made["tests"]["512:10:600"] = {"problems": 10, "solved": {"600": 9, "1200": 10}}
-    made["tests"]["512"]["solved by the most confident"] = [1, 2]
-    made["training"] |= {"recipe": {}, "history": [{"epoch": 1, "loss": 0.5}]}
-    return made
+def valid() -> dict[str, Any]:
+    record = figures("sums-recall-a1", 0, [0, 50], studies=deepcopy(STUDIES))
+    record["tests"]["512:10:600"] = {"problems": 10, "solved": {"600": 9, "1200": 10}}
+    record["tests"]["512"]["solved by the most confident"] = [1, 2]
+    record["training"] |= {"recipe": {}, "history": [{"epoch": 1, "loss": 0.5}]}
+    return record
 
 
-def places(part: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The way to everything in a record."""
+def paths(part: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The keys that lead to every value in a record."""
     if not isinstance(part, dict | list):
         return [path]
     inner = part.items() if isinstance(part, dict) else enumerate(part)
-    deeper = [one for key, value in inner for one in places(value, (*path, key))]
+    deeper = [one for key, value in inner for one in paths(value, (*path, key))]
     return [path, *deeper] if path else deeper
 
 
 def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    made: Any = whole()
-    part = made
+    record: Any = valid()
+    part = record
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = value
-    return dict(made)
+    return dict(record)
 
 
-def is_refused(made: dict[str, Any]) -> bool:
+def is_valid(record: dict[str, Any]) -> bool:
     try:
-        check_figures(made)
+        check_figures(record)
     except (KeyError, TypeError, ValueError, AttributeError):
-        return True
-    return False
+        return False
+    return True
 
 
-def test_a_whole_record_passes_and_no_field_may_be_missing() -> None:
-    assert not is_refused(whole())
+def test_required_fields() -> None:
+    assert is_valid(valid())
     for name in ("model", "seed", "finished", "reduced", "tests", "studies"):
-        made = whole()
-        del made[name]
-        assert is_refused(made)
+        record = valid()
+        del record[name]
+        assert not is_valid(record)
 
 
 @settings(max_examples=150)
 @given(
-    st.sampled_from(places(whole())),
+    st.sampled_from(paths(valid())),
     st.sampled_from(
         [None, True, -1, 7, 10**6, 10**30, 0.5, "x", "", [], ["x"], [None], {}, {"a": 1}]
     ),
 )
-def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], value: Any) -> None:
-    made = changed(path, value)
-    if not is_refused(made):
-        record = Record(made["model"], made["seed"], made["finished"], {}, made, Path(__file__))
+def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any) -> None:
+    figures = changed(path, value)
+    if is_valid(figures):
+        record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
         assert len(list(record.counts)) <= 1
         assert record.older in (True, False)
         for measure in MEASURES:
@@ -106,11 +106,11 @@ def test_a_fault_is_told_or_every_measure_can_be_taken(path: tuple[Any, ...], va
         (("studies", "convergence", "problems", "change"), ["x"]),
     ],
 )
-def test_impossible_numbers_are_refused(path: tuple[Any, ...], value: Any) -> None:
-    assert is_refused(changed(path, value))
+def test_impossible_numbers(path: tuple[Any, ...], value: Any) -> None:
+    assert not is_valid(changed(path, value))
 
 
-def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path) -> None:
+def test_files_are_merged_and_two_records_of_one_run_are_an_error(tmp_path: Path) -> None:
     keep(tmp_path / "mine", "sums-n0", 0, [50])
     keep(tmp_path / "theirs", "sums-n0", 1, [60])
     assert len(read_records(tmp_path).of("sums-n0")) == 2
@@ -121,20 +121,20 @@ def test_records_merge_by_copying_and_two_of_one_unit_are_refused(tmp_path: Path
         assert name in str(caught.value)
 
 
-def test_a_record_whose_seed_was_edited_is_refused(tmp_path: Path) -> None:
+def test_an_edited_seed_is_an_error(tmp_path: Path) -> None:
     keep_record(tmp_path, "a", figures("sums-n0", 1, [50]), seed=0)
     with pytest.raises(RunError, match=r"is of seed 1 in its figures and of 0 beside them; rest"):
         read_records(tmp_path)
 
 
-def test_other_results_are_refused(tmp_path: Path) -> None:
+def test_an_invalid_result_is_an_error(tmp_path: Path) -> None:
     keep(tmp_path, "sums-n0", 0, [1])
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(RunError, match=r"x.json.*is no result"):
         read_records(tmp_path)
 
 
-def test_two_equal_tests_of_one_network_are_refused(tmp_path: Path) -> None:
+def test_two_equal_tests_of_one_network_are_an_error(tmp_path: Path) -> None:
     keep_count(tmp_path, "mazes-ours", 0, "201", {2000: 90, 4000: 95})
     keep_count(tmp_path / "more", "mazes-ours", 0, "201", {2000: 9, 4000: 9}, problems=10)
     assert len(read_records(tmp_path).counts("mazes-ours", "201")) == 2

@@ -1,4 +1,4 @@
-"""Made-up records with known means come out as the right cells of tables and of RESULTS.md."""
+"""Tables and RESULTS.md from records with known means."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ FLIPS = {"bit-flip": {"recovered": 0.0, "mean iterations": None,
             [{"curve": [0, 90]}, {"tests": {}, "training": {"ended": "the loss exploded"}}],
             {"all seeds": "45.00 ± 45.00 % at 2", "seeds": "2, fp16",
              "converged": "90.00 % (1 of 2)"},
-            id="a run that broke down solves nothing",
+            id="a run that diverged solves nothing",
         ),
         pytest.param(
             "table-in-distribution", "sums-dt-a0", [{"training": fit(100)}] * 3,
             {"measured": "prefix-sums: train accuracy", "all seeds": "100.00 ± 0.00 %",
              "beside the paper": "no difference shown", "95 %": "96.30 to 100.00"},
-            id="an accuracy is no surer than its problems allow",
+            id="an interval is no narrower than the problems allow",
         ),
         pytest.param(
             "table-in-distribution", "sums-dt-a0", [{"training": fit(10**6)}] * 3,
@@ -79,19 +79,19 @@ FLIPS = {"bit-flip": {"recovered": 0.0, "mean iterations": None,
             # The same 100 problems, all solved: Wilson's interval of 100 of 100.
             "compare-n-zero", "sums-recall-a1", [{"curve": [100]}] * 4,
             {"95 %": "96.30 to 100.00", "seeds": "4, fp16", "converged": "all"},
-            id="more seeds are not more problems",
+            id="seeds share their problems",
         ),
         pytest.param(
             "fig-overthinking", "sums-recall-a1", [{"studies": FLIPS}, {"train": 50}],
             {"all seeds": "– (0.0 % recovered)", "seeds": "1, fp16", "converged": "all"},
-            id="a study of the first seed counts the first seed",
+            id="a study of the first seed only",
         ),
         pytest.param(
             "fig-prefix-delta", "sums-dt-a1",
             [{"studies": last_change(2.0)}, {"studies": last_change(6.0)},
              {"studies": last_change(1e20), "train": 50}],
             {"all seeds": "3.3e+19 (2 to 1e+20)", "converged": "4 (2 to 6) (2 of 3)"},
-            id="changes with both ends",
+            id="lowest and highest change",
         ),
         pytest.param(
             # As in the paper, which has a number for networks that are wrong again in the end.
@@ -99,11 +99,11 @@ FLIPS = {"bit-flip": {"recovered": 0.0, "mean iterations": None,
             [{"studies": first_right(2.0)}, {"studies": first_right(3.0), "train": 50}],
             {"measured": "clean", "all seeds": "2.50 (90.00 ± 0.00 %)",
              "converged": "2.00 (90.00 %) (1 of 2)", "the paper": "27.68 (87 %)"},
-            id="iterations until the first right answer",
+            id="iterations to the first correct answer",
         ),
     ],
 )  # fmt: skip
-def test_a_row(
+def test_row_with_curves(
     tmp_path: Path, name: str, model: str, runs: list[dict[str, Any]], cells: dict[str, str]
 ) -> None:
     for seed, run in enumerate(runs):
@@ -118,13 +118,13 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
 
 
 def missing(folder: Path) -> dict[str, list[str]]:
-    """The last table of the page: cells by model, after the numbers of planned seeds."""
+    """The last table of the page: the cells of each model after the planned seeds."""
     lines = results_page(folder).partition("## Seeds that are missing")[2].splitlines()
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("| ")]
     return {row[1]: row[3:-1] for row in rows}
 
 
-def test_seeds_to_be_run_are_listed_by_the_reason(tmp_path: Path) -> None:
+def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [50], finished=False)
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
     records = read_records(tmp_path / "runs")
@@ -140,13 +140,15 @@ def test_seeds_to_be_run_are_listed_by_the_reason(tmp_path: Path) -> None:
     assert table["model"] == ["missing", "cut off", "diverged", "by an older recipe"]
     assert table["sums-recall-a1"] == ["1, 2, 3, 4", "0", "", ""]
     assert table["sums-n0"] == ["2", "", "1", "0"]
-    assert table["sums-run-time"] == ["1, 2", "", "", ""], "a field that is new has not changed"
+    assert table["sums-run-time"] == ["1, 2", "", "", ""], (
+        "a new field of the recipe is not a change"
+    )
     keep(tmp_path / "runs" / "again", "sums-recall-a1", 0, [60])
     assert missing(tmp_path)["sums-recall-a1"][0] == "1, 2, 3, 4"
     assert missing(tmp_path)["model"] == ["missing", "diverged", "by an older recipe"]
 
 
-def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
+def test_figures_are_reproducible(tmp_path: Path) -> None:
     keep(tmp_path / "r", "sums-recall-a1", 0, [0, 50, 90])
     keep(tmp_path / "r", "sums-recall-a1-w50", 0, [0, 10, 20])
     records = read_records(tmp_path / "r")
@@ -158,7 +160,7 @@ def test_figures_are_drawn_twice_alike_as_png_and_svg(tmp_path: Path) -> None:
     assert save_figure(EXPERIMENTS["fig-chess"], records, tmp_path / "c") == []
 
 
-def test_the_pictures_are_those_of_the_results() -> None:
+def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
     records = read_results(results).whole
     shown = {REFERENCE: reference_panels(read_reference(results, records))}
@@ -166,8 +168,8 @@ def test_the_pictures_are_those_of_the_results() -> None:
     drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
     assert {path.stem for path in (results / "figures").iterdir()} == set(drawn)
     for name, panels in drawn.items():
-        made = (results / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        assert stamp(panels) in made, f"draw {name} again: iterant reproduce --all"
+        svg = (results / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert stamp(panels) in svg, f"draw {name} again: iterant reproduce --all"
 
 
 def test_row_without_curves(tmp_path: Path) -> None:
@@ -182,13 +184,15 @@ def test_row_without_curves(tmp_path: Path) -> None:
     assert ours["seeds"] == "not run"
 
 
-def test_done_and_planned_runs_are_those_of_the_rows(tmp_path: Path) -> None:
+def test_done_and_planned_tests_without_curves(tmp_path: Path) -> None:
     folder = tmp_path / "paper"
     for seed in range(20):
         keep_count(folder, "mazes-ours", seed, "201", {2000: 100, 4000: 100})
     keep_count(folder, RECALL, 2, "201", {2000: 7, 4000: 7}, problems=20, name="measure-a")
     keep_count(folder, RECALL, 2, "201", {2000: 70, 4000: 70}, name="measure-b")
-    assert state_of(EXPERIMENTS["mazes-201"], read_results(tmp_path)) == (9, 11), "no more"
+    assert state_of(EXPERIMENTS["mazes-201"], read_results(tmp_path)) == (9, 11), (
+        "at most as many as planned"
+    )
     page = results_page(tmp_path)
     assert "| Text, section 4 | 9 of 11 |" in page
     assert missing(tmp_path)[f"{RECALL} at size 201"] == ["0, 1"]
@@ -198,7 +202,7 @@ def test_done_and_planned_runs_are_those_of_the_rows(tmp_path: Path) -> None:
     assert ours in page.partition("## Our own recipes from every seed")[2]
 
 
-def test_a_figure_refers_to_the_table_that_has_its_numbers(tmp_path: Path) -> None:
+def test_a_figure_links_to_the_table_with_its_numbers(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     sections = {part.partition("\n")[0]: part for part in results_page(tmp_path).split("\n## ")}
     figure, table = (sections[EXPERIMENTS[name].title] for name in
@@ -212,7 +216,7 @@ def test_a_figure_refers_to_the_table_that_has_its_numbers(tmp_path: Path) -> No
     assert "Not run; the paper gives a picture only." in sections["Harder chess puzzles"]
 
 
-def test_networks_trained_for_a_time_count_in_no_table(tmp_path: Path) -> None:
+def test_reduced_runs_count_in_no_table(tmp_path: Path) -> None:
     keep(tmp_path / "paper", "chess-dt-a0", 0, [30], size="600000:700000",
          reduced={"seconds": 70})  # fmt: skip
     page = results_page(tmp_path)
