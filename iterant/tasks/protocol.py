@@ -300,6 +300,7 @@ class BenchmarkTask(SizedTask):
         self.data = data
         self._stored: StoredProblems | None = None
         if data is not None:
+            # Imported here, because that module imports this one.
             from iterant.tasks.datasets import StoredProblems
 
             self._stored = StoredProblems(data, self.spec.channels)

@@ -62,17 +62,13 @@ def test_the_curve_of_known_networks(make: type[ByHand]) -> None:
     assert curve.stopped is None
 
 
-def test_features_at_rest_do_not_change() -> None:
+def test_relative_change_in_the_last_iteration() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
     assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
-
-
-def test_change_is_relative_to_the_new_features() -> None:
-    """Features count iterations: the fifth goes from 4 to 5."""
-    counting = Ticking()
+    # These features count iterations: the fifth goes from 4 to 5.
     batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
-    assert evaluate_batch(counting, TASK, batch, steps=5).change == pytest.approx(1 / 5)
+    assert evaluate_batch(Ticking(), TASK, batch, steps=5).change == pytest.approx(1 / 5)
 
 
 RULES: list[Rule | None] = [None, Fixed(7), StableAnswer(2), Resting(0.02), MostConfident()]
@@ -302,43 +298,41 @@ def test_wilson_equals_the_definition_of_a_score_interval(counts: tuple[int, int
 
 
 def test_peak_end_and_lost_accuracy() -> None:
-    made = curve_of(0, 6, 8, 8, 5)
-    assert made.peak == (3, 1.0)
-    assert made.end == 5 / 8
-    assert made.lost == 3 / 8
+    curve = curve_of(0, 6, 8, 8, 5)
+    assert curve.peak == (3, 1.0)
+    assert curve.end == 5 / 8
+    assert curve.lost == 3 / 8
     assert curve_of(1, 2, 2).lost == 0
-    assert made.interval.shape == (5, 2)
+    assert curve.at(2) == 6 / 8
+    with pytest.raises(UsageError, match="iteration 9 was not evaluated"):
+        curve.at(9)
+    assert curve.interval.shape == (5, 2)
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20))
 def test_mean_iterations_by_budget(taken: list[int]) -> None:
-    made = curve_of(*[0] * 30, count=len(taken), taken=torch.tensor(taken))
-    for budget, mean in zip(made.steps, made.iterations.tolist(), strict=True):
+    curve = curve_of(*[0] * 30, count=len(taken), taken=torch.tensor(taken))
+    for budget, mean in zip(curve.steps, curve.iterations.tolist(), strict=True):
         assert mean == pytest.approx(sum(min(budget, one) for one in taken) / len(taken))
 
 
 def test_operations_by_budget() -> None:
     parts = Operations(begin=1000, step=10, answer=1)
-    made = curve_of(0, 1, 2, count=2, taken=torch.tensor([1, 3]), operations=parts)
-    assert made.work is not None
-    assert made.work.tolist() == [1011.0, 1016.0, 1021.0]
+    curve = curve_of(0, 1, 2, count=2, taken=torch.tensor([1, 3]), operations=parts)
+    assert curve.work is not None
+    assert curve.work.tolist() == [1011.0, 1016.0, 1021.0]
     parts = replace(parts, decodes_all=True)
-    made = curve_of(0, 1, 2, count=2, taken=torch.tensor([1, 3]), operations=parts)
-    assert made.work is not None
-    assert made.work.tolist() == [1011.0, 1016.5, 1022.0]
+    curve = curve_of(0, 1, 2, count=2, taken=torch.tensor([1, 3]), operations=parts)
+    assert curve.work is not None
+    assert curve.work.tolist() == [1011.0, 1016.5, 1022.0]
     assert curve_of(1).work is None
 
 
-def test_an_iteration_that_was_not_evaluated_is_refused() -> None:
-    with pytest.raises(UsageError, match="iteration 9 was not evaluated"):
-        curve_of(1, 2).at(9)
-
-
 def test_curve_as_json() -> None:
-    made = curve_of(0, 8, 6, taken=torch.full((8,), 3), seconds=torch.tensor([0.1, 0.2, 0.3]))
-    figures = json.loads(json.dumps(made.described()))
+    curve = curve_of(0, 8, 6, taken=torch.full((8,), 3), seconds=torch.tensor([0.1, 0.2, 0.3]))
+    figures = json.loads(json.dumps(curve.described()))
     for name, step, accuracy in (("peak", 2, 1.0), ("end", 3, 0.75)):
-        interval = made.interval[step - 1].tolist()
+        interval = curve.interval[step - 1].tolist()
         assert figures[name] == {"step": step, "accuracy": accuracy, "interval": interval}
     assert (figures["lost"], figures["solved"], figures["not finite"]) == (0.25, [0, 8, 6], 0)
     assert "iterations of each" not in figures, "all took the same"

@@ -197,30 +197,23 @@ def test_corrupt_files_are_refused_in_one_line(
     assert not loaded.exists()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.zeros((4, 24, 24)),
-        np.zeros((4, 1, 24, 24)),
-        np.full((4, 3, 24, 24), 2.0),
-        np.zeros((4, 3, 23, 24)),
-    ],
-)
-def test_wrong_mazes(tmp_path: Path, values: Any) -> None:
-    np.save(tmp_path / "inputs.npy", values)
+def test_wrong_shapes_and_values(tmp_path: Path) -> None:
     np.save(tmp_path / "solutions.npy", np.zeros((4, 24, 24)))
-    with pytest.raises(DataError, match="holds other than"):
-        read_easy_to_hard(tmp_path)
-
-
-def test_wrong_bits(tmp_path: Path) -> None:
-    torch.save(torch.full((3, 8), 0.25), tmp_path / "8_data.pth")
+    for shape, value in (
+        ((4, 24, 24), 0), ((4, 1, 24, 24), 0), ((4, 3, 24, 24), 2), ((4, 3, 23, 24), 0)
+    ):  # fmt: skip
+        np.save(tmp_path / "inputs.npy", np.full(shape, value))
+        with pytest.raises(DataError, match="holds other than"):
+            read_easy_to_hard(tmp_path)
+    (tmp_path / "inputs.npy").unlink()
     torch.save(torch.zeros(3, 8), tmp_path / "8_targets.pth")
-    with pytest.raises(DataError, match="other than 0 and 1"):
-        read_easy_to_hard(tmp_path)
-    torch.save({"a": torch.zeros(3)}, tmp_path / "8_data.pth")
-    with pytest.raises(DataError, match="holds a dict"):
-        read_easy_to_hard(tmp_path)
+    for values, message in (
+        (torch.full((3, 8), 0.25), "other than 0 and 1"),
+        ({"a": torch.zeros(3)}, "holds a dict"),
+    ):
+        torch.save(values, tmp_path / "8_data.pth")
+        with pytest.raises(DataError, match=message):
+            read_easy_to_hard(tmp_path)
 
 
 def test_folders_that_hold_nothing(tmp_path: Path) -> None:
