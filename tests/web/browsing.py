@@ -1,4 +1,4 @@
-"""The page as a test uses it: open it, wait for the network, read what it says."""
+"""The page in a browser: open it, wait for the network, read its messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import iterant
 from iterant.nets import Net
 
 _HARMLESS = ("No available adapters",)
-"""What a browser without a graphics card remarks when it is asked for one."""
+"""The warning of a browser without a GPU."""
 
 LIMIT = 180_000
 """Milliseconds to wait for anything: a busy machine that computes WebGPU in software is slow."""
@@ -23,9 +23,9 @@ def _fulfil(reply: dict[str, Any]) -> Callable[[Route], None]:
 
 
 class Visit:
-    """One page, and what it did: ``visit.settle("mazes"); visit.words``.
+    """An open page with its requests and errors: ``visit.settle("mazes"); visit.words``.
 
-    ``script`` runs before those of the page; ``replies`` replace answers of the server.
+    ``script`` runs before the scripts of the page; ``replies`` replace responses of the server.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Visit:
         self.troubles: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("console", self._heard)
+        self.page.on("console", self._on_console)
         self.page.goto(address)
 
-    def _heard(self, message: Any) -> None:
+    def _on_console(self, message: Any) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(_HARMLESS):
             self.troubles.append(message.text)
 
@@ -63,28 +63,28 @@ class Visit:
 
     @property
     def computed(self) -> str:
-        """What the page says about the network and how it is computed."""
+        """The line about the network and how it is computed."""
         return self.page.inner_text("#computed")
 
     @property
     def trouble(self) -> str:
-        """What the page says in place of everything else."""
+        """The error that replaces the page."""
         self.page.wait_for_selector("#trouble", state="visible")
         return self.page.inner_text("#trouble")
 
     @property
     def words(self) -> str:
-        """What the page says is happening."""
+        """The message of the page."""
         return self.page.inner_text("#words").strip()
 
     def show(self, task: str) -> None:
-        """Bring a task to the front and wait until its network thinks, as fast as it can."""
+        """Open the tab of a task, wait for its network and set the highest speed."""
         self.page.click(f"#tab-{task}")
         self.wait(f"window.iterant.panels['{task}']?.ready")
         self.set_range("[data-bench=speed]", 100)
 
     def set_range(self, selector: str, value: int) -> None:
-        """Move a slider as a hand does."""
+        """Move a slider with the events of a mouse."""
         self.page.locator(selector).evaluate(
             "(slider, value) => { slider.value = value;"
             " for (const name of ['input', 'change']) slider.dispatchEvent(new Event(name)); }",
@@ -92,7 +92,7 @@ class Visit:
         )
 
     def wait(self, condition: str) -> None:
-        """Until a JavaScript expression holds."""
+        """Wait until a JavaScript expression is true."""
         self.page.wait_for_function(f"() => {condition}", timeout=LIMIT)
 
     def panel(self, task: str, expression: str) -> Any:
@@ -103,16 +103,16 @@ class Visit:
         )
 
     def settle(self, task: str) -> None:
-        """Until the network's answer has come to rest."""
+        """Wait until the network has settled."""
         self.wait(f"iterant.panels['{task}'].thinker.phase === 'settled'")
 
     def choose(self, task: str, network: str) -> None:
-        """Let another network of the task think."""
+        """Choose another network of the task."""
         self.page.select_option("#networks", network)
         self.wait(f"iterant.panels['{task}'].network === '{network}'")
 
     def same_as_package(self, task: str, net: Net) -> None:
-        """The page's answer is that of the package after as many iterations."""
+        """Check that the page gives the same answer as the package after as many iterations."""
         data, dims = self.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
         inputs = torch.tensor(data, dtype=torch.float32).view(dims)
         with torch.no_grad():

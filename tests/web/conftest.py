@@ -15,17 +15,17 @@ from playwright.sync_api import Browser, sync_playwright
 from iterant.web import build_page, page_server
 from iterant.web.page import fetch_runtime
 from web.browsing import Visit
-from web.written import untrained_chess, written_mazes, written_sums
+from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's chromium; it has no graphics card here, so WebAssembly computes."""
-    found = shutil.which("chromium")
-    if found is None:
+    """Debian's chromium; without a GPU the page uses WebAssembly."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
         pytest.skip("needs chromium: scripts/install-browser")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield opened
         opened.close()
 
@@ -40,11 +40,11 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Networks whose answers are known: two written by hand, one that never learned."""
+    """Networks with known answers: two with exact weights, one untrained."""
     folder = tmp_path_factory.mktemp("networks")
     return {
-        "mazes": written_mazes(folder / "mazes"),
-        "prefix-sums": written_sums(folder / "prefix-sums"),
+        "mazes": exact_mazes(folder / "mazes"),
+        "prefix-sums": exact_sums(folder / "prefix-sums"),
         "chess": untrained_chess(folder / "chess"),
     }
 
@@ -53,7 +53,7 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def page_folder(
     tmp_path_factory: pytest.TempPathFactory, networks: dict[str, Path], runtime: Path
 ) -> Path:
-    """The page with those networks, and behind each the shipped one of its task."""
+    """The page with those networks, each followed by the shipped one of its task."""
     folder = tmp_path_factory.mktemp("page") / "page"
     return build_page(folder, networks=[*networks.values(), *networks], runtime=runtime).folder
 
@@ -77,7 +77,7 @@ def served() -> Iterator[Callable[[Path], str]]:
 
 @pytest.fixture(scope="session")
 def address(page_folder: Path, served: Callable[[Path], str]) -> str:
-    """Where the page is."""
+    """The address of the page."""
     return served(page_folder)
 
 
@@ -104,7 +104,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture(scope="session")
 def software_browser(browser: Browser) -> Iterator[Browser]:
-    """A browser with WebGPU in software; no graphics card was ever tried."""
+    """A browser with WebGPU in software."""
     words = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
     with browser.browser_type.launch(
         executable_path=shutil.which("chromium"), args=words
@@ -114,7 +114,7 @@ def software_browser(browser: Browser) -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Visit]:
-    """The page on a laptop; nothing may go wrong unnoticed, or be asked of another server."""
+    """The page on a laptop; errors and requests to other servers fail the test."""
     opened = Visit(browser, address, viewport={"width": 1366, "height": 768})
     yield opened
     opened.close()

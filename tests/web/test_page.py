@@ -1,4 +1,4 @@
-"""The page as a folder: what it is put together from, and what is said when it cannot be."""
+"""The page as a folder: its files and networks, errors while building it, and its server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import loading
-from web.written import untrained_chess, written_mazes, written_sums
+from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 STATIC = page.STATIC
 
 
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Building without npm and without exporting: only what page.py itself does."""
+    """Build without npm and without exporting networks."""
 
     def exported(source: Source, out: Path) -> None:
         out.mkdir(parents=True)
@@ -46,29 +46,24 @@ def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def index_of(made: page.Page) -> list[dict[str, Any]]:
-    index: list[dict[str, Any]] = json.loads((made.folder / "networks/index.json").read_text())
-    return index
-
-
 @pytest.mark.usefixtures("light")
 def test_a_page_holds_our_files_and_the_networks_by_task(tmp_path: Path) -> None:
-    mazes = open_source(written_mazes(tmp_path / "m"))
+    mazes = open_source(exact_mazes(tmp_path / "m"))
     nets: list[Any] = [
         untrained_chess(tmp_path / "c"),
         replace(mazes, about={"card": {"trained_on": "mazes of 9×9"}}),
-        written_sums(tmp_path / "s"),
-        written_mazes(tmp_path / "other" / "m"),
-        written_mazes(tmp_path / "mazes"),
+        exact_sums(tmp_path / "s"),
+        exact_mazes(tmp_path / "other" / "m"),
+        exact_mazes(tmp_path / "mazes"),
     ]
-    made = build_page(tmp_path / "page", networks=nets)
-    assert made.networks == ("s", "mazes", "m", "m-2", "c")
-    assert (made.folder / "index.html").read_bytes() == (STATIC / "index.html").read_bytes()
-    index = index_of(made)
+    built = build_page(tmp_path / "page", networks=nets)
+    assert built.networks == ("s", "mazes", "m", "m-2", "c")
+    assert (built.folder / "index.html").read_bytes() == (STATIC / "index.html").read_bytes()
+    index = json.loads((built.folder / "networks/index.json").read_text())
     assert [each["task"] for each in index] == ["prefix-sums", *["mazes"] * 3, "chess"]
     assert [each["trained_on"] for each in index] == [None, None, "mazes of 9×9", None, None]
     assert all(each["bytes"] > 0 for each in index)
-    assert (made.folder / "networks" / "c" / "network.json").is_file()
+    assert (built.folder / "networks" / "c" / "network.json").is_file()
     with pytest.raises(UsageError, match="is there already"):
         build_page(tmp_path / "page", networks=nets)
 
@@ -78,7 +73,7 @@ def test_the_networks_that_ship_are_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
-    written_mazes(tmp_path / "weights" / "mazes")
+    exact_mazes(tmp_path / "weights" / "mazes")
     untrained_chess(tmp_path / "weights" / "chess")
     assert build_page(tmp_path / "page").networks == ("mazes", "chess")
 
@@ -92,15 +87,15 @@ def test_a_page_that_cannot_be_built_leaves_nothing(
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     monkeypatch.setattr(page, "fetch_runtime", lambda folder: pytest.fail("fetched"))
     with pytest.raises(MissingExtra, match="onnxscript"):
-        build_page(tmp_path / "page", networks=[written_mazes(tmp_path / "m")])
+        build_page(tmp_path / "page", networks=[exact_mazes(tmp_path / "m")])
     assert not (tmp_path / "page").exists()
 
 
 @pytest.mark.usefixtures("light")
-def test_the_command_builds_keeps_and_copies(
+def test_demo_command(
     nothing_built: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net, other = written_mazes(nothing_built / "m"), written_sums(nothing_built / "s")
+    net, other = exact_mazes(nothing_built / "m"), exact_sums(nothing_built / "s")
 
     def command(*words: str) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as leaving:
@@ -137,14 +132,12 @@ def test_the_command_builds_keeps_and_copies(
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize("task", [None, "sudoku"])
 def test_a_network_of_no_known_task_is_refused(task: str | None, tmp_path: Path) -> None:
-    known = open_source(written_mazes(tmp_path / "m"))
+    known = open_source(exact_mazes(tmp_path / "m"))
     with pytest.raises(UsageError, match=task or "a task that it does not name"):
         build_page(tmp_path / "p", networks=[replace(known, task=task)])
 
 
-def test_the_runtime_must_be_the_one_that_was_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checksum_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "a.tgz"
     with pytest.raises(DataError, match="cannot read"):
         page.unpack_runtime(archive, tmp_path / "out")
@@ -157,19 +150,17 @@ def test_the_runtime_must_be_the_one_that_was_published(
         page.fetch_runtime(tmp_path)
 
 
-def test_the_server_tells_the_types_that_browsers_need(
-    tmp_path: Path, served: Callable[[Path], str]
-) -> None:
+def test_headers_of_the_server(tmp_path: Path, served: Callable[[Path], str]) -> None:
     for name in ("a.mjs", "a.wasm", "a.onnx", "index.html"):
         (tmp_path / name).write_bytes(b"x")
     address = served(tmp_path)
-    wanted = {
+    types = {
         "a.mjs": "text/javascript",
         "a.wasm": "application/wasm",
         "a.onnx": "application/octet-stream",
         "": "text/html",
     }
-    for name, kind in wanted.items():
+    for name, kind in types.items():
         connection = HTTPConnection(address.removeprefix("http://").rstrip("/"))
         connection.request("GET", f"/{name}")
         headers = connection.getresponse().headers
@@ -182,7 +173,7 @@ def test_the_server_tells_the_types_that_browsers_need(
         page_server(tmp_path, 0, "").server_close()
 
 
-def test_the_page_names_no_other_server() -> None:
+def test_the_page_has_no_links_to_other_servers() -> None:
     for path in [*STATIC.rglob("*.js"), STATIC / "index.html", STATIC / "style.css"]:
         urls = re.findall(r"https?://[^\s\"'`]+", path.read_text())
         assert [url for url in urls if not url.startswith("http://localhost")] == [], path.name

@@ -1,4 +1,4 @@
-"""Chess on the page: positions as the package reads them, the same squares, the move in words."""
+"""Chess on the page: positions, legal moves and answers equal those of the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLACK = "r1bqkb1r/pp3ppp/2n5/3p4/8/5N2/PP3PPP/R2QKB1R b KQkq -"
 
 
 def paste(visit: Visit, fen: str) -> None:
-    """Set a position as a hand does; one that is accepted is waited for."""
+    """Paste a position; if it is valid, wait until it is shown."""
     visit.panel(CHESS, "panel.before = thinker.inputs")
     visit.page.fill("[data-is=fen]", fen)
     visit.page.press("[data-is=fen]", "Enter")
@@ -53,19 +53,19 @@ def test_a_pasted_position_is_answered_as_by_the_package(
             for thought in iterant.think(net, batch.inputs, steps=steps)
         }
         own = iterant.last(iterant.think(net, batch.inputs, steps=steps)).prediction
-    said = visit.panel(CHESS, "[...thinker.prediction]")
-    assert torch.equal(torch.tensor(said).view(1, 8, 8), own)
-    # The curves are the package's own scores, at every iteration that was looked at.
+    answer = torch.tensor(visit.panel(CHESS, "[...thinker.prediction]"))
+    assert torch.equal(answer.view(1, 8, 8), own)
+    # The curves are the package's scores at every iteration that the page decoded.
     for at, curve in looks.items():
         for look in curve[1:]:
             assert look["value"] == pytest.approx(float(likely[look["step"]][at]), abs=1e-3)
-    told = Chess().tell(batch, 0, own)
+    text = Chess().tell(batch, 0, own)
     # Move and message are drawn a little after the network settles.
-    text = "document.querySelector('{}').innerText.trim()"
-    visit.wait(f"{text.format('#words')}.includes({text.format('[data-is=move]')})")
+    script = "document.querySelector('{}').innerText.trim()"
+    visit.wait(f"{script.format('#words')}.includes({script.format('[data-is=move]')})")
     words = visit.page.inner_text("[data-is=move]")
-    assert ("no move" in told) == ("no move" in words)
-    assert all(name in words for name in (told[:2], told[2:4]) if "no move" not in told)
+    assert ("no move" in text) == ("no move" in words)
+    assert all(name in words for name in (text[:2], text[2:4]) if "no move" not in text)
     assert visit.page.locator(".score").count() == 2
 
 
@@ -82,14 +82,15 @@ POSITIONS = (
 )
 
 
-def test_the_page_knows_the_legal_moves(visit: Visit) -> None:
+def test_legal_moves(visit: Visit) -> None:
     visit.show(CHESS)
     for fen in POSITIONS:
-        found = {tuple(move) for move in visit.page.evaluate(LEGAL, fen)}
+        moves = {tuple(move) for move in visit.page.evaluate(LEGAL, fen)}
         # The page counts from a8, python-chess from a1.
-        moves = chess.Board(fen).legal_moves
-        wanted = {(move.from_square ^ 56, move.to_square ^ 56) for move in moves}
-        assert found == wanted, fen
+        expected = {
+            (move.from_square ^ 56, move.to_square ^ 56) for move in chess.Board(fen).legal_moves
+        }
+        assert moves == expected, fen
 
 
 LEGAL = """async (fen) => {
@@ -100,7 +101,7 @@ LEGAL = """async (fen) => {
   const all = places.flatMap((from) => places.map((to) => [from, to]));
   return all.filter(([from, to]) => legal(position, from, to));
 }"""
-"""Every move of a position that the page allows, as places of its board."""
+"""Every legal move of a position on the page, as indices of its board."""
 
 
 MOVES = (
@@ -117,7 +118,7 @@ MOVES = (
 )
 
 
-def test_a_move_is_said_in_words(visit: Visit) -> None:
+def test_moves_in_words(visit: Visit) -> None:
     visit.show(CHESS)
     for fen, move, words in MOVES:
         assert visit.page.evaluate(IN_WORDS, [fen, move]) == {"words": words, "legal": bool(words)}
@@ -156,25 +157,25 @@ BAD = (
 )
 
 
-def test_a_bad_position_is_said_and_changes_nothing(visit: Visit) -> None:
+def test_invalid_positions(visit: Visit) -> None:
     visit.show(CHESS)
-    visit.settle(CHESS)  # what it says when it settles would stand in the place of the words
+    visit.settle(CHESS)  # its message would replace the error
     before = visit.panel(CHESS, "panel.position.board.join()")
-    for fen, said in BAD:
+    for fen, message in BAD:
         paste(visit, fen)
-        assert said in visit.words, fen
+        assert message in visit.words, fen
         assert visit.panel(CHESS, "panel.position.board.join()") == before
         with pytest.raises(TaskError):
             iterant.task(CHESS).encode(fen)
     assert visit.page.get_attribute("[data-is=fen]", "aria-invalid") == "true"
-    visit.set_range("[data-bench=speed]", 0)  # or it may settle before its words are read
+    visit.set_range("[data-bench=speed]", 0)  # or it may settle before its message is read
     paste(visit, WHITE)
     assert visit.page.get_attribute("[data-is=fen]", "aria-invalid") is None
     assert "White to move" in visit.words
 
 
 def board(visit: Visit) -> list[dict[str, Any]]:
-    """The squares as they are shown, row by row."""
+    """The squares on the screen, row by row."""
     squares: list[dict[str, Any]] = visit.page.locator(".square").evaluate_all(
         "squares => squares.map((each) => ({ sign: each.textContent, names: { ...each.dataset },"
         " dark: each.classList.contains('dark'), black: each.classList.contains('black') }))"
@@ -182,7 +183,7 @@ def board(visit: Visit) -> list[dict[str, Any]]:
     return squares
 
 
-def test_the_mover_sits_at_the_bottom_of_a_board_that_players_know(visit: Visit) -> None:
+def test_the_side_to_move_is_at_the_bottom(visit: Visit) -> None:
     visit.show(CHESS)
     for fen, corner, last in ((WHITE, "a1", "h"), (BLACK, "h8", "a")):
         paste(visit, fen)
@@ -198,7 +199,7 @@ def test_the_mover_sits_at_the_bottom_of_a_board_that_players_know(visit: Visit)
         assert squares[56]["black"] == (at is not None and not at.color)
 
 
-def test_the_puzzles_move_is_shown_on_demand(visit: Visit) -> None:
+def test_the_solution_is_shown_on_demand(visit: Visit) -> None:
     visit.show(CHESS)
     visit.settle(CHESS)
     visit.panel(CHESS, "(thinker.history.before = true)")

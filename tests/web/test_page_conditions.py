@@ -1,4 +1,4 @@
-"""The page under other conditions: other servers and browsers, WebGPU, no server."""
+"""The page on other servers, browsers and screens, with WebGPU, and without a server."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ const real = GPUAdapter.prototype.requestDevice;
 GPUAdapter.prototype.requestDevice = async function (...words) {
   return (window.device = await real.apply(this, words));
 };"""
-"""Keeps the device, so that a test can destroy it."""
+"""Stores the device so that a test can destroy it."""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    """Python's own server, with no header of ours."""
+    """Python's server, without our headers."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass
 
 
-def test_any_server_will_do(open_page: Callable[..., Visit], page_folder: Path) -> None:
+def test_a_server_without_our_headers(open_page: Callable[..., Visit], page_folder: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=page_folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         visit = open_page(at=f"http://127.0.0.1:{server.server_address[1]}/").ready()
@@ -52,9 +52,7 @@ def test_any_server_will_do(open_page: Callable[..., Visit], page_folder: Path) 
         server.shutdown()
 
 
-def test_from_the_file_system_it_says_what_to_do(
-    open_page: Callable[..., Visit], page_folder: Path
-) -> None:
+def test_opened_from_the_file_system(open_page: Callable[..., Visit], page_folder: Path) -> None:
     visit = open_page(at=(page_folder / "index.html").as_uri())
     assert "opened from the file system" in visit.trouble
     assert "iterant demo" in visit.trouble
@@ -69,13 +67,13 @@ def test_from_the_file_system_it_says_what_to_do(
         ({"replies": {"**/runtime/ort.wasm.min.mjs": MISSING}}, "build it again"),
     ],
 )
-def test_a_page_that_cannot_work_says_so(
+def test_errors_that_replace_the_page(
     open_page: Callable[..., Visit], options: dict[str, Any], message: str
 ) -> None:
     assert message in open_page(**options).trouble
 
 
-def test_a_network_that_computes_wrongly_is_not_shown(
+def test_a_network_with_wrong_results_is_not_shown(
     open_page: Callable[..., Visit], page_folder: Path
 ) -> None:
     about = json.loads((page_folder / "networks" / "mazes" / "network.json").read_text())
@@ -97,7 +95,7 @@ def test_webgpu_in_software(
     software_browser: Browser, open_page: Callable[..., Visit], script: str, lost: bool,
     computed: str,
 ) -> None:  # fmt: skip
-    """WebGPU that cannot be opened, or is lost while it computes, gives way to WebAssembly."""
+    """If WebGPU cannot be opened, or is lost while computing, WebAssembly is used."""
     visit = open_page(with_browser=software_browser, script=script)
     if not visit.page.evaluate("async () => Boolean(await navigator.gpu?.requestAdapter())"):
         pytest.skip("this chromium offers no WebGPU adapter, not even in software")
@@ -113,7 +111,7 @@ def test_webgpu_in_software(
     assert "Its answer is right" in visit.words
 
 
-def test_a_runtime_for_webgpu_that_is_missing_gives_way(
+def test_webassembly_is_used_if_the_webgpu_runtime_is_missing(
     open_page: Callable[..., Visit], page_folder: Path
 ) -> None:
     assert (page_folder / "runtime" / "ort.webgpu.min.mjs").is_file()
@@ -124,8 +122,8 @@ def test_a_runtime_for_webgpu_that_is_missing_gives_way(
     assert "WebGPU is there, but it could not be loaded" in visit.ready().computed
 
 
-def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
-    """Nothing sticks out; ITERANT_PICTURES=1 keeps the pictures in docs/."""
+def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
+    """Nothing is wider than the screen; ITERANT_PICTURES=1 writes screenshots to docs/pictures."""
     keep = PICTURES if os.environ.get("ITERANT_PICTURES") else tmp_path
     for name, options in (
         ("laptop", {"viewport": LAPTOP}),
@@ -137,8 +135,8 @@ def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path:
         visit = open_page(**options).ready()
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
-            visit.choose(task, f"{task}-2")  # what people see is the network that ships
-            if task == "chess":  # a puzzle that takes a trained network more than a glance
+            visit.choose(task, f"{task}-2")  # the shipped network
+            if task == "chess":  # a puzzle that needs several iterations
                 visit.page.select_option("[data-is=choice]", "13")
             visit.wait(f"iterant.panels['{task}'].thinker.step > 0")
             visit.settle(task)
@@ -156,10 +154,10 @@ def test_it_fits_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path:
         assert nameless == []
 
 
-def test_the_command_serves_it(
+def test_demo_command_serves_the_page(
     open_page: Callable[..., Visit], page_folder: Path, tmp_path: Path
 ) -> None:
-    """``iterant demo`` as a process of its own, on the page that was built before."""
+    """``iterant demo`` as a separate process, on a page built before."""
     home = tmp_path / "cache" / "iterant"
     home.mkdir(parents=True)
     (home / cached_page().name).symlink_to(page_folder)

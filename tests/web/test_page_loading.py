@@ -1,4 +1,4 @@
-"""Networks come when they are asked for, say how far they are, and may fail without harm."""
+"""Networks are loaded on demand with a progress bar; one that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from web.browsing import Visit
 pytestmark = pytest.mark.system
 
 
-def asked_for(visit: Visit, name: str) -> list[str]:
+def requested(visit: Visit, name: str) -> list[str]:
     return [url for url in visit.requests if f"networks/{name}/" in url]
 
 
@@ -24,7 +24,7 @@ def test_a_network_is_fetched_when_its_panel_is_opened(
     index = [{**each, "bytes": 12_900_000} for each in listed]
     visit = open_page(replies={"**/index.json": {"json": index}})
     visit.show("mazes")
-    assert asked_for(visit, "chess") == []
+    assert requested(visit, "chess") == []
     routes: list[Route] = []
 
     visit.page.route("**/networks/chess/step.onnx", lambda route: routes.append(route))
@@ -36,10 +36,10 @@ def test_a_network_is_fetched_when_its_panel_is_opened(
     routes[0].continue_()
     visit.wait("window.iterant.panels.chess?.ready")
     assert not visit.page.is_visible("#loading")
-    assert len([url for url in asked_for(visit, "chess") if url.endswith("step.onnx")]) == 1
+    assert len([url for url in requested(visit, "chess") if url.endswith("step.onnx")]) == 1
 
 
-def test_a_network_that_does_not_come_leaves_the_others_alone(
+def test_a_network_that_cannot_be_loaded_can_be_tried_again(
     open_page: Callable[..., Visit],
 ) -> None:
     visit = open_page()
@@ -57,7 +57,7 @@ def test_a_network_that_does_not_come_leaves_the_others_alone(
     visit.settle("chess")
 
 
-def test_another_network_that_does_not_come_leaves_the_first_at_work(
+def test_a_second_network_that_cannot_be_loaded_keeps_the_first(
     open_page: Callable[..., Visit],
 ) -> None:
     visit = open_page(replies={"**/networks/mazes-2/*": {"status": 404, "body": ""}})
@@ -74,7 +74,7 @@ def test_another_network_that_does_not_come_leaves_the_first_at_work(
     assert visit.panel("mazes", "panel.network") == "mazes"
 
 
-def test_a_page_without_a_network_for_chess_has_no_chess(
+def test_a_task_without_networks_is_hidden(
     open_page: Callable[..., Visit], address: str, listed: list[dict[str, Any]]
 ) -> None:
     others = [each for each in listed if each["task"] != "chess"]
@@ -85,7 +85,7 @@ def test_a_page_without_a_network_for_chess_has_no_chess(
 
 
 @pytest.mark.parametrize("task", ["mazes", "prefix-sums", "chess"])
-def test_shipped_networks_think_there_as_here(visit: Visit, task: str) -> None:
+def test_shipped_networks_give_the_answers_of_the_package(visit: Visit, task: str) -> None:
     visit.show(task)
     visit.choose(task, f"{task}-2")
     visit.panel(task, "await panel.generate(7)")
@@ -94,7 +94,7 @@ def test_shipped_networks_think_there_as_here(visit: Visit, task: str) -> None:
     assert visit.panel(task, "panel.verdict().right") or task == "chess"
 
 
-def test_heavy_networks_think_in_a_worker_and_light_ones_do_not(visit: Visit) -> None:
+def test_only_large_networks_run_in_a_worker(visit: Visit) -> None:
     visit.show("mazes")
     assert visit.page.workers == []
     assert "WebAssembly, one thread" in visit.computed
@@ -106,7 +106,7 @@ def test_heavy_networks_think_in_a_worker_and_light_ones_do_not(visit: Visit) ->
 @pytest.mark.parametrize(
     ("trained_on", "text"), [("mazes of 9×9", "trained on mazes of 9×9."), (None, "parameters.")]
 )
-def test_what_a_network_was_trained_on_is_said_where_it_is_known(
+def test_training_data_of_a_network(
     open_page: Callable[..., Visit], listed: list[dict[str, Any]], trained_on: Any, text: str
 ) -> None:
     index = [{**each, "trained_on": trained_on} for each in listed]

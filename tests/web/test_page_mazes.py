@@ -1,4 +1,4 @@
-"""Mazes on the page: generated, solved, meddled with, and answered as the package answers."""
+"""Mazes on the page: generated, edited, and solved as by the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAZES = "mazes"
 
 
 def solved_as_by_package(visit: Visit, net: Net) -> None:
-    """The page's answer is the package's at the same iteration, and it is right."""
+    """Check that the answer is right and equal to the package's at the same iteration."""
     task = iterant.task(MAZES)
     batch = task.encode(visit.panel(MAZES, "panel.maze.text()"))
     answer = torch.tensor(visit.panel(MAZES, "[...thinker.prediction]"))
@@ -28,7 +28,7 @@ def solved_as_by_package(visit: Visit, net: Net) -> None:
 
 
 def centre(visit: Visit, square: int) -> tuple[float, float]:
-    """Where a square of the maze is on the screen."""
+    """The position of a cell on the screen."""
     box = visit.page.locator("#panel-mazes canvas").evaluate(
         "canvas => { const box = canvas.getBoundingClientRect(), rim = canvas.clientLeft;"
         " return [box.x + rim, box.y + rim, canvas.clientWidth]; }"
@@ -43,18 +43,7 @@ def net(networks: dict[str, Path]) -> Net:
     return iterant.load(networks[MAZES])
 
 
-def test_a_maze_is_generated_and_solved(visit: Visit, net: Net) -> None:
-    visit.show(MAZES)
-    visit.panel(MAZES, "await panel.generate(7)")
-    visit.settle(MAZES)
-    solved_as_by_package(visit, net)
-    assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
-    assert "It settled" in visit.words
-    assert "Its answer is right" in visit.words
-
-
-def test_an_impatient_hand_opens_a_panel_once(visit: Visit) -> None:
-    """Clicked again while its network loads, a tab must not begin a second panel."""
+def test_repeated_clicks_open_a_panel_once(visit: Visit) -> None:
     for _ in range(3):
         visit.page.click("#tab-mazes")
     visit.show(MAZES)
@@ -63,10 +52,13 @@ def test_an_impatient_hand_opens_a_panel_once(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("button", ["[data-bench=noise]", "[data-bench=wipe]", "[data-is=swap]"])
-def test_it_recovers_from_what_the_buttons_do(visit: Visit, net: Net, button: str) -> None:
+def test_it_recovers_from_interventions(visit: Visit, net: Net, button: str) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(8)")
     visit.settle(MAZES)
+    solved_as_by_package(visit, net)
+    assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
+    assert "It settled" in visit.words
     visit.page.click(f"{button} >> visible=true")
     visit.wait("iterant.panels.mazes.thinker.disturbed !== null")
     visit.settle(MAZES)
@@ -75,7 +67,7 @@ def test_it_recovers_from_what_the_buttons_do(visit: Visit, net: Net, button: st
     solved_as_by_package(visit, net)
 
 
-def test_the_end_is_dragged_while_it_thinks(visit: Visit, net: Net) -> None:
+def test_the_end_is_dragged_while_it_iterates(visit: Visit, net: Net) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(9)")
     before = visit.panel(MAZES, "panel.maze.end")
@@ -92,7 +84,7 @@ def test_the_end_is_dragged_while_it_thinks(visit: Visit, net: Net) -> None:
     solved_as_by_package(visit, net)
 
 
-def test_walls_are_drawn_and_a_cut_maze_is_said_to_be_cut(visit: Visit) -> None:
+def test_a_wall_that_closes_the_path_is_reported(visit: Visit) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(10)")
     visit.settle(MAZES)
@@ -108,7 +100,7 @@ def test_walls_are_drawn_and_a_cut_maze_is_said_to_be_cut(visit: Visit) -> None:
     assert "Its answer is right" in visit.words
 
 
-def test_everything_can_be_done_by_keyboard(visit: Visit) -> None:
+def test_the_keyboard(visit: Visit) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(11)")
     visit.settle(MAZES)
@@ -147,27 +139,27 @@ def test_the_true_path_is_shown_on_demand(visit: Visit) -> None:
     assert len(visit.panel(MAZES, "panel.board.truth")) == steps + 1
 
 
-def test_the_page_makes_mazes_as_the_package_does(visit: Visit) -> None:
-    """One way between any two squares, the image and the shortest way the package's own."""
+def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:
+    """One path between any two cells; the image and the shortest path equal the package's."""
     visit.show(MAZES)
     for size in (3, 5, 21, 101):
-        made = visit.page.evaluate(CARVED, size)
-        batch = iterant.task(MAZES).encode(made["text"])
-        assert made["same"]
-        assert np.array_equal(np.array(made["image"]), batch.inputs.numpy().ravel())
+        maze = visit.page.evaluate(GENERATED, size)
+        batch = iterant.task(MAZES).encode(maze["text"])
+        assert maze["same"]
+        assert np.array_equal(np.array(maze["image"]), batch.inputs.numpy().ravel())
         open_squares = from_image(batch.inputs)[0] > 0
         assert open_squares.shape == (size, size)
         assert open_squares[::2, ::2].all()
         doors = (open_squares[1:] & open_squares[:-1]).sum()
         doors += (open_squares[:, 1:] & open_squares[:, :-1]).sum()
-        # A tree has one passage fewer than squares.
+        # A tree has one edge fewer than nodes.
         assert doors == open_squares.sum() - 1
         on_way = np.zeros(size * size, dtype=np.int64)
-        on_way[made["way"]] = 1
+        on_way[maze["way"]] = 1
         assert np.array_equal(on_way, batch.targets[0, 3:-3:2, 3:-3:2].numpy().ravel())
 
 
-CARVED = """async (size) => {
+GENERATED = """async (size) => {
   const { Maze } = await import("./js/mazes/maze.js");
   const { seeded } = await import("./js/random.js");
   const maze = Maze.carved(size, seeded(size));
@@ -176,4 +168,4 @@ CARVED = """async (size) => {
   return { text: maze.text(), image: [...maze.image().data], way: maze.way(),
            same: again.text() === maze.text() && read.text() === maze.text() };
 }"""
-"""A maze that the page makes from a seed, twice, and reads back from its text."""
+"""A maze from a seed, generated twice and read back from its text."""

@@ -1,4 +1,4 @@
-"""Prefix sums on the page: a wave that moves one bit an iteration, exactly."""
+"""Prefix sums on the page: changes move one bit per iteration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bits_of(visit: Visit) -> str:
     return "".join(map(str, visit.panel(SUMS, "panel.bits")))
 
 
-def test_a_flipped_bit_sends_a_wave_to_the_end(visit: Visit, networks: dict[str, Path]) -> None:
+def test_a_flipped_bit_changes_all_sums_after_it(visit: Visit, networks: dict[str, Path]) -> None:
     visit.show(SUMS)
     visit.panel(SUMS, "await panel.generate(3)")
     visit.settle(SUMS)
@@ -27,19 +27,18 @@ def test_a_flipped_bit_sends_a_wave_to_the_end(visit: Visit, networks: dict[str,
     visit.page.click("[data-at='9']")
     visit.wait(f"iterant.panels['{SUMS}'].thinker.disturbed?.startsWith('bit 10')")
     visit.settle(SUMS)
-    # The tenth bit and the 54 to its right turn over, one an iteration; a fast page looks at the
-    # answer once a frame, so it may notice a little later.
-    found = visit.panel(SUMS, "thinker.found")
-    assert found >= 55
+    # The tenth sum and the 54 to its right flip, one per iteration; at high speed the page decodes
+    # the answer once per frame, so it may notice later.
+    assert visit.panel(SUMS, "thinker.found") >= 55
     assert "It recovered" in visit.words
     batch = iterant.task(SUMS).encode(bits_of(visit))
-    said = torch.tensor([visit.panel(SUMS, "[...thinker.prediction]")])
-    assert torch.equal(said, batch.targets)
-    answer = iterant.solve(iterant.load(networks[SUMS]), batch.inputs, max_steps=200)
-    assert torch.equal(said, answer.prediction)
+    answer = torch.tensor([visit.panel(SUMS, "[...thinker.prediction]")])
+    assert torch.equal(answer, batch.targets)
+    expected = iterant.solve(iterant.load(networks[SUMS]), batch.inputs, max_steps=200)
+    assert torch.equal(answer, expected.prediction)
 
 
-def test_step_by_step_the_wave_moves_one_bit(visit: Visit) -> None:
+def test_single_steps_move_one_bit(visit: Visit) -> None:
     visit.show(SUMS)
     visit.set_range("#panel-prefix-sums [data-is=length]", 16)
     visit.wait(f"iterant.panels['{SUMS}'].bits.length === 16")
@@ -54,7 +53,7 @@ def test_step_by_step_the_wave_moves_one_bit(visit: Visit) -> None:
         assert turned == list(range(4, known))
 
 
-def test_bits_are_reached_by_arrows_and_named(visit: Visit) -> None:
+def test_bits_by_arrow_keys_and_their_labels(visit: Visit) -> None:
     visit.show(SUMS)
     visit.page.locator("[data-at='0']").focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):

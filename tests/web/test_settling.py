@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[int], list[float]], int | None]] = {
 
 
 class Scripted:
-    """A network whose states are written down beforehand."""
+    """A network with given states."""
 
     def __init__(self, states: Tensor) -> None:
         self.states = states
@@ -71,7 +71,7 @@ class Scripted:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_page_and_the_package_agree_on_what_is_settled(name: str) -> None:
+def test_the_page_and_the_package_settle_at_the_same_iteration(name: str) -> None:
     make, expected = CASES[name]
     states = torch.tensor([make(step) for step in range(1, STEPS + 1)], dtype=torch.float32)
     answer = solve(Scripted(states), torch.zeros(1, 1, states.shape[1]), max_steps=STEPS)
@@ -89,8 +89,8 @@ def by_node(states: Tensor) -> Any:
         pytest.skip("needs node: scripts/install-browser")
     values = [[value if value == value else None for value in row] for row in states.tolist()]
     text = json.dumps(values).replace("Infinity", "1e999")
-    made = subprocess.run(
+    process = subprocess.run(
         [node, "--input-type=module", "-e", RUN % SCRIPT.as_uri()],
         input=text, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return json.loads(made.stdout)
+    return json.loads(process.stdout)

@@ -1,18 +1,18 @@
-"""Local rules whose weights are written down: right by construction, and exactly recovering.
+"""Networks with known answers: local rules with exact weights, and an untrained chess network.
 
-    >>> written_mazes(tmp_path / "mazes")            # a folder of weights
-    >>> written_sums(tmp_path / "sums")
+    >>> exact_mazes(tmp_path / "mazes")            # a folder of weights
+    >>> exact_sums(tmp_path / "sums")
 
-Mazes: each square knows, for each of its four sides, whether the start or the end lies beyond it
-(its neighbour is one, or has one beyond another side than the one it came from). A square is on
-the way when it is an end or two of its sides lead to one. Where all ways are single, what a square
-knows depends on the squares beyond it alone, so whatever was in the features is gone after as many
-iterations as the maze is deep.
+Mazes: each cell computes, for each of its four sides, whether the start or the end lies beyond it
+(its neighbour is one, or has one beyond a side other than the shared one). A cell is on the path
+if it is start or end, or if two of its sides lead to one. In a maze without loops this depends
+only on the cells beyond, so earlier features are forgotten after as many iterations as the longest
+path has cells.
 
 Prefix sums: each position takes the parity of its left neighbour (1 even, -1 odd, 0 unknown) and
-turns it over where its own bit is 1. Knowledge moves one position an iteration.
+flips it if its own bit is 1. Information moves one position per iteration.
 
-Tanh of 20 is 1 in single precision, so features are exact.
+tanh(20) is 1 in single precision, so features are exact.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from torch import Tensor
 from iterant.io import save_weights
 from iterant.nets import DeepThinking, LocalRuleConfig, build, paper_net
 
-_LOUD = 20.0
+_GAIN = 20.0
 _OPPOSITE = (1, 0, 3, 2)
 """Of up, down, left, right: the order in which a local rule sees its neighbours."""
 
 
-def written_mazes(folder: Path) -> Path:
-    """A network that solves any maze whose ways are single."""
+def exact_mazes(folder: Path) -> Path:
+    """A network that solves any maze without loops."""
     width, channels = 5, 3
     config = LocalRuleConfig(
         dims=2, channels=channels, width=width, hidden=width, stem=2, isotropic=False,
@@ -49,17 +49,17 @@ def written_mazes(folder: Path) -> Path:
     recall[4, :channels] = is_end
     head = torch.tensor([[0.0] * 5, [1.0, 1.0, 1.0, 1.0, 2.0]])
     return _saved(
-        folder, config, "mazes", sight, recall, torch.zeros(width), torch.eye(width) * _LOUD,
+        folder, config, "mazes", sight, recall, torch.zeros(width), torch.eye(width) * _GAIN,
         head, torch.tensor([1.5, 0.0]),
     )  # fmt: skip
 
 
-def written_sums(folder: Path) -> Path:
+def exact_sums(folder: Path) -> Path:
     """A network that solves any string of L bits in L iterations."""
     config = LocalRuleConfig(dims=1, channels=1, width=1, hidden=10, isotropic=False)
-    # A row a hidden number: what it takes of the left parity, of the left input, of the own, and 1.
-    # With s = 1 for bit 0 and -1 for bit 1 (-2 times the input), left parity times s, then s where
-    # there is no left neighbour, whose input is 0.
+    # A row per hidden unit: weights of the left parity, left input and own input, and the bias.
+    # With s = 1 for bit 0 and -1 for bit 1 (-2 times the input), the output is the left parity
+    # times s, or s if there is no left neighbour (its input is 0).
     product = [(1, 0, 1, -1), (-1, 0, -1, -1), (1, 0, -1, -1), (-1, 0, 1, -1)]
     first = [
         (0, 0, 1, 0),
@@ -73,7 +73,7 @@ def written_sums(folder: Path) -> Path:
     sight, recall = torch.zeros(10, 3), torch.zeros(10, 3)
     sight[:, 1] = rows[:, 0]
     recall[:, 0], recall[:, 1] = -2 * rows[:, 2], 2 * rows[:, 1]
-    mix = torch.tensor([[1.0, 1, -1, -1, 1, -1, -1, -1, 1, 1]]) * _LOUD
+    mix = torch.tensor([[1.0, 1, -1, -1, 1, -1, -1, -1, 1, 1]]) * _GAIN
     return _saved(
         folder, config, "prefix-sums", sight, recall, rows[:, 3], mix,
         torch.tensor([[1.0], [-1.0]]), torch.zeros(2),
@@ -81,14 +81,11 @@ def written_sums(folder: Path) -> Path:
 
 
 def untrained_chess(folder: Path) -> Path:
-    """The paper's network for chess, narrow, that never learned anything.
-
-    It has enough parameters to be computed in a worker, as the wide one is.
-    """
+    """The paper's chess network, narrower and untrained, but large enough to run in a worker."""
     config = replace(paper_net("chess"), width=48)
     net = build(config.kind, config.described(), seed=3)
     assert isinstance(net, DeepThinking)
-    with torch.no_grad():  # louder than networks are born, so that its scores move
+    with torch.no_grad():  # larger scores than at initialization, so that they change
         for weights in net.head.parameters():
             weights.mul_(3)
     described = {"kind": config.kind, "config": config.described(), "task": "chess"}
@@ -99,7 +96,7 @@ def _saved(
     folder: Path, config: LocalRuleConfig, task: str, sight: Tensor, recall: Tensor,
     recall_bias: Tensor, mix: Tensor, head: Tensor, head_bias: Tensor,
 ) -> Path:  # fmt: skip
-    ones = (1,) * config.dims  # every kernel is one wide: neighbours are seen by `sights`
+    ones = (1,) * config.dims  # all kernels have size 1
     tensors = {
         "sight.weight": sight.view(*sight.shape, *ones),
         "recall.weight": recall.view(*recall.shape, *ones),
