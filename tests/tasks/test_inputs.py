@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import iterant
+from iterant.draw import save_png
 from iterant.errors import DataError, IterantError, TaskError
 from iterant.tasks.inputs import GAMES, gather
 from iterant.tasks.protocol import Batch, sample_problems
@@ -31,6 +32,17 @@ def test_text_file_and_stream_equal_encode(word: str, problem: str, tmp_path: Pa
         assert found.refused == ()
         assert torch.equal(found.problems[0].batch.inputs, wanted.inputs)
         assert torch.equal(found.problems[0].batch.targets, wanted.targets)
+
+
+def test_a_picture_and_a_text_too_long_for_a_path(tmp_path: Path) -> None:
+    mazes, sums = iterant.task("mazes"), iterant.task("prefix-sums")
+    batch = mazes.sample(1, size=9)
+    save_png(mazes.describe(batch), tmp_path / "maze.png")
+    (maze,) = gather(mazes, str(tmp_path / "maze.png")).problems
+    assert torch.equal(maze.batch.inputs, batch.inputs)
+    assert maze.notes[0].startswith("9 by 9 squares")
+    (string,) = gather(sums, "10" * 3000).problems
+    assert string.batch.inputs.shape == (1, 1, 6000)
 
 
 def test_strings_one_per_line(tmp_path: Path) -> None:
