@@ -248,22 +248,8 @@ def analyze(
         raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
     if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
         runs = [runs]
-    subjects: list[Subject] = []
-    labels: Counter[str] = Counter()
-    for run in runs:
-        subject = subject_of(run, task=task, device=device, data=data)
-        labels[subject.label] += 1
-        if (number := labels[subject.label]) > 1:
-            subject = replace(subject, label=f"{subject.label} ({number})")
-        subjects.append(subject)
-    if not subjects:
-        raise UsageError("there is nothing to analyze; give one or more run folders")
+    subjects = _subjects([subject_of(run, task=task, device=device, data=data) for run in runs])
     shared = subjects[0].task
-    if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
-        raise UsageError(
-            f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "
-            "analyze those of one task at a time"
-        )
     size = _size(shared, size)
 
     jobs, skipped = [], []
@@ -322,6 +308,25 @@ def analyze(
         count=count,
         seed=seed,
     )
+
+
+def _subjects(subjects: list[Subject]) -> list[Subject]:
+    """The same networks with unique labels; raises unless they have one task."""
+    if not subjects:
+        raise UsageError("there is nothing to analyze; give one or more run folders")
+    if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
+        raise UsageError(
+            f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "
+            "analyze those of one task at a time"
+        )
+    unique: list[Subject] = []
+    labels: Counter[str] = Counter()
+    for subject in subjects:
+        labels[subject.label] += 1
+        if (number := labels[subject.label]) > 1:
+            subject = replace(subject, label=f"{subject.label} ({number})")
+        unique.append(subject)
+    return unique
 
 
 def _size(task: Task, size: Size | str | None) -> Size:

@@ -196,31 +196,10 @@ def train_missing(
     fp16 on a GPU). ``recorded``: names of runs that have a record already; they are trained, but
     not recorded again.
     """
-    models = {run.point: MODELS[run.point] for run in runs}
-    options: dict[str, Any] = {}
-    changes: dict[str, dict[str, Any]] = {}
-    if experiment is not None:
-        changes = {key: smaller(model) for key, model in models.items()}
-        needs = {key: sorted(names) for key, names in experiment.needs.items()}
-        options = {"reduced": changes, "needs": needs}
-    else:
-        on_gpu = registry.device(device).type == "cuda"
-        precision = precision or ("fp16" if on_gpu else None)
-        papers = [key for key, model in models.items() if model.recipe_name != OURS]
-        changes = {key: {"precision": precision} for key in papers if precision}
-    for key, model in models.items():
-        task = registry.task(model.task, **({"data": data} if data else {}))
-        for test in model.tests:  # raise now rather than after hours of training
-            if not options or test.name in options["needs"][key]:
-                task.check_size(test.size)
+    plan = _plan(runs, folder, device, precision, experiment, data)
+    by_name = {run.name: run for run in plan.runs}
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
-    by_name = {
-        run.name: replace(run, changes={**run.changes, **changes.get(run.point, {})})
-        for run in runs
-    }
-    job = "iterant.experiments.reproduce:train_and_measure"
-    plan = Plan(Path(folder).name, tuple(by_name.values()), data=data, job=job, options=options)
     launch, limit = Launch(device=device), None if budget is None else seconds(budget)
     at_once = processes or (capacity(launch) if experiment else PROCESSES)
     done: set[str] = set()
@@ -254,6 +233,36 @@ def train_missing(
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt
     return [name for name in by_name if name not in done]
+
+
+def _plan(
+    runs: Sequence[PlannedRun],
+    folder: PathLike,
+    device: str,
+    precision: str | None,
+    experiment: Experiment | None,
+    data: str | None,
+) -> Plan:
+    """The plan of `train_missing`; raises where a test is not possible with these data."""
+    models = {run.point: MODELS[run.point] for run in runs}
+    options: dict[str, Any] = {}
+    if experiment is not None:
+        changes = {key: smaller(model) for key, model in models.items()}
+        needs = {key: sorted(names) for key, names in experiment.needs.items()}
+        options = {"reduced": changes, "needs": needs}
+    else:
+        on_gpu = registry.device(device).type == "cuda"
+        precision = precision or ("fp16" if on_gpu else None)
+        papers = [key for key, model in models.items() if model.recipe_name != OURS]
+        changes = {key: {"precision": precision} for key in papers if precision}
+    for key, model in models.items():
+        task = registry.task(model.task, **({"data": data} if data else {}))
+        for test in model.tests:  # raise now rather than after hours of training
+            if not options or test.name in options["needs"][key]:
+                task.check_size(test.size)
+    changed = [replace(run, changes={**run.changes, **changes.get(run.point, {})}) for run in runs]
+    job = "iterant.experiments.reproduce:train_and_measure"
+    return Plan(Path(folder).name, tuple(changed), data=data, job=job, options=options)
 
 
 # One run: train it, test it, return its record
