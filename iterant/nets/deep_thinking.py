@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from iterant import registry
 from iterant.errors import NetError, UnknownName
-from iterant.nets.protocol import build, parameter_count, readout
+from iterant.nets.protocol import build, check_sizes, parameter_count, readout
 
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
@@ -55,11 +55,7 @@ class PaperConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
-        if self.dims not in (1, 2):
-            raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
-        for name in ("channels", "width", "classes", "blocks"):
-            if getattr(self, name) < 1:
-                raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_sizes(self, "channels", "width", "classes", "blocks")
         if self.group_norm and self.width % 4:
             raise NetError(
                 f"group norm has 4 groups, so the width must be a multiple of 4: {self.width}"
@@ -203,8 +199,7 @@ class FeedForwardConfig(PaperConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.depth < 1:
-            raise NetError(f"depth must be at least 1, got {self.depth}")
+        check_sizes(self, "depth")
 
 
 class FeedForward(PaperNet):

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.protocol import readout
+from iterant.nets.protocol import check_sizes, readout
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -66,13 +66,9 @@ class LocalRuleConfig:
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        if self.dims not in (1, 2):
-            raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
+        check_sizes(self, "channels", "width", "hidden", "classes")
         if self.stem not in (1, 2):
             raise NetError(f"the stem takes squares of 1 or 2 pixels, got {self.stem}")
-        for name in ("channels", "width", "hidden", "classes"):
-            if getattr(self, name) < 1:
-                raise NetError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name, own in (("width", OWN_WIDTH), ("hidden", OWN_HIDDEN)):
             shares = 2 * self.dims + own
             if self.messages and getattr(self, name) % shares:

@@ -200,6 +200,15 @@ def needs_of(net: Net) -> Needs | None:
     return Needs(**numbers) if {"dims", "channels"} <= numbers.keys() else None
 
 
+def check_sizes(config: Any, *names: str) -> None:
+    """Raise NetError unless a configuration has 1 or 2 dims and these fields are positive."""
+    if config.dims not in (1, 2):
+        raise NetError(f"a network has 1 or 2 dimensions of space, got {config.dims}")
+    for name in names:
+        if getattr(config, name) < 1:
+            raise NetError(f"{name} must be at least 1, got {getattr(config, name)}")
+
+
 def check_net(net: object) -> None:
     """Raise NetError if this is not a network but, for example, the name of one."""
     if isinstance(net, type) or not all(callable(getattr(net, name, None)) for name in METHODS):

@@ -138,26 +138,14 @@ def run_steps(trainer: Trainer, count: int) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.half)])
-def test_half_precision_copies_equal_the_rounded_weights(
-    precision: str, dtype: torch.dtype
-) -> None:
-    trainer = trainer_of(precision=precision, average=0.9)
-    for _ in range(6):
-        run_steps(trainer, 1)
-        for master, compute in zip(
-            trainer.module.parameters(), trainer.compute.parameters(), strict=True
-        ):
-            assert (master.dtype, compute.dtype) == (torch.float32, dtype)
-            assert torch.equal(master.to(dtype), compute)
-    assert any(not torch.equal(w, w.to(dtype).float()) for w in weights_of(trainer))
-
-
-def test_fp16_steps_equal_fp32_steps() -> None:
-    exact, half = trainer_of(width=8), trainer_of(width=8, precision="fp16")
-    assert run_steps(exact, 10) == pytest.approx(run_steps(half, 10), abs=1e-4)
-    for mine, theirs in zip(weights_of(half), weights_of(exact), strict=True):
-        assert (mine - theirs).norm() < 0.02 * theirs.norm()
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp16", 1e-4), ("bf16", 1e-3)])
+def test_half_precision_steps_equal_fp32_steps(precision: str, tolerance: float) -> None:
+    exact, half = trainer_of(width=8), trainer_of(width=8, precision=precision)
+    start = weights_of(exact)
+    assert run_steps(exact, 10) == pytest.approx(run_steps(half, 10), abs=tolerance)
+    for mine, theirs, before in zip(weights_of(half), weights_of(exact), start, strict=True):
+        assert mine.dtype == torch.float32
+        assert (mine - theirs).norm() < 0.2 * (theirs - before).norm()
 
 
 def test_pool_refuses_networks_of_fixed_depth() -> None:

@@ -20,7 +20,6 @@ from iterant.engine import After, last, think
 from iterant.halting import Rule, StableAnswer
 from iterant.nets import LocalRule, build
 from iterant.nets.fast import FusedRule, SparseRule, accelerate
-from iterant.nets.fast import cuda as fused_form
 
 MAZES = {"dims": 2, "channels": 3, "stem": 2, "masked": True, "readout": "argmax-open"}
 STRINGS = {"dims": 1, "channels": 1, "isotropic": False}
@@ -91,18 +90,6 @@ def test_interventions_on_features_apply() -> None:
         plain = last(think(net, inputs, steps=25, intervene=[halve]))
         quick = last(think(Emulated(net), inputs, steps=25, intervene=[halve]))
     assert torch.allclose(plain.logits, quick.logits, atol=1e-5)
-
-
-def test_large_batches_have_shorter_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, inputs = local_rule().float(), mazes(2)
-    fast = Emulated(net)
-    size = fast.start(inputs).numel() * 4
-    monkeypatch.setattr(fused_form, "_BYTES", 3 * size + 1)
-    last(think(fast, inputs, steps=2))
-    assert fast.launched == 3 + 3
-    monkeypatch.setattr(fused_form, "_BYTES", 0)
-    last(think(fast, inputs, steps=2))
-    assert fast.launched == 3 + 3 + 1 + 2
 
 
 def device_for_triton() -> torch.device:
