@@ -207,9 +207,9 @@ class Recipe:
 
 _FROM_ZERO = ("warmup", "watch_every", "data_seed", "warmup_updates")
 """Whole numbers that may be 0; the others are 1 or more."""
-_HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999, "rate": math.inf,
-            "clip": math.inf, "weight_decay": math.inf, "pool_settle": math.inf,
-            "pool_shake": math.inf}  # fmt: skip
+_HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999,
+            "average": 0.9999999, "rate": math.inf, "clip": math.inf, "weight_decay": math.inf,
+            "pool_settle": math.inf, "pool_shake": math.inf}  # fmt: skip
 """Upper limits of numbers; those not listed are shares from 0 to 1."""
 _ABOVE_ZERO = ("rate", "clip", "average")
 _CHOICES = {
@@ -241,10 +241,10 @@ def _check(name: str, kind: str, value: Any) -> None:
         highest = _HIGHEST.get(name, 1)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         valid = number and math.isfinite(value) and 0 <= value <= highest
+        requirement = "be 0 or more" if highest == math.inf else f"lie between 0 and {highest}"
         if name in _ABOVE_ZERO:
-            valid = valid and value > 0 and (name != "average" or value < 1)
-        least_text = "be above 0" if name in _ABOVE_ZERO else "be 0 or more"
-        requirement = f"lie between 0 and {highest}" if highest < math.inf else least_text
+            valid = valid and value > 0
+            requirement = "be above 0" + (f" and at most {highest}" if highest < math.inf else "")
     elif kind == "bool":
         valid, requirement = isinstance(value, bool), "be true or false"
     elif kind == "str":
