@@ -427,6 +427,7 @@ def solutions(
         raise UsageError(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
+    # A viewer shows one problem at a time: with 0 positions, every batch holds one.
     for group in _groups(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
             yield from (Solution(problem, Film(1)) for problem in group)

@@ -99,11 +99,12 @@ class PlainTask(SizedTask):
         # On a grid a number is a class of the answer if there are several, else a channel.
         shade, signs = _shades(inputs, numbers=string or binary)
         labels = ("input", "answer") if string else ()
-        if string:
+        if string:  # the answer is a second row, below the input
             shade, signs = np.pad(shade, ((0, 1), (0, 0))), np.vstack([signs, ["."] * width])
             answer, wrong = (np.pad(part, ((1, 0), (0, 0))) for part in (answer, wrong))
         marked = answer > 0
         cells = np.repeat(_PAPER + shade[..., None] * (_INK - _PAPER), 3, axis=2)
+        # A third of the input shows through the colour of the answer.
         cells[marked] = (cells[marked] + 2 * _COLOURS[(answer[marked] - 1) % len(_COLOURS)]) / 3
         cells[wrong] = _WRONG
         signs = np.where(marked, "o" if binary else _sign(answer), signs)
