@@ -26,7 +26,7 @@ from iterant.experiments.claims import (
     MARGIN,
     REACHED,
     VERDICTS,
-    solved_after,
+    share_solved,
 )
 from iterant.experiments.figures import REFERENCE, figure_panels, read_reference, reference_table
 from iterant.experiments.measures import (
@@ -44,7 +44,7 @@ from iterant.experiments.reproduce import EXACT, missing_counts
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
-Cells = dict[str, str]
+TableRow = dict[str, str]
 """A row of a table, by column."""
 
 _PAGE = Path(__file__).with_name("results.md")
@@ -79,7 +79,7 @@ def results_page(results: PathLike) -> str:
     )
 
 
-def markdown(rows: Sequence[Cells]) -> str:
+def markdown(rows: Sequence[TableRow]) -> str:
     """A Markdown table without columns that have no values; "None." without rows."""
     if not rows:
         return "None."
@@ -101,7 +101,7 @@ def _claims(records: Records) -> str:
     for claim in CLAIMS.values():
         result = claim.check(records)
         verdicts[result.verdict] += 1
-        tables = [EXPERIMENTS[name] for name in claim.rows]
+        tables = [EXPERIMENTS[name] for name in claim.tables]
         rows.append({
             "claim": claim.text,
             "verdict": f"**{result.verdict}**",
@@ -200,7 +200,7 @@ def _missing(records: Records) -> str:
     return markdown(rows)
 
 
-def _seeds_row(model: str, planned: int, seeds: dict[str, list[int]]) -> Cells:
+def _seeds_row(model: str, planned: int, seeds: dict[str, list[int]]) -> TableRow:
     cells = {how: ", ".join(map(str, some)) for how, some in seeds.items()}
     return {
         "model": model,
@@ -212,7 +212,7 @@ def _seeds_row(model: str, planned: int, seeds: dict[str, list[int]]) -> Cells:
 # Tables
 
 
-def rows_of(experiment: Experiment, records: Records) -> list[Cells]:
+def rows_of(experiment: Experiment, records: Records) -> list[TableRow]:
     """The table of an experiment: rows with curves, then rows without."""
     several = len(experiment.tasks) > 1  # labels repeat between tasks, so rows name the task too
     rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
@@ -229,7 +229,7 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     return sum(min(part) for part in parts), sum(planned for _, planned in parts)
 
 
-def _row(row: Row, records: Sequence[Record], several: bool) -> Cells:
+def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
     """A row with curves."""
     cell = row.measure.of(records)
     measured = [one for one in records if _is_measured(row, one)]
@@ -282,7 +282,7 @@ def _is_measured(row: Row, record: Record) -> bool:
     return row.measure.of([record]).seeds > 0
 
 
-def _count_cells(row: CountRow, records: Records) -> Iterator[Cells]:
+def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
     """A row for every test without curves; "not run" where one is planned."""
     cells = {
         "model": MODELS[row.model].title, "measured": f"size {row.size}", "all seeds": "",
@@ -342,7 +342,7 @@ def headline(records: Records) -> str:
         steps = paper.step or 0
         curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
         ours = mean_of([curve[steps - 1] for curve in curves])
-        ours = ours or solved_after(size, steps).of(records, model)
+        ours = ours or share_solved(size, steps).of(records, model)
         peak = Peaks(size).of(runs).value
         rows.append({
             "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",
