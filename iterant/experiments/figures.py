@@ -84,7 +84,8 @@ def _plot(panel: Panel) -> Plot:
         label = "index of the flipped bit"
         return Plot(panel.title, label, "iterations to recover", shade=False)
     if isinstance(measure, Recovered):
-        start = {"noise": 1, "zeros": 1}.get(measure.study, 50)
+        studies = (study for key in panel.models for study in MODELS[key].studies)
+        start = next(study.iteration for study in studies if study.name == measure.study) or 0
         label = f"iterations since iteration {start}"
         return Plot(panel.title, label, solved, share=True, offset=start)
     # Lines that were trained with different numbers of iterations have no common regime.

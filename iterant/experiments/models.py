@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from iterant.analysis import STUDIES
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
@@ -48,6 +49,11 @@ class StudySpec:
     def name(self) -> str:
         """The key in records: ``zeros``, ``zeros after 50``."""
         return self.study if self.after is None else f"{self.study} after {self.after}"
+
+    @property
+    def iteration(self) -> int | None:
+        """The iteration after which it intervenes; None: it does not."""
+        return STUDIES[self.study].after if self.after is None else self.after
 
     def covers(self, seed: int) -> bool:
         """Whether this seed is studied."""

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import torch
 
 from iterant import registry
-from iterant.analysis import STUDIES, Result, Subject, analyze
+from iterant.analysis import Result, Subject, analyze
 from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, evaluate_batch, evaluate_long
 from iterant.experiments.catalogue import CountRow, Experiment
@@ -409,7 +409,7 @@ def measure_study(
     subject: Subject, study: StudySpec, model: Model, share: float = 1.0
 ) -> dict[str, Any]:
     """The figures of one study, or the reason why it was skipped."""
-    after = STUDIES[study.study].after if study.after is None else study.after
+    after = study.iteration
     steps = min(_STUDY_STEPS, depth_of(subject.net) or _STUDY_STEPS)
     if (after or 0) >= steps:
         return {"skipped": f"there are {steps} iterations"}
