@@ -47,10 +47,10 @@ def seconds(text: str | float) -> float:
     else:
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
         if not parts or "".join(a + b for a, b in parts) != text.strip().replace(" ", ""):
-            raise UsageError(f"a time is written like 9m, 90s or 1h30m, got {text!r}")
+            raise UsageError(f"a time is written like 9m, 90s or 1h30m, got {text[:50]!r}")
         value = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not 0 < value < math.inf:
-        raise UsageError(f"a time limit must be above 0, got {text!r}")
+        raise UsageError(f"a time limit must be above 0, got {str(text)[:50]}")
     return value
 
 

@@ -284,20 +284,21 @@ def list_runs(root: PathLike) -> list[RunSummary]:
 def _summary(path: Path) -> RunSummary:
     try:
         run = RunFolder.open(path)
-        status, state = run.status, run.state
+        status, config = run.status, run.config
+        age = datetime.now(UTC) - datetime.fromisoformat(status.updated)
+        return RunSummary(
+            path=path,
+            state=run.state,
+            reason=status.reason,
+            task=config.get("task", ""),
+            recipe=config.get("recipe", {}).get("name", ""),
+            seed=config.get("seed"),
+            step=status.step,
+            steps=status.steps,
+            best=status.best,
+            age_seconds=age.total_seconds(),
+        )
     except RunError as error:
         return RunSummary(path, "unreadable", str(error))
-    age = datetime.now(UTC) - datetime.fromisoformat(status.updated)
-    config = run.config
-    return RunSummary(
-        path=path,
-        state=state,
-        reason=status.reason,
-        task=config.get("task", ""),
-        recipe=config.get("recipe", {}).get("name", ""),
-        seed=config.get("seed"),
-        step=status.step,
-        steps=status.steps,
-        best=status.best,
-        age_seconds=age.total_seconds(),
-    )
+    except (AttributeError, TypeError, ValueError):  # a value of another type
+        return RunSummary(path, "unreadable", f"{quoted(path)} is of another version of iterant")

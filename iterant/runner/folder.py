@@ -154,12 +154,12 @@ class SweepFolder:
 
         ``partial``: also of a run that was cut off, or with fewer tests than are planned now.
         """
+        tests = {test.key for test in self.plan.tests_of(self.run(name))}
         try:
             outcome = read_json(self.work_path(name) / "outcome.json", checksummed=True)
-        except RunError:
+            complete = tests <= outcome["tests"].keys() and outcome.get("finished", True)
+        except (RunError, AttributeError, KeyError):
             return None
-        tests = {test.key for test in self.plan.tests_of(self.run(name))}
-        complete = tests <= outcome["tests"].keys() and outcome.get("finished", True)
         return outcome if complete or partial else None
 
     def write_outcome(self, name: str, outcome: Mapping[str, Any]) -> None:

@@ -129,12 +129,12 @@ def parse_seeds(seeds: str | Sequence[int]) -> list[int]:
     else:
         numbers = []
         for part in seeds.split(","):
-            match = re.fullmatch(r"\s*([0-9]+)(?:\s*-\s*([0-9]+))?\s*", part)
+            match = re.fullmatch(r"\s*([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?\s*", part)
             low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
             if not 0 <= high - low < _MOST_SEEDS:
                 raise UsageError(
                     f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, "
-                    f"got {seeds!r}"
+                    f"got {seeds[:50]!r}"
                 )
             numbers += range(low, high + 1)
     for seed in numbers:

@@ -269,8 +269,8 @@ class SizedTask(ABC):
 
     def parse_size(self, text: str) -> int:
         """A size as text: ``"64"``."""
-        if not text.strip().isdecimal():
-            raise self._wrong_size(text)
+        if not text.strip().isdecimal() or len(text) > 50:  # int() takes at most 4300 digits
+            raise self._wrong_size(text[:50])
         return self.check_size(int(text))
 
     def _wrong_size(self, size: object) -> TaskError:

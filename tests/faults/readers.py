@@ -16,9 +16,16 @@ from PIL import Image
 from iterant import registry
 from iterant.errors import IterantError
 from iterant.formatting import seconds
-from iterant.io import RunFolder, read_result, read_weights, write_result
+from iterant.io import (
+    RunFolder,
+    list_runs,
+    read_result,
+    read_weights,
+    save_weights,
+    write_result,
+)
 from iterant.io.files import read_lines
-from iterant.runner import read_plan
+from iterant.runner import SweepFolder, planned, read_plan, status
 from iterant.runner.plan import parse_seeds
 from iterant.tasks.chess.puzzles import read_puzzles
 from iterant.tasks.inputs import GAMES, PICTURE, Material
@@ -39,6 +46,8 @@ class Reader:
 
     seeds: tuple[bytes, ...]
     read: Read
+    checksummed: bool = False
+    """Whether any change of its input is noticed"""
 
 
 def _text(content: bytes) -> str:
@@ -80,7 +89,7 @@ def _within(home: Path, name: str, read: Callable[[Path], object]) -> Read:
     """Read a folder with one file replaced."""
 
     def through(content: bytes, folder: Path) -> object:
-        copy = folder / "copy"
+        copy = folder / home.name
         if not copy.exists():
             shutil.copytree(home, copy)
         target = copy / name
@@ -114,7 +123,6 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
     """All readers; ``home`` is a scratch folder, ``run`` a run folder."""
     write_result("figures", {"accuracy": [0.5, 1.0]}, seed=1, folder=home)
     result = (home / "figures.json").read_bytes()
-    shard = next((run / "checkpoints").glob("last*.safetensors"))
     every = {
         "FEN": Reader(FENS, _encoded("chess")),
         "EPD": Reader(EPDS, _encoded("chess")),
@@ -130,9 +138,6 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
         ),
         "sweep files": Reader(SWEEPS, _filed("s.toml", read_plan)),
         "result files": Reader((result,), _filed("r.json", read_result)),
-        "safetensors": Reader(
-            (shard.read_bytes(),), _within(run, f"checkpoints/{shard.name}", _opened)
-        ),
         "seeds": Reader(
             (b"0-7", b"0,2,5", b"0-3,8"), lambda content, _: parse_seeds(_text(content))
         ),
@@ -142,15 +147,37 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
             for word in registry.known("task")]),
         "metrics": Reader((b'{"step": 1}\n{"step": 2}\n',), _filed("m.jsonl", read_lines)),
     }  # fmt: skip
-    for name in ("config.json", "status.json", "environment.json", "checkpoints/last.json"):
-        seed = (run / name).read_bytes()
-        every[f"run folders: {name}"] = Reader((seed, resealed(seed)), _within(run, name, _opened))
+    weights = save_weights(home / "weights", *read_weights(run))
+    sweep = SweepFolder.prepare(home / "sweep", planned("s", task="prefix-sums"))
+    (name,) = sweep.planned
+    sweep.work_path(name).mkdir()
+    sweep.write_outcome(name, {"seconds": 1.0, "steps": 2, "tests": {}})
+    for kind, folder, read, files in (
+        ("run", run, _read_run, ("config.json", "status.json", "environment.json",
+                                 "checkpoints/last.json", "checkpoints/last-*")),
+        ("weights", weights, read_weights, ("config.json", "*.safetensors")),
+        ("sweep", sweep.path, _read_sweep, ("sweep.json", "work/*/outcome.json")),
+    ):  # fmt: skip
+        for pattern in files:
+            (file,) = folder.glob(pattern)
+            seed = file.read_bytes()
+            seeds = (seed,) if file.suffix == ".safetensors" else (seed, resealed(seed))
+            replaced = _within(folder, str(file.relative_to(folder)), read)
+            # A run whose outcome is corrupt counts as not done.
+            sealed = file.name != "outcome.json"
+            every[f"{kind} folders: {pattern}"] = Reader(seeds, replaced, checksummed=sealed)
     return every
 
 
-def _opened(path: Path) -> object:
+def _read_run(path: Path) -> object:
+    list_runs(path)  # raises no error
     run = RunFolder.open(path)
-    return [run.state, run.metrics(), read_weights(path), run.load("last")]
+    return [run.config, run.status.step, run.metrics(), read_weights(path), run.load("last")]
+
+
+def _read_sweep(path: Path) -> object:
+    sweep = SweepFolder.open(path)
+    return [list(sweep.planned), status(sweep).counts]
 
 
 def _tried(read: Callable[[], object]) -> object:

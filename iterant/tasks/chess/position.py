@@ -104,7 +104,9 @@ def parse_fen(text: str) -> Position:
     """
     fields = text.split()
     if not 2 <= len(fields) <= 6 or fields[1] not in ("w", "b"):
-        raise TaskError(f"a FEN has 2 to 6 fields, the second w or b, got {text!r}; {_EXAMPLE}")
+        raise TaskError(
+            f"a FEN has 2 to 6 fields, the second w or b, got {text[:100]!r}; {_EXAMPLE}"
+        )
     board = re.sub("[1-8]", lambda sign: "." * int(sign[0]), fields[0])
     ranks = board.split("/")
     if [len(rank) for rank in ranks] != [8] * 8 or set(fields[0]) - set(f"{LETTERS[1:]}/12345678"):

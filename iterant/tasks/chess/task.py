@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -193,8 +194,8 @@ class Chess:
     def parse_size(self, text: str) -> Size:
         """A range as text: ``parse_size("600000:700000")``."""
         ends = text.strip().replace("_", "").split(":")
-        if len(ends) != 2 or not all(end.isascii() and end.isdigit() for end in ends):
-            raise TaskError(f"a size must be {self.spec.size_means}, got {text!r}")
+        if len(ends) != 2 or not all(re.fullmatch("[0-9]{1,20}", end) for end in ends):
+            raise TaskError(f"a size must be {self.spec.size_means}, got {text[:50]!r}")
         return int(ends[0]), int(ends[1])
 
     def _sample(self, count: int, size: Size | None, seed: int, first: int) -> Puzzles:
