@@ -49,17 +49,15 @@ class GraphUnroll(Unroll):
         self._stream = _CUDA.Stream()
         self._warmed_up: set[object] = set()
 
-    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
-        buffers = self._fill(inputs, state)
-        start = None if state is None else State(buffers["features"], self._first_index(state))
+    def forward_no_grad(self, inputs: Tensor, steps: int) -> State:
+        buffers = self._fill(inputs, None)
 
         def work() -> None:
-            end = Unroll.forward_no_grad(self, buffers["inputs"], start, steps)
+            end = Unroll.forward_no_grad(self, buffers["inputs"], steps)
             buffers["features"].copy_(end.features)
 
-        key = ("forward", steps, start and start.step)
-        self._replay(key, ("forward", steps > 1), work)
-        return State(buffers["features"], (0 if state is None else state.step) + steps)
+        self._replay(("forward", steps), ("forward", steps > 1), work)
+        return State(buffers["features"], steps)
 
     def forward_backward(
         self,

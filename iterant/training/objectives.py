@@ -235,10 +235,10 @@ class Unroll:
         self.net, self.criterion, self.scale = net, criterion or Criterion(), scale
         self.sparse = sparse
 
-    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
-        """Iterate without gradients; None starts from the projection."""
+    def forward_no_grad(self, inputs: Tensor, steps: int) -> State:
+        """Iterate without gradients, from the projection."""
         with torch.no_grad():
-            return last(run_segment(self.net, inputs, steps=steps, state=state)).state
+            return last(run_segment(self.net, inputs, steps=steps)).state
 
     def forward_backward(
         self,
@@ -335,7 +335,7 @@ class Progressive(Objective):
         if alpha == 0:
             return unroll.forward_backward(inputs, targets, Segment(m)).loss
         if alpha == 1:
-            state = unroll.forward_no_grad(inputs, None, n) if n else None
+            state = unroll.forward_no_grad(inputs, n) if n else None
             return unroll.forward_backward(inputs, targets, Segment(k), state=state).loss
         full = unroll.forward_backward(inputs, targets, Segment(m, weight=1 - alpha, path=True))
         state = full.states[n] if n else None

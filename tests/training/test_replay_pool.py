@@ -64,7 +64,7 @@ class RecordingUnroll(Unroll):
         self.idle, self.calls = idle, 0
         self.call: Call | None = None
 
-    def forward_no_grad(self, inputs: Tensor, state: State | None, steps: int) -> State:
+    def forward_no_grad(self, inputs: Tensor, steps: int) -> State:
         raise AssertionError("the pool needs no prefix")
 
     def forward_backward(
