@@ -16,6 +16,7 @@ shown one.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -155,13 +156,13 @@ class Cell:
     """Seeds measured, also where none of them gives a number"""
 
 
-class Measure:
+class Measure(ABC):
     """Takes a number for tables, and curves for figures, from the records of one model."""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What is measured, as a heading."""
-        raise NotImplementedError
 
     @property
     def needs(self) -> str:
@@ -176,9 +177,9 @@ class Measure:
         """One curve per seed, for figures; a gap is NaN."""
         return []
 
+    @abstractmethod
     def of(self, records: Sequence[Record]) -> Cell:
         """The number over all of these records."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -204,9 +205,9 @@ class PeakMeasure(Measure):
     """The peak of a curve of problems solved."""
 
     @property
+    @abstractmethod
     def keys(self) -> tuple[str, str]:
         """The keys of the problems solved by iteration and of the number of problems."""
-        raise NotImplementedError
 
     def curves(self, records: Sequence[Record]) -> list[Curve]:
         """Per cent solved by iteration; 0 throughout for a run that diverged."""

@@ -34,7 +34,6 @@ from iterant.experiments.measures import (
     VISIBLE,
     PeakMeasure,
     Peaks,
-    Value,
     mean_of,
     verdict,
 )
@@ -293,14 +292,15 @@ def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
     for one in records.counts(row.model, row.size):
         groups.setdefault((one.iterations, one.problems), []).append(one)
     for (_, problems), counts in sorted(groups.items()):
-        values: list[Value] = []
+        values = {
+            steps: value
+            for steps in counts[0].solved
+            if (value := mean_of([100 * one.solved[steps] / problems for one in counts], problems))
+        }
         steps_by_text: dict[str, list[str]] = {}
-        for steps in counts[0].solved:
-            shares = [100 * one.solved[steps] / problems for one in counts]
-            if value := mean_of(shares, problems):
-                values.append(value)
-                steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
-        first = values[0]
+        for steps, value in values.items():
+            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
+        first = values[counts[0].iterations]
         yield cells | {
             "measured": f"size {row.size}, {problems:,} problems{_tested(counts)}",
             "all seeds": ", ".join(
