@@ -1,4 +1,4 @@
-// What every task has in common: play and pause, speed, counter, disturbances, curve, channels.
+// Controls and displays of every task: play and pause, speed, counter, interventions, curve, channels.
 //
 //     const bench = new Bench(document, words);
 //     bench.attach(panel);                    // the panel in front; the one before it pauses
@@ -9,8 +9,8 @@ import { capital, count } from "./words.js";
 
 const SOONER = 1e6; // iterations a second: more than there is time for
 const EVENTS = ["begun", "thought", "phase", "settled", "disturbed", "failed"];
-const SLOW = 1_000; // milliseconds an iteration from which that is told
-const LOOKS = [100, 300, 1_000, 3_000, 10_000, 30_000]; // iterations after which the time is told
+const SLOW = 1_000; // milliseconds per iteration above which a message says so
+const LOOKS = [100, 300, 1_000, 3_000, 10_000, 30_000]; // iterations after which a message reports the progress
 
 export class Bench {
   constructor(root, words) {
@@ -38,7 +38,7 @@ export class Bench {
     this.#setSpeed();
   }
 
-  // What leaves the front rests, and goes on when it comes back.
+  // A hidden panel pauses and continues when it is shown again.
   rest() {
     if (!this.thinker) return;
     this.panel.resumes = this.thinker.phase === "thinking";
@@ -109,7 +109,7 @@ export class Bench {
     this.draw();
   }
 
-  // What is true so far is said as it is seen, and never promised: some networks do not recover.
+  // Messages report only what was measured: some networks do not recover.
   #meanwhile() {
     const { thinker, panel } = this;
     if (thinker.pace >= SLOW && thinker.since > 0 && !panel.toldPace && thinker.phase === "thinking") {
@@ -133,7 +133,7 @@ export class Bench {
     this.words.say(words);
   }
 
-  // How things stand, for who comes back to them.
+  // The current message, when a panel is shown again.
   #standing() {
     const { phase, step } = this.thinker;
     if (phase === "settled") return this.#settled();

@@ -1,4 +1,4 @@
-// Canvases that stay sharp, in the colours of the style sheet.
+// Canvases in device pixels, with the colours of the style sheet.
 
 // The context of a canvas as large as it is shown, in CSS pixels.
 export function fit(canvas) {

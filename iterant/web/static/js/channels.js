@@ -27,7 +27,7 @@ export class Channels {
     const { context, width: all, height } = fit(this.canvas);
     context.clearRect(0, 0, all, height);
     context.imageSmoothingEnabled = false;
-    // Bounded features fill the scale as they are; others are shown by their largest.
+    // Features within ±1 use a fixed scale; larger ones are scaled by their maximum.
     const floor = Math.min(1, greatest(features.data)) || 1;
     const ramps = ["--below", "--above"].map((name) => ramp(rgb("--paper"), rgb(name)));
     for (let channel = 0; channel < shown; channel += 1) {

@@ -1,4 +1,4 @@
-// Files of the page, with how far they have come.
+// Fetch files of the page, with progress.
 //
 //     const bytes = await fetchedBytes("networks/chess/step.onnx", (done) => bar.value = done);
 

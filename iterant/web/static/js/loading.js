@@ -1,4 +1,4 @@
-// How far a network has come, in words and as a bar.
+// Progress of loading a network, as a message and a bar.
 //
 //     await loading.during("chess", 14_800_000, (progress) => Network.open(…, progress));
 
@@ -16,11 +16,11 @@ export class Loading {
   async during(name, bytes, work) {
     const size = bytes >= MEGABYTE ? ` (${(bytes / MEGABYTE).toFixed(1)} MB)` : "";
     this.#words.say(`Loading the network ${name}${size}, and what computes it…`);
-    this.#bar.removeAttribute("value"); // nobody knows yet how far it is
+    this.#bar.removeAttribute("value"); // indeterminate
     this.#bar.hidden = false;
     try {
       return await work((done, all) => {
-        // The bar stays a little short of its end: opening what was fetched takes time too.
+        // The bar ends below its maximum, because opening the network takes time, too.
         this.#bar.max = all * 1.05;
         this.#bar.value = done;
       });

@@ -1,14 +1,13 @@
-// A network: reads a problem, takes iterations, answers.
+// A network: read a problem, iterate, answer.
 //
 //     const network = await Network.open("networks/mazes/", runtimes, (done, all) => …);
 //     let { features, memory } = await network.read(inputs);
 //     ({ features } = await network.advance(features, memory, 100, 40));  // iterations, milliseconds
 //     const logits = await network.answer(features);
 //
-// Everything that goes in and comes out is { data: Float32Array, dims: number[] }. Where WebGPU
-// computes wrongly, not at all, or stops computing later on, WebAssembly takes over in the midst of
-// it; the event "fellback" says so. A problem that would hold up the page is thought about in a
-// worker, a small one in the page; "moved" says when that changed.
+// Everything that goes in and comes out is { data: Float32Array, dims: number[] }. If
+// WebGPU gives wrong results, fails or is lost later, WebAssembly continues (event "fellback"). Large
+// problems are computed in a worker, small ones in the page (event "moved" when that changes).
 
 import { fetchedBytes, fetchedJson } from "./fetching.js";
 import { PARTS } from "./graphs.js";
@@ -16,15 +15,15 @@ import { positionsOf } from "./readout.js";
 import { Trouble } from "./runtime.js";
 
 const TOLERANCE = 1e-2;
-const HEAVY = 100_000; // parameters from which a worker and its threads pay, whatever the problem
-const MUCH = 3e7; // multiplications an iteration, roughly, from which a worker pays for any network
+const HEAVY = 100_000; // parameters above which a worker with threads is faster for any problem
+const MUCH = 3e7; // multiplications per iteration, roughly, above which a worker is faster for any network
 
 export class Network extends EventTarget {
   #bytes;
   #runtimes;
   #changing = null;
   #graphs = new Map(); // by runtime: each is opened once
-  #place; // where the problem at hand is best thought about
+  #place; // where the current problem is computed
 
   constructor(about, bytes, runtimes) {
     super();
@@ -34,7 +33,7 @@ export class Network extends EventTarget {
     this.#place = this.heavy ? "threads" : "page";
   }
 
-  // `progress` is told how many bytes are there, of how many.
+  // `progress(done, all)` is called with numbers of bytes.
   static async open(folder, runtimes, progress = () => {}) {
     const about = await fetchedJson(`${folder}network.json`);
     const all = PARTS.reduce((sum, part) => sum + about.graphs[part].bytes, 0);
@@ -70,7 +69,7 @@ export class Network extends EventTarget {
     return new Trouble(`The network ${this.about.name} cannot run in this browser (${error.message}).`);
   }
 
-  // Take over the graphs of a runtime, once they proved to compute rightly.
+  // Use the graphs of a runtime after checking them.
   async #use(runtime) {
     if (!this.#graphs.has(runtime)) {
       const graphs = await runtime.open(this.#bytes);
@@ -81,7 +80,7 @@ export class Network extends EventTarget {
     if (this.heavy && runtime.provider === "wasm") this.#bytes = null; // nothing comes after it
   }
 
-  // WebAssembly from here on; asked twice at once, it is done once.
+  // Use WebAssembly from now on; concurrent calls do it once.
   #fallBack(words, reason) {
     this.#changing ??= (async () => {
       this.#runtimes.giveUp(words, reason);
@@ -95,7 +94,7 @@ export class Network extends EventTarget {
     return this.#changing;
   }
 
-  // The worked example that was written beside the graphs must come out the same here.
+  // Check the result of the example that was exported with the graphs.
   async #prove(graphs, { provider }) {
     const { shape, inputs, steps, logits } = this.about.example;
     const { features, memory } = await graphs.read({ data: Float32Array.from(inputs), dims: shape });
@@ -107,7 +106,7 @@ export class Network extends EventTarget {
     }
   }
 
-  // To where such a problem is best thought about: features may go from one place to another.
+  // Move to the page or the worker, whichever suits the problem; features move along.
   async #move(inputs) {
     const work = (this.about.graphs.step.bytes / 4) * positionsOf(inputs);
     if (!this.heavy) this.#place = work >= MUCH ? "worker" : "page";
@@ -116,7 +115,7 @@ export class Network extends EventTarget {
     try {
       await this.#use(await this.#runtimes.plain(this.#place));
     } catch {
-      return; // it stays where it is: slower, but it thinks
+      return; // stay in the page, which is slower
     }
     if (this.runtime !== before) this.dispatchEvent(new Event("moved"));
   }
@@ -126,7 +125,7 @@ export class Network extends EventTarget {
     return this.#ask("read", inputs);
   }
 
-  // Iterations until there are so many or the time is over, at least one, and the answer then:
+  // Iterate at least once, until the number or the time is reached, then answer:
   // { features, changes, logits }, with how much each iteration changed the features.
   advance(features, memory, most, milliseconds) {
     return this.#ask("advance", features, memory, most, milliseconds);
@@ -141,7 +140,7 @@ export class Network extends EventTarget {
       return await this.#graphs.get(this.runtime)[what](...given);
     } catch (error) {
       if (this.runtime.provider === "wasm") throw error;
-      await this.#fallBack("it stopped computing", error); // a graphics card can be taken away at any time
+      await this.#fallBack("it stopped computing", error); // a GPU can be lost at any time
       return this.#graphs.get(this.runtime)[what](...given);
     }
   }

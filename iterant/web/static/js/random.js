@@ -1,4 +1,4 @@
-// Chance from a seed: the same seed gives the same maze on every machine.
+// Random numbers from a seed: the same seed gives the same maze on every machine.
 //
 //     const random = seeded(7);
 //     random.below(6); random.gaussian();
@@ -17,7 +17,7 @@ export function seeded(seed) {
   return {
     next,
     below: (count) => Math.floor(next() * count),
-    // Box and Muller's way; 1 - next() is never 0, so the logarithm is finite.
+    // Box–Muller transform; 1 - next() is never 0, so the logarithm is finite.
     gaussian: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),
   };
 }

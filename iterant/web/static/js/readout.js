@@ -1,4 +1,4 @@
-// How logits become an answer: the same rules, by the same words, as in the package.
+// From logits to an answer: the readouts of the package, by the same names.
 //
 //     predict("argmax-open", logits, inputs)      // Uint8Array, one class a position
 

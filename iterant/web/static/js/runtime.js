@@ -2,12 +2,12 @@
 //
 //     const runtimes = new Runtimes("auto");
 //     const runtime = await runtimes.best("page");    // { provider, place, threads, open }
-//     await runtimes.plain("worker");                 // WebAssembly, whatever there is beside it
+//     await runtimes.plain("worker");                 // WebAssembly, even if there is WebGPU
 //     const graphs = await runtime.open({ read, step, answer });
 //
-// There are three places to think in: the "page", where a message to another thread would take
-// longer than the work; a "worker", so that the page never waits; and a worker with "threads".
-// Each is opened when it is first asked for. Where there can be no worker, the page thinks.
+// A network is computed in one of three places: the "page", for work that is shorter than a message
+// to another thread; a "worker", so that the page never waits; and a worker with "threads". Each is
+// opened on first use. Without workers everything is computed in the page.
 
 import { WorkerClient } from "./worker_client.js";
 import { Graphs } from "./graphs.js";
@@ -66,7 +66,7 @@ export class Runtimes {
     return this.#once("page", () => local("wasm"));
   }
 
-  // WebGPU failed once: nothing asks for it again.
+  // After one failure WebGPU is not tried again.
   giveUp(words, reason) {
     this.failed ??= { words, reason: String(reason?.message ?? reason) };
   }
@@ -80,7 +80,7 @@ export class Runtimes {
   }
 }
 
-// In this thread, with the help of others if `several` may be used.
+// In this thread, and in others if `several`.
 export async function local(provider, several = false) {
   const file = FILES[provider];
   let ort;

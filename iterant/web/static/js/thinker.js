@@ -1,4 +1,4 @@
-// The loop over iterations: plays, pauses, and takes what is done to it in between.
+// The loop over iterations: play, pause, and interventions between iterations.
 //
 //     const thinker = new Thinker(network);
 //     thinker.addEventListener("thought", () => draw(thinker));
@@ -6,36 +6,36 @@
 //     thinker.change(inputs, "the end moved");    // another problem, the features stay
 //     thinker.noise(); thinker.wipe();
 //
-// It is settled when its features are at rest, or in a cycle that keeps its answer (settling.js): a wave
-// that has not yet arrived changes no answer. It then waits until something is done to it.
+// It is settled when its features are at rest, or in a cycle with one answer (settling.js); a constant
+// answer is not enough. It then waits for the next intervention.
 // Events: begun, thought, phase, settled, disturbed, failed.
 
 import { likelihood, predict } from "./readout.js";
 import { freshSeed, seeded } from "./random.js";
 import { Settling } from "./settling.js";
 
-const FRAME_BUDGET = 14; // milliseconds of thinking a frame, so that the page stays quick
-const HURRY = 240; // iterations a second from which only the last of a frame is decoded
-const HURRIED_BUDGET = { page: 40, worker: 100, threads: 100 }; // milliseconds of thinking a frame then
+const FRAME_BUDGET = 14; // milliseconds of computing per frame, so that the page stays responsive
+const HURRY = 240; // iterations per second above which only the last one of a frame is decoded
+const HURRIED_BUDGET = { page: 40, worker: 100, threads: 100 }; // milliseconds of computing per frame above that speed
 const KEPT = 4000; // points of the curve
 
 export class Thinker extends EventTarget {
   phase = "idle"; // idle, thinking, paused, settled
   speed = 60; // iterations a second
   step = 0; // iterations since the start
-  since = 0; // iterations since something was done to it
-  disturbed = null; // what was done last, in words
-  found = 0; // when settled: after how many iterations since then the answer stood still
-  roughly = false; // whether that is known only to a few iterations, at high speed
-  error = null; // why it stopped, where computing failed
+  since = 0; // iterations since the last intervention
+  disturbed = null; // the last intervention, in words
+  found = 0; // when settled: iterations from the last intervention to the last change of the answer
+  roughly = false; // whether that number is uncertain by some iterations, at high speed
+  error = null; // why computing failed
   history = []; // { step, change }: how much each iteration changed the features
-  marks = []; // { step, words }: when something was done
-  pace = 0; // milliseconds that an iteration took, the last time
+  marks = []; // { step, words }: the interventions
+  pace = 0; // milliseconds of the last iteration
   #tail = Promise.resolve();
   #unchanged = 0; // iterations for which the answer has stayed the same
   #unseen = 0; // iterations since it was decoded
   #settling = new Settling();
-  #blur = 0; // iterations that passed unseen before the answer was last seen to change
+  #blur = 0; // iterations not decoded before the last change of the answer
   #looping = false;
 
   constructor(network) {
@@ -47,12 +47,12 @@ export class Thinker extends EventTarget {
     return this.logits !== undefined;
   }
 
-  // What to add to a sentence about what happens next.
+  // The end of a message: what happens next.
   get waits() {
     return this.phase === "paused" ? " when you press Play" : "";
   }
 
-  // One thing at a time: an iteration, or something done between two iterations.
+  // Run one job at a time: an iteration or an intervention.
   #serial(work) {
     this.#tail = this.#tail.then(work).catch((error) => this.#fail(error));
     return this.#tail;
@@ -88,7 +88,7 @@ export class Thinker extends EventTarget {
   change(inputs, words) {
     return this.#between(words, async () => {
       const { features, memory } = await this.network.read(inputs);
-      // Features of another size belong to another problem: begin anew then.
+      // Features of another size belong to another problem: start again.
       if (String(features.dims) !== String(this.features.dims)) this.features = features;
       Object.assign(this, { inputs, memory });
     });
@@ -109,7 +109,7 @@ export class Thinker extends EventTarget {
     });
   }
 
-  // Between two iterations: do it, remember when, and think on.
+  // Intervene between two iterations, record it, and continue.
   #between(words, work) {
     return this.#serial(async () => {
       if (!this.answered) return;
@@ -127,7 +127,7 @@ export class Thinker extends EventTarget {
     });
   }
 
-  // What was seen of another state counts no more.
+  // Forget what was measured on the earlier state.
   #forget() {
     [this.#unchanged, this.#unseen, this.#blur] = [0, 0, 0];
     this.#settling = new Settling(this.step);
@@ -135,7 +135,7 @@ export class Thinker extends EventTarget {
 
   play() {
     if (!this.answered) return;
-    if (this.phase === "settled") this.#settling = new Settling(this.step); // asked to go on, it goes on
+    if (this.phase === "settled") this.#settling = new Settling(this.step); // continue on request
     this.#enter("thinking");
   }
 
@@ -172,21 +172,21 @@ export class Thinker extends EventTarget {
       const until = performance.now() + (hurried ? HURRIED_BUDGET[this.network.runtime.place] : FRAME_BUDGET);
       let pending = 0;
       while (credit >= 1 && this.phase === "thinking" && performance.now() < until) {
-        // In search of a cycle each iteration is looked at: an answer that comes and goes with every
-        // other iteration looks steady from frame to frame.
+        // While looking for a cycle, decode every iteration: an answer that alternates would look
+        // constant from frame to frame.
         const most = hurried && !this.#settling.closely ? Math.floor(credit) : 1;
         const taken = await this.#serial(() => this.#advance(most, until - performance.now()));
         credit -= taken ?? 1;
         pending += 1;
       }
-      // What could not be done in time is not owed: the page would stop to catch up.
+      // Do not catch up on missed iterations: the page would freeze.
       credit = Math.min(credit, 1);
       if (pending) this.#tell("thought");
     }
     this.#looping = false;
   }
 
-  // Some iterations, and a look at the answer after the last of them.
+  // Some iterations; the answer is decoded after the last one.
   async #advance(most, milliseconds) {
     if (!this.answered) return 0;
     const { network, features, memory } = this;

@@ -1,11 +1,11 @@
-// What is happening, in words: seen by everyone, and read out by screen readers (aria-live).
+// Messages, also read by screen readers (aria-live).
 
 export class Words {
   constructor(element) {
     this.element = element;
   }
 
-  // The same sentence twice is said twice: a screen reader hears only changes.
+  // Screen readers read only changes: a repeated message gets another space.
   say(sentence) {
     this.element.textContent = this.element.textContent === sentence ? `${sentence}\u00a0` : sentence;
   }

@@ -1,6 +1,6 @@
-// The other end of worker_client.js: a thread that holds networks and computes with them.
+// The worker of worker_client.js: a thread that computes networks.
 //
-// It keeps the features and the memory that it made last, so that a message need not carry them.
+// It keeps its last features and memory, so that messages need not carry them.
 
 import { local } from "./runtime.js";
 
@@ -46,5 +46,5 @@ async function reply({ number, method, given }) {
 }
 
 self.addEventListener("message", ({ data }) => {
-  tail = tail.then(() => reply(data)); // one thing at a time, in the order in which it was asked
+  tail = tail.then(() => reply(data)); // one message at a time, in order
 });

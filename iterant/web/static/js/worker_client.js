@@ -1,14 +1,14 @@
-// Graphs in a worker: the page stays quick however long an iteration takes.
+// Graphs in a worker, so that the page stays responsive during slow iterations.
 //
 //     const client = new WorkerClient();
-//     const threads = await client.begin(true);          // as many as there may be, or false: one
+//     const threads = await client.begin(true);          // true: as many as possible, false: one
 //     const graphs = await client.open({ read, step, answer });      // used as those of graphs.js
 //
-// Many iterations are one message: on a busy computer every message waits for its turn.
+// Many iterations are one message, because every message takes time on a busy machine.
 
 export class WorkerClient {
   #worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  #waiting = new Map(); // by number: what to do with the reply
+  #waiting = new Map(); // callbacks of pending replies, by number
   #number = 0;
 
   constructor() {
@@ -50,13 +50,13 @@ export class WorkerClient {
 class WorkerGraphs {
   #client;
   #at;
-  #known = {}; // what the worker holds: the features and the memory that came from it last
+  #known = {}; // the features and the memory that the worker sent last, and still has
 
   constructor(client, at) {
     [this.#client, this.#at] = [client, at];
   }
 
-  // What of this the worker does not hold already.
+  // The tensors that the worker does not have yet.
   #unknown(given) {
     return Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== this.#known[name]));
   }

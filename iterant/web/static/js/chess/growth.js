@@ -1,4 +1,4 @@
-// How likely the squares of the move were, iteration by iteration: a curve a square.
+// Probability of the squares of the move by iteration, one curve per square.
 //
 //     const growth = new Growth(canvas);
 //     growth.clear(); growth.take(step, likely);

@@ -12,7 +12,7 @@ const STEPS = { k: [...STRAIGHT, ...DIAGONAL], n: JUMPS };
 const isBlack = (sign) => sign !== "" && sign === sign.toLowerCase();
 export const isOf = (sign, black) => sign !== "" && isBlack(sign) === black;
 
-// The places from one on, in one direction, to the edge.
+// The squares from one in a direction, up to the edge.
 function* walk(place, [down, right]) {
   let [row, column] = [Math.floor(place / 8) + down, (place % 8) + right];
   for (; row >= 0 && row < 8 && column >= 0 && column < 8; row += down, column += right) {
@@ -22,7 +22,7 @@ function* walk(place, [down, right]) {
 
 const forward = (sign) => (isBlack(sign) ? 1 : -1); // rank 8 comes first in the board
 
-// The places that the piece on one attacks, whoever stands there.
+// The squares that a piece attacks, occupied or not.
 function* reach(board, from) {
   const kind = board[from].toLowerCase();
   const ahead = forward(board[from]);
@@ -46,7 +46,7 @@ export function inCheck(board, black) {
   return attacked(board, board.indexOf(black ? "k" : "K"), !black);
 }
 
-// Where the piece on a place may go by the way it moves, its king perhaps left in check.
+// Pseudo-legal moves of a piece: the king may be left in check.
 function* ways(board, from) {
   const black = isBlack(board[from]);
   const pawn = board[from].toLowerCase() === "p";

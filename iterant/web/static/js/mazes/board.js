@@ -76,7 +76,7 @@ export class Board {
       const [row, column] = this.#place(square);
       const [x, y] = [(column + 0.5) * side, (row + 0.5) * side];
       if (side < SMALL) {
-        // Too small for letters: discs that can be seen and caught, whole at the edges too.
+        // Too small for letters: draw discs, not clipped at the edges.
         const inside = (at, squares) => Math.min(Math.max(at, DISC + 1), squares * side - DISC - 1);
         context.beginPath();
         context.arc(inside(x, this.maze.width), inside(y, this.maze.height), DISC, 0, 7);
@@ -110,7 +110,7 @@ export class Board {
     return inside ? row * this.maze.width + column : null;
   }
 
-  // The start or the end, if it is under the pointer or so small and near that it was meant.
+  // The start or the end, if it is under the pointer, or small and near it.
   #caught(square) {
     const reach = REACH / (this.canvas.clientWidth / this.maze.width);
     const [row, column] = this.#place(square);
@@ -143,7 +143,7 @@ export class Board {
     this.#last = square;
   }
 
-  // The squares on the line between two: a quick hand leaves no gaps.
+  // The squares on the line between two, so that fast movements leave no gaps.
   #between(from, to) {
     const [[r0, c0], [r1, c1]] = [this.#place(from), this.#place(to)];
     const count = Math.max(Math.abs(r1 - r0), Math.abs(c1 - c0));

@@ -1,4 +1,4 @@
-// What an answer to a maze is worth, in words.
+// Whether an answer to a maze is right, as a message.
 
 import { END, START, WALL } from "./maze.js";
 import { count } from "../words.js";
@@ -20,7 +20,7 @@ export function judge(maze, said) {
   return "wrong";
 }
 
-// Whether the answer is right, where there is one to be right, and what to say about it.
+// Whether the answer is right (if the maze has a solution), and the message about it.
 export function verdict(maze, said) {
   const steps = maze.way().length - 1;
   const found = judge(maze, said);

@@ -67,7 +67,7 @@ export class Maze {
     return this.squares.indexOf(END);
   }
 
-  // A wall where there was none, or none where there was; start and end stay.
+  // Toggle a wall; start and end stay.
   set(square, code) {
     if (this.squares[square] === START || this.squares[square] === END) return false;
     if (this.squares[square] === code) return false;

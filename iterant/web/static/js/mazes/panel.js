@@ -34,7 +34,7 @@ export class MazePanel {
     thinker.addEventListener("thought", () => this.draw());
   }
 
-  // An odd number from 3 to 101, whatever the control says.
+  // Always an odd number from 3 to 101.
   get wantedSize() {
     return Math.min(101, Math.max(3, 2 * Math.floor(Number(this.size.value) / 2) + 1));
   }
@@ -75,7 +75,7 @@ export class MazePanel {
 
   draw() {
     const { maze, thinker } = this;
-    // Between a new maze and its first features there is nothing to draw over it.
+    // A new maze has no features yet.
     const fits = maze && String(thinker.inputs?.dims.slice(2)) === String(maze.pixels);
     if (!fits) return;
     const likely = maze.perSquare(thinker.likelihood);
