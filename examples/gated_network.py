@@ -34,6 +34,7 @@ class Gated(torch.nn.Module):
 
 if __name__ == "__main__":
     run = iterant.train("prefix-sums", net=Gated, out="runs/gated")
-    curve = iterant.evaluate(iterant.load(run.path), iterant.task("prefix-sums"), size=64)
+    net, task = iterant.load(run.path), iterant.task("prefix-sums")
+    curve = iterant.evaluate(net, task, size=64, count=100, max_steps=300)
     print(f"64 bits: {curve.peak[1]:.0%} solved after {curve.peak[0]} iterations")
     print(iterant.analyze([run], what=["noise", "zeros"]))
