@@ -1,4 +1,10 @@
-"""Networks: DT, DT-Recall, feed-forward, local rules. Networks do not depend on tasks."""
+"""Networks. They do not depend on tasks.
+
+protocol.py       the four methods of a network, readouts, checks, build()
+deep_thinking.py  the paper's networks: DT, DT-Recall, feed-forward
+local_rule.py     local rules, with message passing as an option
+fast/             faster forms of both, behind accelerate()
+"""
 
 from iterant.nets.deep_thinking import (
     PAPER_KINDS,
