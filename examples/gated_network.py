@@ -37,4 +37,5 @@ if __name__ == "__main__":
     net, task = iterant.load(run.path), iterant.task("prefix-sums")
     curve = iterant.evaluate(net, task, size=64, count=100, max_steps=300)
     print(f"64 bits: {curve.peak[1]:.0%} solved after {curve.peak[0]} iterations")
-    print(iterant.analyze([run], what=["noise", "zeros"]))
+    for row in iterant.analyze([run], what=["noise", "zeros"]).table():
+        print(*row, sep="  ")  # iterations to solution (highest accuracy)
