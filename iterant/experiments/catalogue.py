@@ -207,8 +207,8 @@ PICTURE = "The paper gives a picture only; there are no numbers to compare."
 IN_TABLE = "The paper gives a picture here; its numbers are those of Table 7, without errors."
 ZEROED = (
     "The paper gives a picture only. Its numbers in Table 7 (`table-interventions`) are of "
-    "features zeroed after iteration 1; ours are the same there, because zeros keep nothing of "
-    "what was before."
+    "features zeroed after iteration 1; ours are the same there, because zeros erase the whole "
+    "state."
 )
 CHESS_RECIPE = (
     "The paper's recipe takes about five hours a seed on an H200; docs/chess.md compares networks "
@@ -325,8 +325,8 @@ _DEPTHS = {
 _ALPHAS = {f"α = {a}": f"sums-recall-a{a}" for a in ("0", "0.25", "0.5", "0.75", "1")}
 _MAZE_ALPHAS = {f"α = {a}": f"mazes-recall-a{a}" for a in ("0", "0.01", "0.1", "0.5", "1")}
 _SEARCHED = (
-    "The paper names this grid, from which it chose α; of two of its points it has numbers, in its "
-    "tables of peaks."
+    "The paper chose α from this grid; it gives numbers for two of the points, in its tables of "
+    "peaks."
 )
 
 _ALL = (
@@ -344,7 +344,7 @@ _ALL = (
     Experiment("fig-easy-problems", "Somewhat harder problems: 48 bits and 13×13", "Figure 6",
                (*_peaks(SUMS, "48"), *_peaks(MAZES, "13")),
                (_curves("48 bits", "48", SUMS), _curves("13×13", "13", MAZES))),
-    Experiment("fig-overthinking", "Flipped bits, swapped features, and whether features rest",
+    Experiment("fig-overthinking", "Flipped bits, swapped features, and convergence",
                "Figure 7",
                (*(Row(model, RecoveryByIndex()) for model in _with_ours(SUMS[:4])),
                 *(_recovered(model, "swap") for model in _with_ours(MAZES[:4])),
