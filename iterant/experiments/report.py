@@ -177,35 +177,27 @@ def _every_seed(records: Records, results: Path) -> str:
 
 def _missing(records: Records) -> str:
     """Table of the seeds to be run, a row per model and per test without curves."""
-    rows = []
+    rows: list[tuple[str, int, dict[str, list[int]]]] = []  # name, planned seeds, seeds by reason
     for model in MODELS.values():
         done = {one.seed: one for one in records.of(model.key)}
         cut_off = [one.seed for one in records.unfinished if one.model == model.key]
-        seeds = {
+        rows.append((model.key, model.seeds, {
             "missing": [seed for seed in range(model.seeds) if seed not in {*done, *cut_off}],
             "cut off": cut_off,
             "diverged": [seed for seed, one in done.items() if one.failed],
             "by an older recipe": [seed for seed, one in done.items() if one.older],
-        }
-        if any(seeds.values()):
-            rows.append(_seeds_row(model.key, model.seeds, seeds))
-    tests = [
-        one for experiment in EXPERIMENTS.values() for one in missing_counts(experiment, records)
-    ]
-    for row in dict.fromkeys(row for row, _ in tests):
-        absent = [seed for other, seed in tests if other == row]
-        seeds = {"missing": absent, "cut off": [], "diverged": [], "by an older recipe": []}
-        rows.append(_seeds_row(f"{row.model} at size {row.size}", row.seeds, seeds))
-    return markdown(rows)
-
-
-def _seeds_row(model: str, planned: int, seeds: dict[str, list[int]]) -> TableRow:
-    cells = {how: ", ".join(map(str, some)) for how, some in seeds.items()}
-    return {
-        "model": model,
-        "planned seeds": "0" if planned == 1 else f"0 to {planned - 1}",
-        **cells,
-    }
+        }))  # fmt: skip
+    for experiment in EXPERIMENTS.values():
+        tests = missing_counts(experiment, records)
+        for row in experiment.count_rows:
+            missing = [seed for other, seed in tests if other == row]
+            rows.append((f"{row.model} at size {row.size}", row.seeds, {"missing": missing}))
+    reasons = rows[0][2]
+    return markdown([
+        {"model": name, "planned seeds": "0" if planned == 1 else f"0 to {planned - 1}"}
+        | {reason: ", ".join(map(str, seeds.get(reason, ()))) for reason in reasons}
+        for name, planned, seeds in rows if any(seeds.values())
+    ])  # fmt: skip
 
 
 # Tables
