@@ -10,8 +10,6 @@ import pickletools
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_sweeps import FIELDS, assert_same_checkpoints, small_plan, solved_counts
 
+from iterant.cli.main import run as run_command
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
 from iterant.io.files import lock_folder
@@ -35,6 +34,7 @@ from iterant.runner import (
     sweep,
     train_seeds,
 )
+from iterant.runner.folder import Failures
 from iterant.runner.slurm import Cluster, run_job
 from iterant.runner.worker import run_one
 from iterant.training import train
@@ -106,9 +106,7 @@ def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
     names = list(folder.planned)
     for name in names[:2]:
         run_one(folder.path, name, device="cpu")
-    for _ in range(2):
-        record = folder.failures(names[2])
-        folder.write_failures(names[2], type(record)(record.failures + 1, "out of memory"))
+    folder.write_failures(names[2], Failures(2, "out of memory"))
     result, *pictures = collect(folder, tmp_path / "results")
     assert len(pictures) == 2
     assert read_result(result)["seed"] == [0, 1, 2]
@@ -154,24 +152,39 @@ def test_without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_status_command(
-    finished: SweepFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: SweepFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def status_command(folder: SweepFolder, *flags: str) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as end:
+            run_command(["sweep", "status", str(folder.path), *flags])
+        assert end.value.code == 0
+        output, errors = capsys.readouterr()
+        return output, errors
 
-    def sweep_command(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "iterant", "sweep", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-
-    done = sweep_command("status", str(finished.path), "--json")
-    assert json.loads(done.stdout)["counts"]["done"] == 2
+    assert json.loads(status_command(finished, "--json")[0])["counts"]["done"] == 2
     # Jobs were submitted on a machine with Slurm; this one has none.
     jobs = {"jobs": dict.fromkeys(finished.planned, "1")}
     (finished.path / "slurm").mkdir()
     write_json(finished.path / "slurm" / "jobs.json", jobs, checksummed=True)
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = sweep_command("status", str(finished.path))
-    assert done.stdout == "small: 2 of 2 done\n"
-    assert "the queue is not known here: there is no Slurm here" in done.stderr
+    output, errors = status_command(finished)
+    assert output == "small: 2 of 2 done\n"
+    assert "the queue is not known here: there is no Slurm here" in errors
     shutil.rmtree(finished.path / "slurm")
+    # One run was stopped, one failed twice.
+    folder = SweepFolder.prepare(tmp_path / "s", small_plan())
+    first, second = folder.planned
+    assert not run_one(folder.path, first, device="cpu", time_limit=1e-3)
+    folder.write_failures(second, Failures(2, "out of memory"))
+    RunFolder.open(folder.run_path(first)).set_status("stopped", step=3)
+    assert status_command(folder)[0].splitlines() == [
+        "small: 0 of 2 done, 1 failed, 1 left",
+        f"  {first}: left, update 3 of 8",
+        f"  {second}: failed: out of memory",
+    ]
 
 
 def test_stop_signals_the_process_of_the_sweep(
