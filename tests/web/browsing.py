@@ -44,12 +44,16 @@ class Visit:
         self.page: Page = self.context.new_page()
         self.requests: list[str] = []
         self.troubles: list[str] = []
+        self.violations: list[str] = []
+        """Of the content security policy"""
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("console", self._on_console)
         self.page.goto(address)
 
     def _on_console(self, message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            self.violations.append(message.text)
         if message.type in ("error", "warning") and not message.text.startswith(_HARMLESS):
             self.troubles.append(message.text)
 

@@ -100,6 +100,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
     yield opened
     for visit in visits:
         visit.close()
+    assert [visit.violations for visit in visits] == [[]] * len(visits)
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,30 @@ def test_a_server_without_our_headers(open_page: Callable[..., Visit], page_fold
         server.shutdown()
 
 
+def test_every_panel_obeys_the_content_security_policy(visit: Visit) -> None:
+    """Also with a worker, threads and WebAssembly; `visit` fails on any violation."""
+    policy = visit.page.request.get(visit.page.url).headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy
+    for task in ("mazes", "prefix-sums", "chess"):
+        visit.show(task)
+        visit.settle(task)
+    assert visit.page.workers
+    assert visit.violations == []
+    # A violation is noticed, and blocked.
+    add_script = "document.body.append(document.createElement('script'))"
+    for script in (
+        "() => { document.body.setAttribute('style', 'color: red'); }",
+        f"() => {{ {add_script}; document.body.lastChild.text = 'window.ran = 1'; }}",
+        "() => fetch('https://example.org/').catch(() => {})",
+    ):
+        before = len(visit.violations)
+        visit.page.evaluate(script)
+        visit.page.wait_for_timeout(200)
+        assert len(visit.violations) > before, script
+    assert not visit.page.evaluate("() => window.ran")
+    visit.troubles.clear()
+
+
 def test_opened_from_the_file_system(open_page: Callable[..., Visit], page_folder: Path) -> None:
     visit = open_page(at=(page_folder / "index.html").as_uri())
     assert "opened from the file system" in visit.trouble
