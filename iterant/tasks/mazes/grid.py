@@ -21,7 +21,6 @@ wall or a passage.
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -118,36 +117,81 @@ def from_image(images: Tensor | NDArray[Any]) -> Cells:
     )
 
 
-def shortest_path(cells: Cells, within: NDArray[np.bool_] | None = None) -> list[Cell]:
-    """A shortest path through (h, w) codes, start and end included; [] when there is none.
+def distances(cells: Cells, within: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
+    """(N, h, w): steps from each cell of (N, h, w) codes to the end; -1 where there is no way.
 
-    With ``within`` it leads over these cells alone. Breadth first; of several shortest paths
-    always the same one.
+    With ``within`` ways lead over these cells alone. Breadth first from all ends together: one
+    numpy step per distance, on the cells of that distance only.
     """
-    is_open = cells != WALL
-    stride = cells.shape[1] + 1
-    unseen = bytearray(np.pad(is_open if within is None else is_open & within, ((1, 1), (1, 0))))
-    ends = (np.argwhere(cells == code)[0].tolist() for code in (START, END))
-    first, last = ((row + 1) * stride + column + 1 for row, column in ends)
-    if not (unseen[first] and unseen[last]):
-        return []
-    # Search from the end, so that following the links goes from start to end.
-    towards_end = {last: last}
-    unseen[last] = 0
-    queue = deque([last])
-    while queue and first not in towards_end:
-        position = queue.popleft()
-        for neighbour in (position - stride, position + 1, position + stride, position - 1):
-            if unseen[neighbour]:
-                unseen[neighbour] = 0
-                towards_end[neighbour] = position
-                queue.append(neighbour)
-    if first not in towards_end:
-        return []
-    path = [first]
-    while path[-1] != last:
-        path.append(towards_end[path[-1]])
-    return [(position // stride - 1, position % stride - 1) for position in path]
+    count, height, width = cells.shape
+    is_open = cells != WALL if within is None else (cells != WALL) & within
+    # A rim of walls replaces checks for the border; the rim at the end of a row is also the one
+    # before the next row.
+    rim = ((0, 0), (1, 1), (1, 0))
+    unseen = np.pad(is_open, rim).reshape(-1)
+    frontier = np.flatnonzero(np.pad((cells == END) & is_open, rim).reshape(-1))
+    steps = np.full(unseen.shape, -1, dtype=np.int32)
+    distance = 0
+    while len(frontier):
+        unseen[frontier] = False
+        steps[frontier] = distance
+        around = np.concatenate([frontier + offset for offset in _offsets(width + 1)])
+        frontier = np.unique(around[unseen[around]])
+        distance += 1
+    return steps.reshape(count, height + 2, width + 1)[:, 1:-1, 1:]
+
+
+def descend(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """(N, h, w): the path from the start that always goes to a cell one step nearer to the end.
+
+    ``steps`` are the `distances`. Of several such cells it takes the first of down, left, right,
+    up, as in Maze-Hard's labels. No cell of a maze without a way is on the path.
+    """
+    count, height, width = cells.shape
+    stride = width + 1
+    flat = np.pad(steps, ((0, 0), (1, 1), (1, 0)), constant_values=-1).reshape(-1)
+    on_path = np.zeros(flat.shape, dtype=np.bool_)
+    maze, row, column = np.nonzero((cells == START) & (steps >= 0))
+    position = (maze * (height + 2) + row + 1) * stride + column + 1
+    while len(position):
+        on_path[position] = True
+        position = position[flat[position] > 0]
+        nearer = flat[position] - 1
+        options = position + np.array([[stride], [-1], [1], [-stride]])  # down, left, right, up
+        first = (flat[options] == nearer).argmax(axis=0)
+        position = options[first, np.arange(len(position))]
+    return on_path.reshape(count, height + 2, stride)[:, 1:-1, 1:]
+
+
+def is_shortest_path(cells: Cells, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(N,): whether the marked cells (N, h, w) are exactly one shortest path, whichever."""
+    steps = distances(cells)
+    inside = distances(cells, within=marked)
+    length = np.where(cells == START, steps, -1).max(axis=(1, 2))
+    # On a path of that length over marked cells alone, no cell is left over only if all are on it.
+    joined = np.where(cells == START, inside, -1).max(axis=(1, 2)) == length
+    shortest: NDArray[np.bool_] = joined & (length >= 0) & (marked.sum(axis=(1, 2)) == length + 1)
+    return shortest
+
+
+def neighbour_count(is_open: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(N, h, w): the number of open neighbours of each cell."""
+    padded = np.pad(is_open.astype(np.int64), ((0, 0), (1, 1), (1, 1)))
+    count: NDArray[np.int64] = (
+        padded[:, :-2, 1:-1] + padded[:, 2:, 1:-1] + padded[:, 1:-1, :-2] + padded[:, 1:-1, 2:]
+    )
+    return count
+
+
+def shortest_path(cells: Cells, within: NDArray[np.bool_] | None = None) -> list[Cell]:
+    """The path of `descend` through (h, w) codes, start and end included; [] when there is none.
+
+    With ``within`` it leads over these cells alone.
+    """
+    steps = distances(cells[None], None if within is None else within[None])
+    on_path = descend(cells[None], steps)[0]
+    path = np.argwhere(on_path)[np.argsort(-steps[0][on_path])]
+    return [(row, column) for row, column in path.tolist()]
 
 
 def generate(size: int, seed: int, numbers: NDArray[np.int64]) -> tuple[Cells, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ user gives may have loops and so several paths; its target is a shortest one.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -30,13 +31,13 @@ from iterant.tasks.mazes.grid import (
     WALL,
     from_image,
     from_text,
-    generate,
     shortest_path,
     to_image,
     to_pixels,
     whole_cells,
 )
 from iterant.tasks.mazes.image import read_picture
+from iterant.tasks.mazes.variants import parse_problems
 from iterant.tasks.protocol import (
     Batch,
     BenchmarkTask,
@@ -69,7 +70,8 @@ _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dt
 class Mazes(BenchmarkTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
-    With ``data=PATH`` the mazes come from files of the Easy-to-Hard benchmark instead.
+    With ``data=PATH`` the mazes come from files of the Easy-to-Hard benchmark instead. ``problems``
+    asks for other mazes than the paper's, ``start=any,p=0.1``; see `iterant.tasks.mazes.variants`.
     """
 
     spec = TaskSpec(
@@ -87,6 +89,18 @@ class Mazes(BenchmarkTask):
     )
     sizes = range(3, 4002, 2)
 
+    def __init__(self, data: str | Path | None = None, problems: str = "") -> None:
+        super().__init__(data)
+        self.kind = parse_problems(problems)
+        if data is not None and problems:
+            raise TaskError("problems from files are of one kind; leave out problems, or data")
+        if not self.kind.has_lattice:
+            self.sizes = range(2, 4002)
+
+    def with_problems(self, problems: str) -> Mazes:
+        """The task with other mazes: ``task.with_problems("start=any")``."""
+        return Mazes(self.data, problems)
+
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
@@ -103,7 +117,7 @@ class Mazes(BenchmarkTask):
         chunk = max(1, _CHUNK // pixels**2)
         for begin in range(0, count, chunk):
             part = slice(begin, begin + chunk)
-            cells, path = generate(size, seed, numbers[part])
+            cells, path = self.kind.generate(size, seed, numbers[part])
             inputs[part] = torch.from_numpy(to_image(cells))
             targets[part] = torch.from_numpy(to_pixels(path.astype(np.uint8)))
         return Batch(inputs, targets)

@@ -1,0 +1,191 @@
+"""Mazes beyond the paper's: starts anywhere, loops, random walls, and which path is the target."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from iterant.errors import TaskError
+from iterant.tasks.mazes.grid import (
+    END,
+    FREE,
+    START,
+    WALL,
+    descend,
+    distances,
+    generate,
+    is_shortest_path,
+)
+from iterant.tasks.mazes.task import Mazes
+from iterant.tasks.mazes.variants import parse_problems
+
+MAZE_HARD = Path(__file__).parents[4] / "shared" / "data" / "maze-30x30-hard" / "train"
+KINDS = ["start=any", "p=0.1", "start=any,p=0.5", "p=0.99", "walls=0.35", "walls=0"]
+Grid = NDArray[np.uint8]
+
+
+def where(cells: Grid, code: int) -> tuple[int, int]:
+    """The one cell with this code."""
+    ((row, column),) = np.argwhere(cells == code).tolist()
+    return row, column
+
+
+def plain_distances(cells: Grid) -> dict[tuple[int, int], int]:
+    """Steps to the end by a queue, one maze at a time."""
+    end = where(cells, END)
+    steps, queue = {end: 0}, deque([end])
+    while queue:
+        row, column = queue.popleft()
+        for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+            inside = 0 <= cell[0] < cells.shape[0] and 0 <= cell[1] < cells.shape[1]
+            if inside and cells[cell] != WALL and cell not in steps:
+                steps[cell] = steps[row, column] + 1
+                queue.append(cell)
+    return steps
+
+
+def plain_path(cells: Grid) -> list[tuple[int, int]]:
+    """From the start always nearer, the first of down, left, right, up."""
+    steps = plain_distances(cells)
+    path = [where(cells, START)]
+    while steps[path[-1]]:
+        row, column = path[-1]
+        ways = [(row + 1, column), (row, column - 1), (row, column + 1), (row - 1, column)]
+        path.append(next(cell for cell in ways if steps.get(cell) == steps[path[-1]] - 1))
+    return path
+
+
+@pytest.mark.parametrize("problems", ["", *KINDS])
+def test_targets_equal_a_plain_search(problems: str) -> None:
+    kind = parse_problems(problems)
+    for size in (5, 13) if kind.has_lattice else (2, 5, 12):
+        cells, on_path = kind.generate(size, 3, np.arange(40))
+        steps = distances(cells)
+        for maze, path, known in zip(cells, on_path, steps, strict=True):
+            assert sorted(map(tuple, np.argwhere(path).tolist())) == sorted(plain_path(maze))
+            expected = np.full(maze.shape, -1)
+            for cell, step in plain_distances(maze).items():
+                expected[cell] = step
+            assert np.array_equal(known, expected)
+        assert is_shortest_path(cells, on_path).all()
+
+
+@pytest.mark.skipif(not MAZE_HARD.exists(), reason="needs the training mazes of Maze-Hard")
+def test_the_tie_break_is_that_of_maze_hard() -> None:
+    codes = np.array([255, 0, 1, 2, 3, 1], dtype=np.uint8)  # wall, free, start, goal, path
+    tokens = np.load(MAZE_HARD / "all__inputs.npy").reshape(-1, 30, 30)
+    labels = np.load(MAZE_HARD / "all__labels.npy").reshape(-1, 30, 30)
+    cells = codes[tokens]
+    assert np.array_equal(descend(cells, distances(cells)), labels >= 3)
+
+
+@pytest.mark.parametrize("problems", KINDS)
+def test_a_maze_depends_on_its_own_number_only(problems: str) -> None:
+    kind = parse_problems(problems)
+    size = 9 if kind.has_lattice else 8
+    whole, paths = kind.generate(size, 1, np.arange(100))
+    part, some_paths = kind.generate(size, 1, np.arange(30, 100, 7))
+    assert np.array_equal(part, whole[30::7])
+    assert np.array_equal(some_paths, paths[30::7])
+    assert not np.array_equal(kind.generate(size, 2, np.arange(100))[0], whole)
+
+
+def open_neighbours(cells: Grid, code: int) -> NDArray[np.int64]:
+    """(N,): ways out of the start or the end."""
+    is_open = np.pad(cells != WALL, ((0, 0), (1, 1), (1, 1)))
+    maze, row, column = np.nonzero(np.pad(cells == code, ((0, 0), (1, 1), (1, 1))))
+    sides = ((1, 0), (-1, 0), (0, 1), (0, -1))
+    ways = [is_open[maze, row + down, column + right] for down, right in sides]
+    counts: NDArray[np.int64] = np.stack(ways).sum(axis=0)
+    return counts
+
+
+def test_where_starts_are() -> None:
+    numbers = np.arange(2000)
+    for problems in ("", "p=0.1"):
+        cells, _ = parse_problems(problems).generate(13, 1, numbers)
+        assert (open_neighbours(cells, START) == 1).all()
+        assert not ((cells == START) | (cells == END))[:, 1::2].any(), "ends are nodes"
+    cells, _ = parse_problems("start=any").generate(13, 1, numbers)
+    ways = np.bincount(open_neighbours(cells, START), minlength=5)
+    assert (ways[1:4] > 50).all()
+    # Uniform over the open cells: ends are nodes as often as open cells are.
+    share = (cells[:, ::2, ::2] == START).sum() / len(cells)
+    nodes = (cells[:, ::2, ::2] != WALL).sum() / (cells != WALL).sum()
+    assert share == pytest.approx(nodes, abs=0.05)
+    # Where loops leave no dead end, any node is a start.
+    cells, _ = parse_problems("p=0.99").generate(13, 1, numbers)
+    assert (open_neighbours(cells, START) > 1).any()
+
+
+def test_percolation_opens_a_share_of_the_walls_between_nodes() -> None:
+    numbers = np.arange(500)
+    tree, _ = generate(21, 1, numbers)
+    for p in (0.1, 0.5):
+        cells, _ = parse_problems(f"p={p}").generate(21, 1, numbers)
+        assert ((cells != WALL) >= (tree != WALL)).all()
+        for between in (np.s_[:, 1::2, ::2], np.s_[:, ::2, 1::2]):
+            closed = tree[between] == WALL
+            assert (cells[between][closed] != WALL).mean() == pytest.approx(p, abs=0.01)
+        assert (cells[:, 1::2, 1::2] == WALL).all(), "corners stay walls"
+
+
+def test_random_walls_and_lengths() -> None:
+    cells, on_path = parse_problems("walls=0.3,path=20-30").generate(16, 1, np.arange(200))
+    steps = on_path.sum(axis=(1, 2)) - 1
+    assert steps.min() >= 20
+    assert steps.max() <= 30
+    assert (cells == WALL).mean() == pytest.approx(0.3, abs=0.02)
+    assert (cells == START).sum() == (cells == END).sum() == 200
+    with pytest.raises(TaskError, match="no maze of size 3 was found"):
+        parse_problems("path=50-").generate(3, 1, np.arange(1))
+
+
+def test_any_shortest_path_is_accepted() -> None:
+    cells, on_path = parse_problems("walls=0").generate(6, 1, np.arange(50))
+    # With rows and columns exchanged the tie-break chooses another path in most mazes.
+    exchanged = cells.swapaxes(1, 2)
+    other = descend(exchanged, distances(exchanged)).swapaxes(1, 2)
+    assert (other != on_path).any()
+    assert is_shortest_path(cells, other).all()
+    for broken in (on_path | (cells == FREE), np.zeros_like(on_path), on_path & (cells != END)):
+        assert not is_shortest_path(cells, broken).any()
+    longer = other | on_path
+    assert is_shortest_path(cells, longer).sum() == (longer == on_path).all(axis=(1, 2)).sum()
+
+
+def test_the_task_samples_them() -> None:
+    task = Mazes(problems="start=any,p=0.1")
+    batch = task.sample(20, size=9, seed=1)
+    assert batch.inputs.shape == (20, 3, 24, 24)
+    assert task.solved(batch.targets, batch).all()
+    assert (batch.extras["path_length"] > 0).all()
+    assert Mazes().with_problems("walls=0.3").sample(2, size=10).inputs.shape == (2, 3, 26, 26)
+    assert task.kind.described() == "start=any,p=0.1"
+    with pytest.raises(TaskError, match="odd number"):
+        task.sample(1, size=10)
+
+
+@pytest.mark.parametrize("text", ["", "start=any", "p=0.1", "walls=0.3,path=3-", "path=3-9"])
+def test_kinds_are_written_as_they_are_read(text: str) -> None:
+    assert parse_problems(text).described() == text
+    assert parse_problems(parse_problems(text).described()) == parse_problems(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["start=middle", "p=2", "p=nan", "walls=x", "loops=1", "any", "path=1e9-"]
+)
+def test_wrong_kinds_are_refused(text: str) -> None:
+    with pytest.raises(TaskError, match=r"try start=any,p=0\.1"):
+        parse_problems(text)
+
+
+def test_kinds_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(TaskError, match="leave out p"):
+        parse_problems("walls=0.3,p=0.1")
+    with pytest.raises(TaskError, match="problems from files"):
+        Mazes("somewhere", problems="start=any")
