@@ -5,7 +5,7 @@
 
 NaN and infinities are written as null. Absolute paths of the machine are shortened, in the command
 and in the figures. Nothing here imports torch: its version comes from the package metadata, and
-the GPU is named only when torch is already imported.
+GPU and threads are named only when torch is already imported.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def versions() -> dict[str, str | None]:
 
 
 def hardware() -> dict[str, Any]:
-    """The processor, the cores open to this process, memory in GiB, and the GPU in use."""
+    """The processor, the cores open to this process, torch's threads, memory in GiB, the GPU."""
     try:
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30), 1)
         cpuinfo = Path("/proc/cpuinfo").read_text()
@@ -110,6 +110,7 @@ def hardware() -> dict[str, Any]:
     return {
         "cpu": model[1].strip() if model else platform.processor() or platform.machine(),
         "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "threads": None if torch is None else int(torch.get_num_threads()),
         "memory_gib": memory,
         "gpu": gpu,
     }

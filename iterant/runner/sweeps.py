@@ -47,7 +47,13 @@ from iterant.tasks.protocol import Task
 from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.run import find_task, recipe_for, task_and_recipe
+from iterant.training.run import (
+    find_task,
+    recipe_for,
+    task_and_recipe,
+    threads_are_chosen,
+    threads_of,
+)
 from iterant.training.run import plan as check_recipe
 
 _MOST_CURVES = 12
@@ -169,6 +175,7 @@ def train_seeds(
                     f"{path} for seed {seed} exists already; choose another --out, or "
                     f"continue all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
                 )
+        threads = None
         name, task_object = find_task(task, data)
         full_recipe = recipe_for(task_object, recipe, **({"net": net} if net else {}), **changes)
     else:
@@ -178,7 +185,8 @@ def train_seeds(
         if not existing:
             raise RunError(f"there is no run {paths[seeds[0]]} to continue; see: iterant runs")
         # Seeds that are missing get the task and recipe of those that exist.
-        config = RunFolder.open(existing[0]).config
+        started = RunFolder.open(existing[0])
+        config, threads = started.config, None if threads_are_chosen() else threads_of(started)
         name, data = config["task"], data or config.get("data")
         if task not in (None, name):
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
@@ -191,7 +199,7 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    launch = Launch(threads=torch.get_num_threads(), device=device)
+    launch = Launch(threads=threads or torch.get_num_threads(), device=device)
     on_gpu = registry.device(device).type == "cuda"
     with SweepFolder.locked(base, plan) as folder:
         names = [run.name for run in runs if folder.outcome(run.name) is None]

@@ -3,7 +3,8 @@
     >>> run = train("prefix-sums", recipe="quick", seed=0, out="runs/s0")
 
 Everything that decides an optimizer step is a function of the recipe, the seed and the step's
-number, so a run resumed from a checkpoint equals an uninterrupted one, bit for bit on the CPU.
+number, so a run resumed from a checkpoint equals an uninterrupted one, bit for bit on the CPU with
+the same number of threads.
 
 Validation chooses the best checkpoint. In-distribution accuracy says nothing about extrapolation,
 so a run also measures accuracy and the change of features on somewhat larger problems at several

@@ -20,7 +20,7 @@ from torch import nn
 
 from iterant import registry
 from iterant.errors import RunError, UsageError
-from iterant.formatting import seconds
+from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.nets import Net, build, parameter_count
@@ -33,6 +33,9 @@ from iterant.training.loop import Clock, Loop
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
+
+_MOST_THREADS = 1024
+"""A larger number in a file is not believed."""
 
 
 def train(
@@ -50,6 +53,7 @@ def train(
     shard_mb: float | None = None,
     drop_pool: bool = False,
     until_perfect: bool = False,
+    trust: bool = False,
     reporter: Reporter | None = None,
     **changes: Any,
 ) -> RunFolder:
@@ -73,6 +77,8 @@ def train(
         shard_mb: split checkpoints into files of this size, in millions of bytes.
         drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
+        trust: import the user-defined code that the run to resume names, or a recipe object; the
+            task and the network given here are imported anyway.
         reporter: receives the progress.
         changes: fields of the recipe.
     """
@@ -88,6 +94,7 @@ def train(
             f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
         )
     changes |= {} if net is None else {"net": net}
+    registry.allow([task, net])
     check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
@@ -96,6 +103,7 @@ def train(
     distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
     processes = ProcessGroup(torch_device) if distributed else None
     first_process = processes is None or processes.rank == 0
+    threads_before = torch.get_num_threads()
     reporter = reporter if reporter is not None and first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
     try:
@@ -106,10 +114,15 @@ def train(
             if source.state == "finished":
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
-            task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
+            with registry.names_of_file(path, source.config, trust=trust):
+                task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
+            if torch_device.type == "cpu":
+                _use_threads(threads_of(source), reporter)
         else:
             if first_process:
                 RunFolder.check_new(path)
+            if trust and isinstance(recipe, Recipe):
+                registry.allow(recipe.net)
             task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
         if processes is not None:
             processes.check(recipe.batch)
@@ -131,6 +144,9 @@ def train(
         if processes is not None:
             processes.leave()
         raise
+    finally:
+        if torch.get_num_threads() != threads_before:
+            torch.set_num_threads(threads_before)
     return RunFolder.open(path)
 
 
@@ -193,6 +209,36 @@ def _prepare_resumed(
     return task, recipe, net, config
 
 
+def threads_of(run: RunFolder) -> int | None:
+    """The number of CPU threads a run was started with; None: not recorded by earlier versions."""
+    hardware = run.environment.get("hardware")
+    threads = hardware.get("threads") if isinstance(hardware, dict) else None
+    return threads if isinstance(threads, int) and 0 < threads <= _MOST_THREADS else None
+
+
+def threads_are_chosen() -> bool:
+    """Whether the user chose the number of threads by an environment variable."""
+    return any(os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
+
+
+def _use_threads(threads: int | None, reporter: Reporter) -> None:
+    """Compute with as many threads as the run before: sums depend on how threads divide them."""
+    now = torch.get_num_threads()
+    if threads is None or threads == now:
+        return
+    if threads_are_chosen():
+        reporter.note(
+            f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
+            f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
+            "bit for bit"
+        )
+    else:
+        torch.set_num_threads(threads)
+        reporter.note(
+            f"continued with {counted(threads, 'thread')}, as it was started (here: {now})"
+        )
+
+
 def start_from(trainer: Trainer, path: Path) -> None:
     """Load the last weights, optimizer state, EMA and replay pool of a run, at step 0.
 
@@ -244,14 +290,17 @@ def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
 
 
 def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
-    """The name to store for a task, and the task."""
+    """The name to store for a task that the caller gives, and the task."""
+    registry.allow(task)
     if task is None:
         raise UsageError("which task? give one of: " + ", ".join(registry.known("task")))
     if isinstance(task, type):
         raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
     if not isinstance(task, str):
-        return _task_name(task), task
-    return task, registry.task(task, **({} if data is None else {"data": data}))
+        name = _task_name(task)
+        registry.allow([name, task.spec.readout])  # so that its run can be loaded
+        return name, task
+    return task, registry.task(task, data=data)
 
 
 def _task_name(task: Task) -> str:
@@ -264,6 +313,7 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
     """The recipe, or the one of that name for this task, with the changes applied."""
     if isinstance(changes.get("net"), type):
         changes["net"] = registry.name_of("net", changes["net"])
+        registry.allow(changes["net"])
     if isinstance(recipe, str):
         recipe = named_recipe(recipe, task.spec.name, changes.get("net"))
     return recipe.changed_by_user(**changes)
@@ -274,6 +324,5 @@ def task_and_recipe(
 ) -> tuple[Task, Recipe]:
     """Task and recipe of a run; ``data`` replaces the path of its problems."""
     if task is None or isinstance(task, str):
-        path = data or config.get("data")
-        task = registry.task(config["task"], **({"data": path} if path else {}))
+        task = registry.task(config["task"], data=data or config.get("data") or None)
     return task, Recipe().changed(**config["recipe"])

@@ -29,7 +29,7 @@ def test_result_has_provenance(tmp_path: Path) -> None:
                             "versions", "figures"]  # fmt: skip
     assert (result["name"], result["seed"], result["command"]) == ("a-1", 3, "iterant bench")
     assert result["figures"] == {"x": {"mean": 0.5}, "loss": None, "rates": [None, 1.0]}
-    assert set(result["hardware"]) == {"cpu", "cores", "memory_gib", "gpu"}
+    assert set(result["hardware"]) == {"cpu", "cores", "threads", "memory_gib", "gpu"}
     assert set(result["versions"]) == {"iterant", "python", "torch", "numpy"}
     assert result["date"].endswith("+00:00")
 

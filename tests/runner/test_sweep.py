@@ -15,6 +15,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_sweeps import FIELDS, assert_same_checkpoints, small_plan, solved_counts
@@ -32,6 +33,7 @@ from iterant.runner import (
     status,
     stop,
     sweep,
+    sweeps,
     train_seeds,
 )
 from iterant.runner.folder import Failures
@@ -255,6 +257,26 @@ def test_seeds_equal_those_trained_alone(tmp_path: Path, monkeypatch: pytest.Mon
         assert_same_checkpoints(tmp_path / f"r-s{seed}", run.path)
     assert status(SweepFolder.open(tmp_path / "r")) == seen
     assert any(line.startswith("r-s1: failed: ") for line in lines)
+
+
+def test_seeds_resume_with_their_number_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers: list[int] = []
+    monkeypatch.setattr(sweeps, "run_local", lambda *given, **_: numbers.append(given[2].threads))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        train("prefix-sums", out=tmp_path / "r-s0", device="cpu", time_limit=1e-3, **FIELDS)
+        torch.set_num_threads(1)
+        train_seeds(seeds=[0], resume=tmp_path / "r", device="cpu")
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        train_seeds(seeds=[0], resume=tmp_path / "r", device="cpu")
+    finally:
+        torch.set_num_threads(before)
+    assert numbers == [2, 1]
 
 
 def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_runs import KINDS, begin, uninterrupted
+from small_runs import KINDS, Listener, assert_equal, begin, stopping_at, uninterrupted
 
 import iterant
 from iterant.errors import RunError, UsageError
-from iterant.io import RunFolder
+from iterant.io import RunFolder, write_json
 from iterant.training import train
 
 
@@ -123,3 +124,59 @@ def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:
     other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
     with pytest.raises(RunError, match="not of iterant train"):
         train(resume=other.path)
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Two threads unless a test changes that; a network whose weights depend on their number."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch": 20, "epochs": 2}
+    torch.set_num_threads(before)
+
+
+def test_a_run_resumes_with_its_number_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_threads: dict[str, Any]
+) -> None:
+    whole = begin(tmp_path / "whole", **two_threads)
+    stopping_at(monkeypatch, 3)
+    broken = begin(tmp_path / "broken", **two_threads)
+    stopping_at(monkeypatch, None)
+    torch.set_num_threads(1)
+    listener = Listener()
+    assert_equal(train(resume=broken.path, device="cpu", reporter=listener), whole)
+    assert "continued with 2 threads, as it was started (here: 1)" in listener.notes
+    assert torch.get_num_threads() == 1  # that of the caller
+
+
+@pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "MKL_NUM_THREADS"])
+def test_another_number_of_threads_is_kept_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_threads: dict[str, Any], variable: str
+) -> None:
+    stopping_at(monkeypatch, 3)
+    run = begin(tmp_path / "run", **two_threads)
+    torch.set_num_threads(1)
+    monkeypatch.setenv(variable, "1")
+    listener = Listener()
+    train(resume=run.path, device="cpu", reporter=listener)
+    (note,) = [note for note in listener.notes if "thread" in note]
+    assert note.startswith("this run was started with 2 threads")
+    assert note.endswith("sets 1: it continues, but may not equal an uninterrupted run bit for bit")
+
+
+@pytest.mark.parametrize("hardware", [{}, None, {"threads": None}, {"threads": 10**9}])
+def test_runs_without_a_number_of_threads_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_threads: dict[str, Any], hardware: Any
+) -> None:
+    """As runs of earlier versions, and of a file that was made up."""
+    stopping_at(monkeypatch, 3)
+    run = begin(tmp_path / "run", **two_threads)
+    path = run.path / "environment.json"
+    write_json(path, {**run.environment, "hardware": hardware}, checksummed=True)
+    stopping_at(monkeypatch, None)
+    torch.set_num_threads(1)
+    listener = Listener()
+    assert train(resume=run.path, device="cpu", reporter=listener).state == "finished"
+    assert not [note for note in listener.notes if "thread" in note]
