@@ -171,6 +171,35 @@ def test_a_file_ends_before_the_limit_and_a_prefix_reads_only_its_files(tmp_path
     assert identical(load_tensors(tmp_path / "a", "net.")[0], tensors)
 
 
+def test_no_file_exceeds_the_limit_whatever_its_names(tmp_path: Path) -> None:
+    # Small tensors with long names: most of a file is its header.
+    tensors = {f"{'layer.' * 30}{number}": torch.ones(1) for number in range(100)}
+    _, *shards = save_tensors(tmp_path / "a", tensors, shard_mb=0.01)
+    sizes = [shard.stat().st_size for shard in shards]
+    assert max(sizes) <= 10_000
+    assert len(shards) <= 6, "files of half the limit would do"
+    assert identical(load_tensors(tmp_path / "a")[0], tensors)
+
+
+def test_a_file_filled_to_the_limit_is_one_file(tmp_path: Path) -> None:
+    # Two tensors, each counted with its bytes, 300 for its entry in the header and its name.
+    for extra, files in ((0, 1), (1, 2)):
+        tensors = {name: torch.ones(4699, dtype=torch.uint8) for name in "ab"}
+        tensors["b"] = torch.ones(4699 + extra, dtype=torch.uint8)
+        assert len(save_tensors(tmp_path / "a", tensors, shard_mb=0.01)) == 1 + files
+    # The count begins anew with each file.
+    tensors = {name: torch.ones(4699, dtype=torch.uint8) for name in "abcd"}
+    assert len(save_tensors(tmp_path / "a", tensors, shard_mb=0.01)) == 1 + 2
+
+
+def test_the_default_limit_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module.LARGEST_SHARD_MB == 512
+    monkeypatch.setattr(module, "LARGEST_SHARD_MB", 0.01)
+    tensors = {name: torch.ones(2000) for name in "ab"}
+    assert len(save_tensors(tmp_path / "a", tensors)) == 1 + 2
+    assert len(save_tensors(tmp_path / "a", tensors, shard_mb=1)) == 1 + 1
+
+
 def test_tensors_cut_by_earlier_versions_are_joined(tmp_path: Path) -> None:
     parts = {
         "net.a#0": torch.arange(4.0),
