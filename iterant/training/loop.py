@@ -20,7 +20,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -31,6 +31,8 @@ from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
+from iterant.io.checkpoint import CHECKPOINTS
+from iterant.io.files import quoted
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
@@ -308,10 +310,15 @@ class Loop:
 
     def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
-        if not source.has("last"):
+        if not source.has("last") and not source.status.step:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         else:
-            tensors, metadata = source.load("last")
+            try:
+                tensors, metadata = source.load("last")
+            except RunError as error:
+                raise RunError(
+                    f"the run cannot continue: {_problem(error)}; {_what_is_left(source)}"
+                ) from error
             try:
                 self._restore(tensors, metadata)
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -320,8 +327,28 @@ class Loop:
                     f"the last checkpoint of {source.path} does not fit its recipe ({first}); "
                     "use the version of iterant that wrote it"
                 ) from error
+            if self.folder is not None:
+                self._repair(self.folder, tensors, metadata)
         if self.folder is not None:
             self.folder.rewind_metrics(self.step)
+
+    def _repair(
+        self, folder: RunFolder, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]
+    ) -> None:
+        """Rebuild damaged checkpoints from ``last``; if the best is lost, choose a new one."""
+        damaged = damaged_checkpoints(folder, besides="last")
+        rebuilt = rebuild_checkpoints(folder, damaged, tensors, metadata, self.shard_mb)
+        for name, problem in damaged.items():
+            if name in rebuilt:
+                self.reporter.note(f"{problem}: rebuilt from the last checkpoint")
+            elif name == "best":
+                self.reporter.note(
+                    f"{problem}: the best weights so far (epoch {self.best.get('epoch', '?')}) are "
+                    "lost; the next validation chooses new ones"
+                )
+                self.best = {}
+            else:
+                self.reporter.note(f"{problem}: these weights are lost")
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
@@ -343,6 +370,88 @@ class Loop:
         if self.folder is not None:
             epoch = round(self.step / self.per_epoch, 4)
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
+
+
+def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
+    """What is wrong with checkpoints that a run has or should have; empty if all are intact.
+
+    ``besides``: one that was verified already.
+    """
+    status, recipe = run.status, run.config["recipe"]
+    names = {*run.checkpoints(), *(["best"] if status.best else [])}
+    if status.step:
+        has_ema = isinstance(recipe, dict) and recipe.get("average") is not None
+        names |= {"last", "averaged"} if has_ema else {"last"}
+    damaged = {}
+    for name in sorted(names - {besides}):
+        try:
+            run.load(name)
+        except RunError as error:
+            damaged[name] = _problem(error)
+    return damaged
+
+
+def rebuild_checkpoints(
+    run: RunFolder,
+    names: Collection[str],
+    tensors: Mapping[str, torch.Tensor],
+    metadata: Mapping[str, Any],
+    shard_mb: float | None = None,
+) -> list[str]:
+    """Write ``averaged`` and ``best`` anew from ``last``, if it is of the same step; their names.
+
+    ``tensors`` and ``metadata`` are those of ``last``. The run must be locked.
+    """
+    step, best = metadata.get("step"), metadata.get("best")
+    weights = {name: value for name, value in tensors.items() if name.startswith("net.")}
+    sources = {}
+    for name, value in tensors.items():
+        if name.startswith("average."):  # buffers have no EMA
+            weights[f"net.{name.removeprefix('average.')}"] = value
+            sources["averaged"] = {"step": step}
+    # After a restart with other weights the best may be of an earlier try at the same step.
+    if isinstance(best, dict) and best.get("step") == step and metadata.get("tries", 1) == 1:
+        sources["best"] = best
+    rebuilt = [name for name in sources if name in names]
+    for name in rebuilt:
+        run.save(name, weights, sources[name], shard_mb)
+    return rebuilt
+
+
+def check_finished(run: RunFolder, reporter: Reporter) -> None:
+    """Verify the checkpoints of a finished run and rebuild damaged ones, or raise an error."""
+    damaged = damaged_checkpoints(run)
+    if not damaged:
+        return
+    rebuilt: list[str] = []
+    if "last" not in damaged:
+        tensors, metadata = run.load("last")
+        with contextlib.suppress(RunError), run.lock():  # the folder may be read-only
+            rebuilt = rebuild_checkpoints(run, damaged, tensors, metadata)
+    for name in rebuilt:
+        reporter.note(f"{damaged.pop(name)}: rebuilt from the last checkpoint")
+    if damaged:
+        raise RunError(
+            f"{quoted(run.path)} has finished, but {'; '.join(damaged.values())}; "
+            f"{_what_is_left(run)}"
+        )
+
+
+def _problem(error: RunError) -> str:
+    """What is wrong, without the remedy that follows."""
+    return str(error).rpartition(";")[0] or str(error)
+
+
+def _what_is_left(run: RunFolder) -> str:
+    """The remedy for a damaged checkpoint: a copy, or the intact ones of the run."""
+    damaged = damaged_checkpoints(run)
+    intact = [
+        f"{run.path / CHECKPOINTS / name} (step {run.load(name)[1].get('step', '?')})"
+        for name in run.checkpoints()
+        if name not in damaged
+    ]
+    others = f"use what is intact: {', '.join(intact)}" if intact else "begin a new run"
+    return f"restore it from a copy, or {others}"
 
 
 @dataclass
