@@ -227,6 +227,11 @@ def test_a_forgiving_guard_counts_nan_as_a_high_loss() -> None:
         guard.check(number, loss)
     with pytest.raises(TrainingStopped, match="became nan"):
         guard.check(4, float("nan"))
+    guard = LossGuard(patience=3, forgiving=True)
+    for number in (1, 2):
+        guard.check(number, float("nan"))
+    with pytest.raises(TrainingStopped, match="became nan at step 3"):  # of the first losses too
+        guard.check(3, float("nan"))
 
 
 def test_the_guard_continues_after_a_resume(
