@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from iterant.engine import think as think
     from iterant.errors import IterantError as IterantError
     from iterant.evaluation import evaluate as evaluate
-    from iterant.registry import task as task
     from iterant.solving import solve as solve
+    from iterant.tasks.user import task as task
     from iterant.training.run import train as train
     from iterant.zoo.loading import load as load
 
@@ -40,7 +40,7 @@ _WHERE = {
     "last": "iterant.engine",
     "load": "iterant.zoo.loading",
     "solve": "iterant.solving",
-    "task": "iterant.registry",
+    "task": "iterant.tasks.user",
     "think": "iterant.engine",
     "train": "iterant.training.run",
 }

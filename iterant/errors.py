@@ -6,6 +6,7 @@ line and exits with code 2 for wrong input, 1 for a failure of the machine or of
     IterantError
     ├── UsageError         the caller's values
     │   ├── UnknownName        an unknown name of a task, recipe, network or readout
+    │   ├── UntrustedCode      a file that names user-defined code, without trust=True
     │   ├── TaskError          a problem, a size or a prediction that the task cannot take
     │   ├── NetError           a shape, dtype or configuration that the network cannot take
     │   ├── RecipeError        a training recipe that contradicts itself
@@ -30,6 +31,10 @@ class UsageError(IterantError, ValueError):
 
 class UnknownName(UsageError):
     """An unknown name; the message suggests the nearest known one."""
+
+
+class UntrustedCode(UsageError):
+    """A file names user-defined code, and the caller did not allow its import."""
 
 
 class TaskError(UsageError):

@@ -4,20 +4,23 @@
     9
 
 A module is imported only when one of its names is looked up. A user-defined class needs no entry
-here: it is named ``module:Class``.
+here: it is named ``module:Class``. Names come from callers and from files, and importing a module
+runs its code: `find` accepts ``module:Class`` only after `allow`, which is called where the caller
+gives the name or says that a file is to be trusted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import UnknownName, UsageError
+from iterant.errors import UnknownName, UntrustedCode, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +62,22 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "curve": "iterant.draw.plots:curve_png",
     },
     "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
+    "job": {
+        "train-and-evaluate": "iterant.runner.worker:train_and_evaluate",
+        "train-and-measure": "iterant.experiments.reproduce:train_and_measure",
+    },
 }
+
+_PROTOCOLS = {
+    "task": "iterant.tasks.protocol:Task",
+    "net": "iterant.nets.protocol:Net",
+    "readout": "iterant.nets.protocol:Readout",
+    "rule": "iterant.halting:Rule",
+}
+"""The methods that a user-defined class must have; there are none of the other kinds."""
+
+_allowed: set[str] = set()
+"""The names ``module:Class`` that `find` may import in this process."""
 
 
 def known(kind: str) -> tuple[str, ...]:
@@ -67,14 +85,58 @@ def known(kind: str) -> tuple[str, ...]:
     return tuple(LOCATIONS[kind])
 
 
+def allow(names: Any) -> None:
+    """Let `find` import these names ``module:Class``: one, or all in a configuration.
+
+    Call it with what the caller gave, never with what a file holds, unless the caller trusts it.
+    """
+    if isinstance(names, str):
+        if ":" in names:
+            _allowed.add(names)
+    elif isinstance(names, Mapping | list | tuple):
+        for each in names.values() if isinstance(names, Mapping) else names:
+            allow(each)
+
+
+def allowed() -> tuple[str, ...]:
+    """All names that `allow` was given in this process."""
+    return tuple(sorted(_allowed))
+
+
+@contextlib.contextmanager
+def names_of_file(path: object, content: Any, *, trust: bool) -> Iterator[None]:
+    """Look up names that a file holds; ``trust`` allows them, else the error says which file."""
+    if trust:
+        allow(content)
+    try:
+        yield
+    except UntrustedCode as error:
+        raise UntrustedCode(f"{path}: {error}") from error
+
+
 def find(kind: str, word: str) -> Any:
-    """The class or function of a name, or of ``module:object``."""
-    module_name, _, attribute = LOCATIONS[kind].get(word, word).partition(":")
-    if not attribute:
+    """The class or function of a registered name, or the class of an allowed ``module:Class``."""
+    locations = LOCATIONS[kind]
+    if not isinstance(word, str):
+        raise UnknownName(f"a {kind} is given by its name, got {word!r}")
+    if word in locations or word in locations.values():
+        return _import(locations.get(word, word))
+    module_name, _, attribute = word.partition(":")
+    if not attribute or kind not in _PROTOCOLS:
         raise UnknownName(unknown_name(kind, word, known(kind)))
     dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
     if dotted != module_name:
         raise UnknownName(f"{kind} {word!r} names a file; wanted {dotted}:{attribute}")
+    if word not in _allowed:
+        raise UntrustedCode(
+            f"the {kind} {word!r} is not part of iterant, and loading it would import the module "
+            f"{module_name!r}; if you trust that code, add --trust-code (in Python: trust=True)"
+        )
+    # As Python does for scripts, but last, so that no file here replaces an installed module, and
+    # not before user-defined code is wanted, so that none is taken for a missing optional package.
+    with contextlib.suppress(OSError):  # the folder was deleted
+        if (here := str(Path.cwd())) not in sys.path and "" not in sys.path:
+            sys.path.append(here)
     try:
         module = importlib.import_module(module_name)
     except (ImportError, ValueError) as error:  # ValueError: an empty module name
@@ -82,12 +144,26 @@ def find(kind: str, word: str) -> Any:
             f"{kind} {word!r} cannot be imported ({error}); wanted one of "
             f"{', '.join(known(kind))}, or module:Class, installed or in this folder"
         ) from error
-    try:
-        return getattr(module, attribute)
-    except AttributeError as error:
+    found = getattr(module, attribute, None)
+    if found is None:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
-        ) from error
+        )
+    protocol = vars(_import(_PROTOCOLS[kind])).items()
+    methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
+    # Checked before anything is called: the name may be that of any function.
+    if not isinstance(found, type) or not all(
+        callable(getattr(found, name, None)) for name in methods
+    ):
+        raise UsageError(
+            f"{word!r} is no {kind}: wanted a class with the methods {', '.join(methods)}"
+        )
+    return found
+
+
+def _import(location: str) -> Any:
+    module_name, _, attribute = location.partition(":")
+    return getattr(importlib.import_module(module_name), attribute)
 
 
 def name_of(kind: str, cls: type) -> str:
@@ -135,34 +211,31 @@ def device(word: str = "auto", *, present: bool = True) -> torch.device:
 
 
 def task(word: str, **options: Any) -> Task:
-    """The task of this name, or a user-defined class as ``module:Class``.
+    """The task of a registered name, or of an allowed ``module:Class``; as `find`.
 
         >>> task("mazes").spec.train_size
         9
-        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
-        (48, 64)
 
-    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out. Of
+    these, ``data`` may come from a file: it must be a path.
     """
-    if word and word not in known("task") and Path(word).is_dir():
+    if isinstance(word, str) and word and word not in known("task") and Path(word).is_dir():
         raise UsageError(
             f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
             f"module:Class; a run is given as --net {word} or --resume {word}"
         )
     cls = find("task", word)
     arguments = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(data := arguments.get("data"), str | os.PathLike | None):
+        raise UsageError(f"data must be the path of a file or folder, got {data!r}")
     try:
         instance: Task = cls(**arguments)
     except TypeError as error:
         given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
-    protocol = find("task", "iterant.tasks.protocol:Task")
-    members = [name for name in vars(protocol) if not name.startswith("_")]
-    missing = ", ".join(name for name in members if not hasattr(instance, name))
-    if missing:
-        raise UsageError(f"{word!r} is no task: it lacks {missing}; add that or choose another")
     if word not in known("task"):
-        find("task", "iterant.tasks.user:check_task")(instance, word)
+        _import("iterant.tasks.user:check_task")(instance, word)
+        allow(instance.spec.readout)  # its own code names it
     return instance
 
 

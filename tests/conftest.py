@@ -13,6 +13,8 @@ import torch
 from hypothesis import settings
 from rich.console import Console, ConsoleDimensions
 
+from iterant import registry
+
 # Derandomised, so that a failure seen once is seen by everyone; no deadline, because machines
 # differ and no test asserts a time.
 settings.register_profile("iterant", deadline=None, derandomize=True, max_examples=50)
@@ -52,6 +54,12 @@ def no_global_randomness() -> Iterator[None]:
     changed = [name for name, old, new in zip(names, before, after, strict=True) if old != new]
     if changed:
         pytest.fail(f"the global state of {', '.join(changed)} was changed; pass a seed instead")
+
+
+@pytest.fixture(autouse=True)
+def no_code_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test begins like a new process, in which nobody has named user-defined code yet."""
+    monkeypatch.setattr(registry, "_allowed", set())
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

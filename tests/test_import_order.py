@@ -16,13 +16,14 @@ PACKAGE = Path(registry.__file__).resolve().parent
 
 # Lowest first; a package may import from itself and from those before it.
 ORDER = [
-    "errors", "formatting", "registry", "rng", "io", "tasks", "nets", "engine", "halting",
+    "errors", "bounds", "formatting", "registry", "rng", "io", "tasks", "nets", "engine", "halting",
     "solving", "evaluation", "training", "zoo", "draw", "analysis", "runner", "experiments",
     "bench", "export", "web", "cli", "__main__",
 ]  # fmt: skip
 
-# The registry's entries name what they load; notebooks draw a batch or a curve through it.
-LATE = {"picture"}
+# The registry's entries name what they load; notebooks draw a batch or a curve through it, and the
+# worker of a sweep finds the job of its plan.
+LATE = {"picture", "job"}
 
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
 

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
+import iterant
 from iterant import registry
 from iterant.errors import UnknownName, UsageError
 from iterant.nets import LocalRule
@@ -43,7 +44,7 @@ def test_the_name_of_a_user_defined_class(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_unknown_names_have_a_remedy(word: str, hint: str) -> None:
     with pytest.raises(UnknownName) as error:
-        registry.task(word)
+        iterant.task(word)
     assert hint in str(error.value)
 
 

@@ -54,10 +54,12 @@ def subject_of(
     task: Task | str | None = None,
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
+    trust: bool = False,
 ) -> Subject:
     """The subject for a run folder, a weights folder or the name of shipped weights.
 
-    ``task`` is for weights that do not name the task they were trained on.
+    ``task`` is for weights that do not name the task they were trained on. ``trust``: import the
+    user-defined code that the folder names.
     """
     if isinstance(source, Subject):
         return source
@@ -66,19 +68,23 @@ def subject_of(
             "wanted a run folder, a folder of weights or a shipped name, got "
             f'{type(source).__name__}; a network at hand is Subject(net, task, label="mine")'
         )
-    net, (config, _) = load(source, device), read_weights(folder_of(source))
+    folder = folder_of(source)
+    config, _ = read_weights(folder)
     path = Path(os.fspath(source)).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():
         label = f"{path.parent.parent.name} {path.name}"
-    task = config.get("task") if task is None else task
-    if task is None:
+    registry.allow(task)  # a name that the caller gave
+    name: Any = config.get("task") if task is None else task
+    if name is None:
         raise UsageError(
             f"{label} does not say which task it was trained on; "
             f"name it: --task {' or '.join(registry.known('task'))}"
         )
-    if isinstance(task, str):
-        task = registry.task(task, data=data or config.get("data"))
+    if task is None or isinstance(task, str):
+        with registry.names_of_file(folder, config, trust=trust):
+            task = registry.task(name, data=data or config.get("data"))
+    net = load(source, device, trust=trust)
     if not config.get("recipe"):
         return Subject(net, task, label)
     recipe = Recipe().changed(**config["recipe"])  # with defaults
@@ -222,6 +228,7 @@ def analyze(
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
     tolerance: float = 1e-3,
+    trust: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> Report:
     """Run these studies (None: all that the task supports) on networks of one task.
@@ -233,6 +240,7 @@ def analyze(
     ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
     data without it (the chess sample that ships), the training size. ``max_steps`` is the number
     of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper).
+    ``trust``: import the user-defined code that the folders name.
     Studies that are not possible for a network or task are skipped, with the reason. ``progress``
     is called with the current study and the share of all work that is done.
     """
@@ -248,7 +256,9 @@ def analyze(
         raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
     if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
         runs = [runs]
-    subjects = _subjects([subject_of(run, task=task, device=device, data=data) for run in runs])
+    subjects = _subjects(
+        [subject_of(run, task=task, device=device, data=data, trust=trust) for run in runs]
+    )
     shared = subjects[0].task
     size = _size(shared, size)
 

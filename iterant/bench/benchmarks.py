@@ -30,6 +30,7 @@ from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, check_fits, solutions, solve
 from iterant.tasks.protocol import Batch, Problem, Size, Task
+from iterant.tasks.user import task as named_task
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -114,7 +115,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     steps, seed = options.steps, options.seed
     if steps < 1:
         raise UsageError(f"a round needs at least 1 step, got {steps}")
-    device, task = registry.device(options.device), registry.task(options.task)
+    device, task = registry.device(options.device), named_task(options.task)
     usual = named_recipe(options.recipe, task.spec.name, options.net)
     usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
     recipe = _changed(usual, options, "width", "batch", "precision")
@@ -235,7 +236,7 @@ def _evaluated(
     options: EvaluateOptions, device: torch.device
 ) -> tuple[DeepThinking | FeedForward, Task, Batch]:
     """The network, the task and the problems."""
-    task = registry.task(options.task)
+    task = named_task(options.task)
     if options.run is None:
         recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
         net, _ = build_network(recipe, task.spec, options.seed)
@@ -267,8 +268,9 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
     iteration, with the same halting rule; it gets one round, since it is far slower. The seconds of
     the command are those that it reports: without reading, drawing and checking.
     """
-    device, task = registry.device(options.device), registry.task(options.task)
-    net, size = load(options.run or task.spec.name, device), _size(task, options.size)
+    device, task = registry.device(options.device), named_task(options.task)
+    net = load(options.run or task.spec.name, device, trust=options.trust_code)
+    size = _size(task, options.size)
     batch = task.sample(options.count, size=size, seed=options.seed)
     problems = [Problem(batch[row : row + 1]) for row in range(len(batch))]
     inputs, dense, command_seconds = batch.inputs.to(device), Dense(net), list[float]()

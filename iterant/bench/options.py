@@ -69,3 +69,6 @@ class SolveOptions:
     rounds: Rounds = 3
     device: Device = "auto"
     seed: Seed = 0
+    trust_code: Annotated[
+        bool, Parameter(help="import the user-defined network that the run names", negative="")
+    ] = False

@@ -17,6 +17,7 @@ from iterant.cli.options import (
     Patience,
     Sizes,
     Tolerance,
+    TrustCode,
 )
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
@@ -47,6 +48,7 @@ def evaluate(
     ] = "fp32",
     portion: int | None = None,
     data: DataPath = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Measure accuracy after every iteration on new problems.
 
@@ -77,6 +79,7 @@ def evaluate(
 
     halting_rule = None
     if (rule, patience, tolerance) != ("plain", None, None):
+        registry.allow(rule)
         halting_rule = registry.rule(rule, patience=patience, tolerance=tolerance)
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
@@ -88,7 +91,7 @@ def evaluate(
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
     dtype, work = registry.find("precision", precision), []
     for run in runs:
-        subject = subject_of(run, task=task, device=device, data=data)
+        subject = subject_of(run, task=task, device=device, data=data, trust=trust_code)
         net: Any = subject.net
         net.to(dtype)
         sizes = [subject.task.parse_size(text) for text in size or ()]

@@ -7,8 +7,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
-from iterant import registry
-from iterant.cli.options import FLAG, SEVERAL, TaskName
+from iterant.cli.options import FLAG, SEVERAL, TaskName, TrustCode
 from iterant.cli.output import echo
 
 
@@ -19,6 +18,7 @@ def export(
     to: Literal["onnx", "hub"],
     out: Path | None = None,
     which: str | None = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Write a trained network for other programs, checked against PyTorch.
 
@@ -34,7 +34,7 @@ def export(
     from iterant.export import export_hub, export_onnx, open_source
     from iterant.export.onnx import STEPS
 
-    source = open_source(run, which)
+    source = open_source(run, which, trust=trust_code)
     target = out or Path(f"{source.name}-{to}")
     if to == "hub":
         export_hub(source, target)
@@ -63,8 +63,9 @@ def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = Fals
         group_norm: the network was trained with group norm (the file does not record it)
     """
     from iterant.export import import_checkpoint
+    from iterant.tasks.user import task as named_task
 
-    spec = registry.task(task).spec
+    spec = named_task(task).spec
     imported = import_checkpoint(file, task=spec, out=out, group_norm=group_norm)
     config = imported.config
     recall = "with recall" if config.recall else "without recall"
@@ -86,6 +87,7 @@ def demo(
     net: Annotated[list[str] | None, SEVERAL] = None,
     out: Path | None = None,
     runtime: Path | None = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Show a page on which networks run in the browser: mazes, prefix sums, chess.
 
@@ -106,7 +108,7 @@ def demo(
     from iterant.web import build_page, find_page, page_server
 
     if build or net or runtime is not None:
-        page = build_page(out, networks=net, runtime=runtime, log=echo)
+        page = build_page(out, networks=net, runtime=runtime, log=echo, trust=trust_code)
     else:
         page = find_page()
         if out is not None:

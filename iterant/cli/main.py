@@ -17,7 +17,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnusedCliTokensError
@@ -110,12 +109,6 @@ for flag in ("--help", "--version"):
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line (None: that of the process) and exit with its code."""
-    # ``mine:Task`` may be in the working folder, as with ``python -m iterant``. The folder comes
-    # last in the path, so that no file there replaces an installed module.
-    with contextlib.suppress(OSError):  # the folder was deleted
-        here = str(Path.cwd())
-        if here not in sys.path and "" not in sys.path:
-            sys.path.append(here)
     for stream in (sys.stdout, sys.stderr):
         # Terminals without Unicode show a question mark for a character they lack.
         if hasattr(stream, "reconfigure"):

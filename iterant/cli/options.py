@@ -27,6 +27,13 @@ DeviceName = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0", validato
 DataPath = Annotated[
     Path | None, Parameter(help="folder of problem files, used instead of the task's own problems")
 ]
+TrustCode = Annotated[
+    bool,
+    FLAG,
+    Parameter(
+        help="import the user-defined code (module:Class) that the given folders or files name"
+    ),
+]
 Sizes = Annotated[
     list[str] | None,
     SEVERAL,

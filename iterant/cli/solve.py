@@ -25,6 +25,7 @@ from iterant.cli.options import (
     Sizes,
     TaskName,
     Tolerance,
+    TrustCode,
 )
 from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar, warn
 from iterant.errors import IterantError, TaskError, UsageError
@@ -63,6 +64,7 @@ def solve(
     pgn: Annotated[bool, FLAG] = False,
     device: DeviceName = "cpu",
     data: DataPath = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Solve problems with a network and report the answers.
 
@@ -89,16 +91,18 @@ def solve(
         pgn: read the problems as games in PGN
     """
     from iterant.solving import solutions
+    from iterant.tasks.user import task as named_task
     from iterant.zoo.loading import load
 
     target = None if save is None else check_target(save)
     rule = None  # the fastest form of rest
     if (halt, patience, tolerance) != ("rest", None, None):
+        registry.allow(halt)
         rule = registry.rule(halt, patience=patience, tolerance=tolerance)
-    task_object = registry.task(task, data=data)
+    task_object = named_task(task, data=data)
     inputs, unreadable = _read(task_object, problems, size=size, seed=seed, count=count, pgn=pgn)
     name, total, answers = net or task_object.spec.name, len(inputs), []
-    network = load(name, device)
+    network = load(name, device, trust=trust_code)
     with (
         iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
         progress_bar("solving", show=live and total > 1) as update,
@@ -302,9 +306,10 @@ def sample(
 
     from iterant.draw.figure import check_picture, save_picture
     from iterant.draw.terminal import terminal
+    from iterant.tasks.user import task as named_task
 
     target = None if save is None else check_picture(save)
-    task_object = registry.task(task, data=data)
+    task_object = named_task(task, data=data)
     descriptions, screen = [], console()
     sizes = [task_object.parse_size(text) for text in size or ()]
     for problem_size in sizes or [task_object.check_size(None)]:

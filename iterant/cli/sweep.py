@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
-from iterant.cli.options import FLAG, DeviceName
+from iterant.cli.options import FLAG, DeviceName, TrustCode
 from iterant.cli.output import console, echo, training_display, warn
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
@@ -51,6 +51,7 @@ def start(
     detach: Annotated[bool, FLAG] = False,
     look: float = 5.0,
     results: Path = Path("results"),
+    trust_code: TrustCode = False,
 ) -> None:
     """Start, resume or extend a sweep; failed runs are repeated.
 
@@ -103,6 +104,7 @@ def start(
         watch=not detach,
         look_seconds=look,
         results=results,
+        trust=trust_code,
         say=echo,
     )
     print_outcome(final, "the same command")
@@ -177,6 +179,7 @@ def one(
     resume: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
     time: str | None = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Execute one run of a sweep, as its worker processes do; also works under torchrun.
 
@@ -194,7 +197,7 @@ def one(
     with training_display(console()) as reporter:
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
-            time_limit=time, reporter=reporter,
+            time_limit=time, trust=trust_code, reporter=reporter,
         )  # fmt: skip
     echo("done" if done else "stopped; continue with the same command")
     if not done:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from cyclopts import Group, Parameter
 
 from iterant import registry
-from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName
+from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName, TrustCode
 from iterant.cli.output import console, echo, print_table, training_display
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
@@ -85,6 +85,7 @@ def train(
     tensorboard: Annotated[bool, FLAG] = False,
     show: Annotated[bool, FLAG] = False,
     json: Annotated[bool, FLAG] = False,
+    trust_code: TrustCode = False,
     **changes: Any,
 ) -> None:
     """Train a network; every field of its recipe is a flag.
@@ -108,7 +109,8 @@ def train(
         show: print the whole recipe and train nothing
         json: with --show: print the recipe as JSON
     """
-    arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit}
+    arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit,
+                                 "trust": trust_code}  # fmt: skip
     options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
                                "tensorboard": tensorboard}  # fmt: skip
     if json and not show:
@@ -127,9 +129,12 @@ def train(
             "or a run to continue: --resume DIR"
         )
     else:
+        registry.allow([task, changes.get("net")])
         task_object = registry.task(task, data=data)
         name = _DEFAULT if recipe is None else recipe
         base, full_recipe = _recipes(task_object, name, recipe_file, changes)
+        if trust_code:
+            registry.allow(full_recipe.net)
         if show:
             _show_recipe(task_object, full_recipe, base, as_json=json)
             return

@@ -81,14 +81,19 @@ class Source:
         return parameter_count(self.net)
 
 
-def open_source(name_or_path: str | os.PathLike[str], which: str | None = None) -> Source:
-    """The network of this name, run or folder; ``which`` chooses a checkpoint of a run."""
+def open_source(
+    name_or_path: str | os.PathLike[str], which: str | None = None, *, trust: bool = False
+) -> Source:
+    """The network of this name, run or folder; ``which`` chooses a checkpoint of a run.
+
+    ``trust``: import the user-defined network that the folder names.
+    """
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     known = ("format", "kind", "config", "task", "data")
     return Source(
         name=Path(os.fspath(name_or_path)).resolve().name,
-        net=load(name_or_path, "cpu", which),
+        net=load(name_or_path, "cpu", which, trust=trust),
         kind=config["kind"],
         config=config["config"],
         tensors=tensors,
@@ -103,10 +108,11 @@ def export_hub(
     out: str | os.PathLike[str],
     *,
     which: str | None = None,
+    trust: bool = False,
 ) -> Path:
     """Write a trained network as a folder for the hub, which must be new or empty."""
     if not isinstance(source, Source):
-        source = open_source(source, which)
+        source = open_source(source, which, trust=trust)
     folder = make_folder(check_new_folder(out))
     shard = write_shard(folder / "model.safetensors", source.tensors, {"format": "pt"})
     shipped = shipped_card(str(source.folder)) if "card" in source.about else None

@@ -92,11 +92,12 @@ def export_onnx(
     out: str | os.PathLike[str],
     *,
     which: str | None = None,
+    trust: bool = False,
 ) -> Exported:
     """Write a trained network as ONNX graphs into a new or empty folder, and check them."""
     need_extra()
     if not isinstance(source, Source):
-        source = open_source(source, which)
+        source = open_source(source, which, trust=trust)
     net, config = source.net, source.config
     if depth_of(net) is not None:
         raise NetError(

@@ -144,11 +144,14 @@ def parse_seeds(seeds: str | Sequence[int]) -> list[int]:
     return numbers
 
 
-def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
+def read_plan(
+    path: PathLike, seeds: str | Sequence[int] | None = None, *, trust: bool = False
+) -> Plan:
     """The plan in a TOML file; ``seeds`` replace those that it names.
 
     Its settings are the arguments of `planned`, with ``[[list]]`` for ``entries``; docs/scale.md
-    shows a file. Without a name the sweep has that of the file.
+    shows a file. Without a name the sweep has that of the file. ``trust``: import the user-defined
+    code that the file names.
     """
     path = Path(path)
     settings = read_toml(path)
@@ -158,7 +161,8 @@ def read_plan(path: PathLike, seeds: str | Sequence[int] | None = None) -> Plan:
     known = ("name", "task", "recipe", "seeds", "fields", "grid", "list", "tests", "data")
     try:
         _check_known("setting", settings, known)
-        return planned(settings.pop("name"), entries=settings.pop("list", ()), **settings)
+        entries = settings.pop("list", ())
+        return planned(settings.pop("name"), entries=entries, trust=trust, **settings)
     except IterantError as error:
         raise UsageError(f"{quoted(path)}: {error}") from error
 
@@ -174,6 +178,7 @@ def planned(
     entries: Sequence[Mapping[str, Any]] = (),
     tests: Sequence[Mapping[str, Any]] = (),
     data: str | None = None,
+    trust: bool = True,
 ) -> Plan:
     """A plan from its settings.
 
@@ -187,17 +192,18 @@ def planned(
         entries: tables of fields; each is combined with the whole grid.
         tests: tables of size, count, seed and max_steps, and task; a list gives one test each.
         data: where the task finds its problems, if it needs that.
+        trust: import the user-defined code that the settings name.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UsageError(f"{name!r} cannot name a sweep; use letters, digits, -, _ and .")
     if not isinstance(data, str | None):
         raise UsageError(f"data must be the path of a folder or file, got {data!r}")
     seed_list = parse_seeds(seeds)
+    if trust:
+        registry.allow([task, fields, grid, entries])
     points, varied = _points(task, recipe, fields or {}, grid or {}, entries, len(seed_list))
-    tasks = {
-        word: registry.task(word, **({"data": data} if data else {}))
-        for word in dict.fromkeys(point["task"] for point in points)
-    }
+    words = dict.fromkeys(point["task"] for point in points)
+    tasks = {word: registry.task(word, data=data or None) for word in words}
     runs: dict[str, PlannedRun] = {}
     nets: set[tuple[str, Any]] = set()
     for point in points:

@@ -117,6 +117,8 @@ def submit(
         cpus_per_task=cluster.cpus_per_task or launch.threads * launch.processes,
         timeout_min=cluster.minutes,
         slurm_array_parallelism=at_once or LARGEST_ARRAY,
+        # submitit starts the job by -m, which would put the current folder first on the path.
+        slurm_setup=["export PYTHONSAFEPATH=1"],
         slurm_additional_parameters={"signal": f"USR1@{cluster.warning_seconds}", "requeue": True},
         **{word: value for word, value in optional.items() if value is not None},
     )

@@ -19,6 +19,7 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def sweep(
     watch: bool = True,
     look_seconds: float = 5.0,
     results: PathLike | None = "results",
+    trust: bool = False,
     say: Say = lambda _: None,
 ) -> SweepStatus:
     """Run a plan, or the plan in a file; returns the state of the sweep at the end.
@@ -82,14 +84,15 @@ def sweep(
     ``out`` is runs/NAME unless given. ``at_once`` limits the runs side by side: by default as many
     as fit here, or as Slurm allows. ``time_limit`` is for runs here; a cluster's jobs have their
     own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
-    for the result, once all runs ended; None: write none.
+    for the result, once all runs ended; None: write none. ``trust``: import the user-defined code
+    that the file, or the plan that is already in ``out``, names.
     """
     if on not in ("local", "slurm"):
         raise UsageError(registry.unknown_name("place", on, ("local", "slurm")))
     if at_once is not None and at_once < 1:
         raise UsageError(f"at_once must be at least 1, got {at_once}")
     if not isinstance(plan, Plan):
-        plan = read_plan(plan, seeds)
+        plan = read_plan(plan, seeds, trust=trust)
     elif seeds is not None:
         raise UsageError("seeds are for a plan in a file; give them to planned() instead")
     launch, cluster = launch or Launch(), cluster or Cluster()
@@ -100,6 +103,9 @@ def sweep(
         check_writable_folder(results)
     path = Path("runs") / plan.name if out is None else Path(out)
     with SweepFolder.locked(path, plan) as folder:
+        if trust:
+            registry.allow(folder.plan.described())
+        launch = replace(launch, trusted=registry.allowed())
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
         left = [run.name for run in before.of("left")]
         say(f"{len(left)} of {counted(len(folder.planned), 'run')} to do in {path}")
@@ -146,6 +152,7 @@ def train_seeds(
     device: str = "auto",
     time_limit: str | float | None = None,
     at_once: int | None = None,
+    trust: bool = False,
     say: Say = lambda _: None,
     options: dict[str, Any] | None = None,
     **changes: Any,
@@ -162,6 +169,9 @@ def train_seeds(
     drop_pool and tensorboard of each run. The other arguments are those of `train`.
     """
     seeds = parse_seeds(seeds)
+    registry.allow([task, net])
+    if trust and isinstance(recipe, Recipe):
+        registry.allow(recipe.net)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError("several processes train one seed together; give --seed, not --seeds")
     if (out is None) == (resume is None):
@@ -190,7 +200,8 @@ def train_seeds(
         name, data = config["task"], data or config.get("data")
         if task not in (None, name):
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
-        task_object, full_recipe = task_and_recipe(config, None, data)
+        with registry.names_of_file(existing[0], config, trust=trust):
+            task_object, full_recipe = task_and_recipe(config, None, data)
     check_recipe(task_object, full_recipe)
     recipe_name, fields = _as_changes(full_recipe, task_object)
     runs = tuple(
@@ -199,7 +210,8 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    launch = Launch(threads=threads or torch.get_num_threads(), device=device)
+    launch = Launch(threads=threads or torch.get_num_threads(), device=device,
+                    trusted=registry.allowed())  # fmt: skip
     on_gpu = registry.device(device).type == "cuda"
     with SweepFolder.locked(base, plan) as folder:
         names = [run.name for run in runs if folder.outcome(run.name) is None]

@@ -12,7 +12,6 @@ line of its log says why.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import queue
 import signal
@@ -74,8 +73,7 @@ class Job:
 
     @property
     def task(self) -> Task:
-        data = self.folder.plan.data
-        return registry.task(self.planned.task, **({"data": data} if data else {}))
+        return registry.task(self.planned.task, data=self.folder.plan.data or None)
 
     def train(
         self, suffix: str = "", changes: Mapping[str, Any] | None = None, **options: Any
@@ -102,8 +100,11 @@ class Job:
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
-    start = time.monotonic()
-    run = job.train(**job.folder.plan.options)
+    start, options = time.monotonic(), job.folder.plan.options
+    if unknown := options.keys() - {"shard_mb", "drop_pool", "tensorboard"}:
+        # They come from a file: trust=True, for example, is for the caller to say.
+        raise RunError(f"unknown options in {job.folder.path}: {', '.join(sorted(unknown))}")
+    run = job.train(**options)
     if run.state != "finished":
         return None
     if int(os.environ.get("RANK", "0")):
@@ -126,21 +127,29 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
             "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
 
 
-def run_one(path: str | Path, name: str, **options: Any) -> bool:
+def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any) -> bool:
     """Execute a run of a sweep; False: it was stopped before the end.
 
+    ``trust``: import the user-defined task and network that the plan names for this run.
     ``options``: fields of `Job`. Under torchrun the processes must agree on whether to resume,
     because the first of them creates the folder.
     """
     folder = SweepFolder.open(path)
     job = Job(folder, folder.run(name), **options)
-    module, _, function = (folder.plan.job or f"{__name__}:train_and_evaluate").partition(":")
+    with registry.names_of_file(folder.path, _code(job.planned), trust=trust):
+        execute = registry.find("job", folder.plan.job or "train-and-evaluate")
+        _ = job.task
     first = os.environ.get("RANK", "0") == "0"
     with folder.work_lock(name) if first else contextlib.nullcontext():
-        outcome = getattr(importlib.import_module(module), function)(job)
+        outcome = execute(job)
         if outcome is not None and first:
             folder.write_outcome(name, outcome)
     return outcome is not None
+
+
+def _code(run: PlannedRun) -> list[str]:
+    """The names of user-defined code in the plan of a run."""
+    return [word for word in map(str, (run.task, run.changes.get("net"))) if ":" in word]
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,8 @@ class Launch:
     threads: int = 1
     """Of a process on the CPU: results are equal bit for bit only with the same number"""
     device: str = "auto"
+    trusted: tuple[str, ...] = ()
+    """Names of user-defined code that runs may import: see `iterant.registry.allow`"""
 
     def __post_init__(self) -> None:
         for word in ("processes", "nodes", "threads"):
@@ -173,6 +184,9 @@ def command_for(
               "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
     if time_limit is not None:
         worker += ["--time", f"{time_limit:.3f}s"]
+    code = _code(folder.run(name))
+    if code and set(code) <= set(launch.trusted):
+        worker.append("--trust-code")
     if launch.processes * launch.nodes == 1:
         return [sys.executable, *worker]
     return [sys.executable, "-m", "torch.distributed.run", "--max-restarts", "0",
@@ -207,6 +221,8 @@ def supervise(
             **os.environ,
             "OMP_NUM_THREADS": str(launch.threads),
             "PYTHONUNBUFFERED": "1",
+            # -m would put the current folder first on the path, before the standard library.
+            "PYTHONSAFEPATH": "1",
             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
             **(environment or {}),
         }

@@ -18,12 +18,14 @@ would not notice problems that differ between two calls, which break resumed run
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from iterant import registry
 from iterant.errors import TaskError
 from iterant.tasks.protocol import (
     Batch,
@@ -143,14 +145,28 @@ def _sign(numbers: NDArray[np.int64]) -> NDArray[np.str_]:
     return signs
 
 
+def task(word: str, **options: Any) -> Task:
+    """The task of this name, or a user-defined class as ``module:Class``, which is imported.
+
+        >>> task("mazes").spec.train_size
+        9
+        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
+        (48, 64)
+
+    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    """
+    registry.allow(word)
+    return registry.task(word, **options)
+
+
 def check_task(task: Task, word: str) -> None:
     """Raise TaskError if the spec, problems or metric of a task are malformed.
 
     Exceptions raised by the task are ignored here and shown with their traceback when it is used:
     it may have problems of one size only.
     """
-    if not isinstance(task.spec, TaskSpec):
-        raise TaskError(f"spec of {word!r} is {type(task.spec).__name__}, wanted a TaskSpec")
+    if not isinstance(spec := getattr(task, "spec", None), TaskSpec):
+        raise TaskError(f"spec of {word!r} is {type(spec).__name__}, wanted a TaskSpec")
     try:
         batch, again = (task.sample(_COUNT) for _ in range(2))
     except Exception:

@@ -138,6 +138,7 @@ def build_page(
     *,
     networks: Iterable[str | os.PathLike[str] | Source] | None = None,
     runtime: Path | None = None,
+    trust: bool = False,
     log: Callable[[str], object] = lambda line: None,
 ) -> Page:
     """Build the page in a new or empty folder; this takes about a minute.
@@ -147,11 +148,15 @@ def build_page(
     ``out=None`` replaces the page that `find_page` finds, once the new one is complete.
     ``networks`` are names, runs or weights folders (None: all that ship). The page opens with the
     first of a task, or the one that has the name of the task. ``runtime`` is the archive that npm
-    would fetch, for machines without npm. ``log`` is called with messages on progress.
+    would fetch, for machines without npm. ``trust``: import the user-defined networks that the
+    folders name. ``log`` is called with messages on progress.
     """
     need_extra()
     folder = cached_page() if out is None else check_new_folder(out)
-    sources = _by_name(shipped() if networks is None else networks)
+    names = shipped() if networks is None else networks
+    sources = _by_name(
+        net if isinstance(net, Source) else open_source(net, trust=trust) for net in names
+    )
     with tempfile.TemporaryDirectory() as temporary:
         page = Path(shutil.copytree(STATIC, Path(temporary) / "page"))
         log(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
@@ -184,9 +189,9 @@ def build_page(
     return open_page(folder)
 
 
-def _by_name(networks: Iterable[str | os.PathLike[str] | Source]) -> dict[str, Source]:
+def _by_name(networks: Iterable[Source]) -> dict[str, Source]:
     """The networks by unique names, sorted by task."""
-    sources = [net if isinstance(net, Source) else open_source(net) for net in networks]
+    sources = list(networks)
     tasks = registry.known("task")
     for source in sources:
         if source.task not in tasks:

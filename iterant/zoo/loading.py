@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from iterant import registry
-from iterant.errors import DataError, IterantError, UnknownName
+from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode
 from iterant.io import read_weights
 from iterant.nets import Net, build
 
@@ -40,6 +41,8 @@ def load(
     name_or_path: str | os.PathLike[str],
     device: str | torch.device = "cpu",
     which: str | None = None,
+    *,
+    trust: bool = False,
 ) -> Net:
     """The network of this name, run or weights folder.
 
@@ -47,27 +50,33 @@ def load(
         >>> net.depth is None        # no limit on iterations
         True
 
-    ``which`` chooses a checkpoint of a run: best, averaged or last. Weights stored in half
-    precision are loaded as float32.
+    ``which`` chooses a checkpoint of a run: best, averaged or last. ``trust``: if the folder names
+    a user-defined network, import its module. Weights stored in half precision are loaded as
+    float32.
     """
     target = registry.device(str(device))
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     try:
-        net: Any = build(config["kind"], config["config"])
-    except (IterantError, AttributeError, KeyError, TypeError) as error:
+        with registry.names_of_file(folder, config, trust=trust):
+            faults = _shape_faults(config["kind"], config["config"], tensors)
+            net: Any = None if faults else build(config["kind"], config["config"])
+    except UntrustedCode:
+        raise
+    except (IterantError, AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
         raise DataError(
-            f"the network in {folder} cannot be built: {error}; "
+            f"the network in {folder} cannot be built: {reason}; "
             "do not use these weights unless you know where they come from"
         ) from error
-    state = net.state_dict()
-    if faults := tensor_faults(state, tensors):
+    faults = faults or tensor_faults(net.state_dict(), tensors)
+    if faults:
         raise DataError(
             f"the weights in {folder} do not fit the network they describe ({faults}); "
             "they were written by another version or put together by hand"
         )
     with torch.no_grad():
-        for name, tensor in state.items():
+        for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
     loaded: Net = net.to(target).eval()
     return loaded
@@ -85,6 +94,27 @@ def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
         f"{registry.unknown_name('weights', text, names)}; "
         "or give the folder of a run, or one that iterant import wrote"
     )
+
+
+def _shape_faults(kind: str, config: Any, tensors: Mapping[str, Tensor]) -> str:
+    """`tensor_faults` of a network of ours, found without allocating what the file claims.
+
+    Not for a user-defined network, which may compute with its weights when it is built, nor for
+    message passing, which does so and is limited in size.
+    """
+    if ":" in kind or config.get("messages"):
+        return ""
+    count, most = 0, 16 + 4 * len(tensors)  # a parametrised weight is registered several times
+
+    def count_parameters(module: nn.Module, name: str, parameter: nn.Parameter) -> None:
+        nonlocal count
+        count += 1
+        if count > most:  # depth 10**9, for example
+            raise DataError(f"it has far more tensors than the {len(tensors)} of the file")
+
+    with torch.device("meta"), register_module_parameter_registration_hook(count_parameters):
+        net: Any = build(kind, config)
+    return tensor_faults(net.state_dict(), tensors)
 
 
 def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> str:

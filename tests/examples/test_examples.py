@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import iterant
+from iterant import registry
 from iterant.cli.main import run as run_command
 from iterant.tasks import Task
 from iterant.training.recipe import Recipe
@@ -80,12 +81,14 @@ def test_user_defined_tasks_and_networks_on_the_command_line(task: str, net: str
              if value is not None]  # fmt: skip
     for line in (
         f"train {task} --net {net} --out runs/f {' '.join(small)}",
-        "evaluate runs/f --size 12 --count 3 --max-steps 4",
-        "analyze runs/f --what zeros --size 9 --count 2 --max-steps 4",
-        f"solve {task} --size 9 --net runs/f --save thought.json",
-        f"solve {task} --size 9 --net runs/f --save thought.gif",
+        "evaluate runs/f --size 12 --count 3 --max-steps 4 --trust-code",
+        "analyze runs/f --what zeros --size 9 --count 2 --max-steps 4 --trust-code",
+        f"solve {task} --size 9 --net runs/f --save thought.json --trust-code",
+        f"solve {task} --size 9 --net runs/f --save thought.gif --trust-code",
         f"sample {task} --size 9 --save problem.png",
+        "train --resume runs/f --trust-code",
     ):
+        registry._allowed.clear()  # a command is a process
         with pytest.raises(SystemExit) as end:
             run_command(line.split())
         assert end.value.code == 0, line
@@ -127,6 +130,7 @@ def test_user_defined_task_and_network_are_found_again() -> None:
 
 @pytest.mark.parametrize("net", ["dt-recall", "ff", "local-rule", "gated_network:Gated"])
 def test_networks_have_a_score_for_each_class_of_the_task(net: str) -> None:
+    registry.allow(net)
     task: Task = importlib.import_module("running_sum").RunningSum()
     network, described = build_network(Recipe(net=net, iterations=2), task.spec, seed=0)
     assert described["config"]["classes"] == 3

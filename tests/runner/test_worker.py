@@ -87,11 +87,12 @@ def test_failure_reason(tmp_path: Path, log: str, code: int, reason: str) -> Non
 
 
 def test_several_processes_are_started_by_torchrun(tmp_path: Path) -> None:
-    folder = SweepFolder.prepare(tmp_path, small_plan())
-    single = command_for(folder, "r", Launch(), time_limit=9.0)
+    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
+    (name,) = folder.planned
+    single = command_for(folder, name, Launch(), time_limit=9.0)
     assert single[1:6] == ["-m", "iterant", "sweep", "one", str(tmp_path)]
     assert single[-2:] == ["--time", "9.000s"]
-    several = command_for(folder, "r", Launch(processes=2))
+    several = command_for(folder, name, Launch(processes=2))
     assert several[1:3] == ["-m", "torch.distributed.run"]
     assert several[-len(single) + 3 :] == single[1:-2]
 

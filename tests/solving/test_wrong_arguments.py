@@ -13,6 +13,7 @@ import torch
 from thinkers import small_net
 
 import iterant
+from iterant import registry
 from iterant.analysis import Subject
 from iterant.cli.main import run as run_command
 from iterant.errors import NetError, UsageError
@@ -57,6 +58,7 @@ def test_a_user_network_is_checked_by_its_build_arguments(
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "examples"))
     importlib.import_module("gated_network")
+    registry.allow("gated_network:Gated")
     net = build("gated_network:Gated", {"dims": 1, "channels": 1})
     check_fits(net, SUMS)
     with pytest.raises(NetError, match="take a network that was trained on mazes"):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.errors import DataError, RunError, UnknownName, UsageError
+from iterant.errors import DataError, RunError, UnknownName, UntrustedCode, UsageError
 from iterant.io import RunFolder, save_weights
 from iterant.nets import Net, PaperConfig, build
 from iterant.zoo import loading
@@ -111,7 +111,8 @@ def test_invalid_configuration(tmp_path: Path, changes: dict[str, Any], fault: s
         iterant.load(tmp_path / "w")
 
 
-def test_configuration_builds_only_networks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_configuration_builds_only_networks(tmp_path: Path, trust: bool) -> None:
     trace = tmp_path / "was-run"
     for kind, config in (
         ("subprocess:Popen", {"args": ["touch", str(trace)]}),
@@ -119,8 +120,8 @@ def test_configuration_builds_only_networks(tmp_path: Path) -> None:
         ("torch.nn:Identity", {}),
     ):
         save_weights(tmp_path / "w", {"kind": kind, "config": config}, {"a": torch.ones(1)})
-        with pytest.raises((DataError, UnknownName)):
-            iterant.load(tmp_path / "w")
+        with pytest.raises(DataError if trust else UntrustedCode):
+            iterant.load(tmp_path / "w", trust=trust)
     assert not trace.exists()
 
 
