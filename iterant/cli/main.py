@@ -3,15 +3,17 @@
 Errors are one line with a remedy; only bugs and errors in the user's own code show a traceback.
 
 code  0    done
-      1    a failure of the machine or of a run, or an unexpected error
+      1    a failure of the machine or of a run, an unexpected error, output on a full disk
       2    wrong input
       130  interrupted
       141  the reader of the output closed it
+
+If the output fails, commands that train go on without it and exit with that code after saving.
+Without an output (``>&-``) the code is that of the work.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -26,7 +28,7 @@ from iterant.cli.bench import bench
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
-from iterant.cli.output import warn
+from iterant.cli.output import discard_output, warn
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
@@ -109,6 +111,10 @@ for flag in ("--help", "--version"):
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line (None: that of the process) and exit with its code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # A stream closed by the caller (``>&-``) is None, and its number free for the next file.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         # Terminals without Unicode show a question mark for a character they lack.
         if hasattr(stream, "reconfigure"):
@@ -127,11 +133,11 @@ def exit_code(failure: BaseException) -> int:
         case SystemExit():
             return failure.code if isinstance(failure.code, int) else int(bool(failure.code))
         case KeyboardInterrupt():
-            sys.stderr.write("\n")
+            warn("")
             warn("iterant: interrupted")
             return 130
         case BrokenPipeError():
-            _discard_output()
+            discard_output(sys.stdout)
             return 141
         case IterantError():
             warn(f"iterant: error: {failure}")
@@ -166,9 +172,3 @@ def _usage_error(failure: CycloptsError) -> str:
     # Without cyclopts' list of commands, which is cut short.
     text = re.sub(r" Available commands: .*", "", str(failure).strip()).rstrip(".")
     return f"{text[:1].lower()}{text[1:]}"
-
-
-def _discard_output() -> None:
-    """Keep Python from flushing to the closed stream once more when it exits."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

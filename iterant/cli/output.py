@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich import progress as bars
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -24,6 +24,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from iterant.errors import RunError
 from iterant.formatting import duration, percent
 from iterant.training.logging import Progress, Reporter
 
@@ -37,12 +38,18 @@ _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside the live picture; least height of a picture."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise the error again, for the exit code of a closed pipe; rich would exit with 1."""
+        raise  # rich calls this while it handles the BrokenPipeError
+
+
 def console() -> Console:
     """A console on the current standard output; a pipe gets wide lines and no colours.
 
     Of several processes of torchrun, the one of rank 0 prints.
     """
-    return Console(
+    return _Console(
         file=sys.stdout,
         width=None if sys.stdout.isatty() else 200,
         quiet=os.environ.get("RANK", "0") != "0",
@@ -64,6 +71,69 @@ def warn(text: str) -> None:
         with contextlib.suppress(OSError):
             stream.write(line)
             stream.flush()
+
+
+class _Output:
+    """A stream that may fail: from the first error on, all output is discarded."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Encoding, isatty and the like are those of the stream."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._attempt(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, action: Callable[[], object]) -> None:
+        if self.error is None:
+            try:
+                action()
+            except OSError as error:
+                self.error = error
+                discard_output(self._stream)
+                warn(f"iterant: standard output failed ({_reason(error)}); going on without it")
+
+
+@contextlib.contextmanager
+def output_may_fail(*, is_failure: bool = True) -> Iterator[None]:
+    """Let long work end as usual when standard output fails: a closed pipe, a full disk.
+
+        >>> with output_may_fail():
+        ...     train("mazes", out="runs/m0", reporter=reporter)
+
+    The error is raised at the end, after the work is saved, unless that is no failure: the output
+    of a worker process is a log.
+    """
+    output = _Output(sys.stdout)
+    with contextlib.redirect_stdout(cast("Any", output)):
+        yield
+        output.flush()
+    if output.error is not None and is_failure:
+        if isinstance(output.error, BrokenPipeError):
+            raise output.error
+        raise RunError(
+            f"standard output could not be written ({_reason(output.error)}), the runs are saved; "
+            "redirect it to a disk with free space"
+        ) from output.error
+
+
+def discard_output(stream: TextIO) -> None:
+    """Discard what is written to a stream that failed, also when Python flushes it at the exit."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = False) -> None:

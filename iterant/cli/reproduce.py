@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant.cli.options import FLAG, DataPath, DeviceName
-from iterant.cli.output import console, echo, print_table
+from iterant.cli.output import console, echo, output_may_fail, print_table
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted, duration
 
@@ -86,7 +86,8 @@ def reproduce(
     chosen = experiment(name)
     small = training and bool(chosen.models) and registry.device(device).type != "cuda"
     if training:
-        _train_missing(chosen, results, small, seeds, budget, device, data)
+        with output_may_fail():
+            _train_missing(chosen, results, small, seeds, budget, device, data)
     every = _read(results, small)
     records = every.as_finished if small else every.whole
     _show_experiment(chosen, records, _SMALL if small else "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App
 
 from iterant.cli.options import FLAG, DeviceName, TrustCode
-from iterant.cli.output import console, echo, training_display, warn
+from iterant.cli.output import console, echo, output_may_fail, training_display, warn
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
@@ -85,29 +85,30 @@ def start(
         )
     if processes is None:
         processes = gpus_per_node or 1
-    final = run_sweep(
-        file,
-        out=out,
-        seeds=seeds,
-        on=on,
-        at_once=at_once,
-        launch=Launch(processes, nodes, threads, device),
-        cluster=Cluster(
-            partition=partition,
-            time=time,
-            gpus_per_node=gpus_per_node,
-            cpus_per_task=cpus_per_task,
-            memory_gb=memory,
-            warning_seconds=warning,
-        ),
-        time_limit=time if local else None,
-        watch=not detach,
-        look_seconds=look,
-        results=results,
-        trust=trust_code,
-        say=echo,
-    )
-    print_outcome(final, "the same command")
+    with output_may_fail():
+        final = run_sweep(
+            file,
+            out=out,
+            seeds=seeds,
+            on=on,
+            at_once=at_once,
+            launch=Launch(processes, nodes, threads, device),
+            cluster=Cluster(
+                partition=partition,
+                time=time,
+                gpus_per_node=gpus_per_node,
+                cpus_per_task=cpus_per_task,
+                memory_gb=memory,
+                warning_seconds=warning,
+            ),
+            time_limit=time if local else None,
+            watch=not detach,
+            look_seconds=look,
+            results=results,
+            trust=trust_code,
+            say=echo,
+        )
+        print_outcome(final, "the same command")
 
 
 def print_outcome(final: SweepStatus, command: str) -> None:
@@ -194,11 +195,12 @@ def one(
 
     if begin and resume:
         raise UsageError("--begin and --resume exclude each other; leave one out")
-    with training_display(console()) as reporter:
-        done = run_one(
-            folder, run, resume=resume if begin or resume else None, device=device,
-            time_limit=time, trust=trust_code, reporter=reporter,
-        )  # fmt: skip
-    echo("done" if done else "stopped; continue with the same command")
+    with output_may_fail(is_failure=False):
+        with training_display(console()) as reporter:
+            done = run_one(
+                folder, run, resume=resume if begin or resume else None, device=device,
+                time_limit=time, trust=trust_code, reporter=reporter,
+            )  # fmt: skip
+        echo("done" if done else "stopped; continue with the same command")
     if not done:
         sys.exit(STOPPED)

@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 
 from iterant import registry
 from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName, TrustCode
-from iterant.cli.output import console, echo, print_table, training_display
+from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
@@ -143,14 +143,15 @@ def train(
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
         arguments |= {"task": task, "recipe": full_recipe, "out": out}
         arguments |= {} if start is None else {"start": start}
-    if seeds is None:
-        _train_one(arguments, seed or 0, options)
-    elif start is not None:
+    if seeds is not None and start is not None:
         raise UsageError("--start is for one run; start each seed by itself with --seed")
-    elif seed is not None:
+    if seeds is not None and seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
-    else:
-        _train_several(arguments, seeds, options)
+    with output_may_fail():
+        if seeds is None:
+            _train_one(arguments, seed or 0, options)
+        else:
+            _train_several(arguments, seeds, options)
 
 
 def _recipes(

@@ -107,7 +107,7 @@ def test_failures_of_the_machine_show_no_traceback(
         raise failure
 
     monkeypatch.setattr("iterant.registry.task", fail)
-    monkeypatch.setattr("iterant.cli.main._discard_output", lambda: None)
+    monkeypatch.setattr("iterant.cli.main.discard_output", lambda _: None)
     exit_code, _, errors = command("sample", "mazes")
     assert exit_code == code
     assert len(errors.strip().splitlines()) == bool(text)
