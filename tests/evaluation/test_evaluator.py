@@ -307,6 +307,7 @@ def test_peak_end_and_lost_accuracy() -> None:
     with pytest.raises(UsageError, match="iteration 9 was not evaluated"):
         curve.at(9)
     assert curve.interval.shape == (5, 2)
+    assert repr(curve) == "Curve(8 problems: 100.0% solved after 3 iterations, 62.5% after 5)"
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20))

@@ -156,6 +156,15 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
         files.read_bytes(path, limit=4)
 
 
+def test_toml_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("a = 1\n".ljust(1 << 20))
+    assert files.read_toml(path) == {"a": 1}
+    path.write_text("a = 1\n".ljust((1 << 20) + 1))
+    with pytest.raises(UsageError, match="larger than"):
+        files.read_toml(path)
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
