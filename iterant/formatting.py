@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from iterant import bounds
 from iterant.errors import UsageError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -43,15 +44,15 @@ def duration(seconds: float) -> str:
 def seconds(text: str | float) -> float:
     """A duration in seconds, from text: ``9m``, ``90s``, ``1h30m``, or a number of seconds."""
     if isinstance(text, int | float):
-        value = float(text)
+        value = text
     else:
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
         if not parts or "".join(a + b for a, b in parts) != text.strip().replace(" ", ""):
             raise UsageError(f"a time is written like 9m, 90s or 1h30m, got {text[:50]!r}")
         value = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-    if not 0 < value < math.inf:
-        raise UsageError(f"a time limit must be above 0, got {str(text)[:50]}")
-    return value
+    if not bounds.TIME_SECONDS.holds(value):
+        raise UsageError(f"a time limit must be above 0 and at most 10 years, got {str(text)[:50]}")
+    return float(value)
 
 
 def byte_size(count: float) -> str:

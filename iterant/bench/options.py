@@ -7,16 +7,26 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from iterant import bounds
+
 Task = Annotated[str, Parameter(help="prefix-sums, mazes, chess, or module:Class of your own")]
 Recipe = Annotated[str, Parameter(help="the training recipe")]
 Variant = Annotated[str | None, Parameter(help="dt, dt-recall, ff or ff-recall")]
-Width = Annotated[int | None, Parameter(help="number of features [default: the recipe's]")]
-BatchSize = Annotated[int | None, Parameter(help="problems per step [default: the recipe's]")]
+Width = Annotated[
+    int | None,
+    Parameter(help="number of features [default: the recipe's]", validator=bounds.WIDTH),
+]
+BatchSize = Annotated[
+    int | None,
+    Parameter(help="problems per step [default: the recipe's]", validator=bounds.COUNT),
+]
 ProblemSize = Annotated[str | None, Parameter(help="of the problems [default: as in training]")]
-Count = Annotated[int, Parameter(help="number of problems")]
-Rounds = Annotated[int, Parameter(help="repetitions; the implementations take turns")]
+Count = Annotated[int, Parameter(help="number of problems", validator=bounds.COUNT)]
+Rounds = Annotated[
+    int, Parameter(help="repetitions; the implementations take turns", validator=bounds.ROUNDS)
+]
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0")]
-Seed = Annotated[int, Parameter(help="of weights and problems")]
+Seed = Annotated[int, Parameter(help="of weights and problems", validator=bounds.SEED)]
 Memory = Annotated[bool, Parameter(help="on a GPU, measure the peak memory too")]
 
 
@@ -29,7 +39,7 @@ class TrainOptions:
     net: Variant = None
     width: Width = None
     batch: BatchSize = None
-    steps: Annotated[int, Parameter(help="optimizer steps per round")] = 20
+    steps: Annotated[int, Parameter(help="optimizer steps per round", validator=bounds.STEPS)] = 20
     rounds: Rounds = 5
     device: Device = "auto"
     precision: Annotated[
@@ -51,7 +61,7 @@ class EvaluateOptions:
     width: Width = None
     size: ProblemSize = None
     count: Count = 100
-    steps: Annotated[int, Parameter(help="iterations")] = 100
+    steps: Annotated[int, Parameter(help="iterations", validator=bounds.STEPS)] = 100
     rounds: Rounds = 5
     device: Device = "auto"
     seed: Seed = 0

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import SEVERAL, DataPath, DeviceName, TrustCode
+from iterant import bounds
+from iterant.cli.options import SEVERAL, Count, DataPath, DeviceName, Seed, Steps, TrustCode
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted
@@ -28,11 +29,11 @@ def analyze(
         Parameter(help=f"which studies: {_STUDIES} [default: all that the task offers]"),
     ] = None,
     size: str | None = None,
-    count: int = 100,
-    max_steps: int | None = None,
-    after: int | None = None,
-    tolerance: float = 1e-3,
-    seed: int = 1,
+    count: Count = 100,
+    max_steps: Steps | None = None,
+    after: Annotated[int | None, Parameter(validator=bounds.AFTER)] = None,
+    tolerance: Annotated[float, Parameter(validator=bounds.TOLERANCE)] = 1e-3,
+    seed: Seed = 1,
     out: Path = Path("analysis"),
     save_failures: Path | None = None,
     task: str | None = None,

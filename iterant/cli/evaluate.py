@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from iterant import registry
 from iterant.cli.options import (
     FLAG,
     RULES,
+    Count,
     DataPath,
     DeviceName,
     Patience,
+    Seed,
     Sizes,
+    Steps,
     Tolerance,
     TrustCode,
 )
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 def evaluate(
     *runs: str,
     size: Sizes = None,
-    max_steps: Annotated[int | None, Parameter(validator=Number(lte=10_000_000))] = None,
-    count: int = 1000,
-    seed: int = 1,
+    max_steps: Steps | None = None,
+    count: Count = 1000,
+    seed: Seed = 1,
     rule: Annotated[str, Parameter(help=f"when a problem stops: {RULES}")] = "plain",
     patience: Patience = None,
     tolerance: Tolerance = None,
@@ -46,7 +48,7 @@ def evaluate(
     precision: Annotated[
         str, Parameter(help=f"of the network: {', '.join(registry.known('precision'))}")
     ] = "fp32",
-    portion: int | None = None,
+    portion: Count | None = None,
     data: DataPath = None,
     trust_code: TrustCode = False,
 ) -> None:

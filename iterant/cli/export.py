@@ -7,6 +7,9 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
+from cyclopts import Parameter
+
+from iterant import bounds
 from iterant.cli.options import FLAG, SEVERAL, TaskName, TrustCode
 from iterant.cli.output import echo
 
@@ -80,7 +83,7 @@ def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = Fals
 
 def demo(
     *,
-    port: int = 8000,
+    port: Annotated[int, Parameter(validator=bounds.PORT)] = 8000,
     host: str = "127.0.0.1",
     browser: bool = True,
     build: Annotated[bool, FLAG] = False,

@@ -7,13 +7,26 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from iterant import registry
+from iterant import bounds, registry
+from iterant.formatting import seconds
 
 
 def _check_device(_: object, word: str) -> None:
     """Check the word now; whether that GPU exists is checked when it is used."""
     if word != "auto":
         registry.device(word, present=False)
+
+
+def _check_duration(_: object, text: str | None) -> None:
+    if text is not None:
+        seconds(text)
+
+
+def _check_seeds(_: object, text: str | None) -> None:
+    from iterant.runner.plan import parse_seeds
+
+    if text is not None:
+        parse_seeds(text)
 
 
 SEVERAL = Parameter(consume_multiple=1, negative="")
@@ -42,14 +55,25 @@ Sizes = Annotated[
         "rating [default: the training size]"
     ),
 ]
+# Every number of a command has bounds; those of recipes are checked with the recipe.
+Count = Annotated[int, Parameter(validator=bounds.COUNT)]
+Steps = Annotated[int, Parameter(validator=bounds.STEPS)]
+Seed = Annotated[int, Parameter(validator=bounds.SEED)]
+Seeds = Annotated[str, Parameter(validator=_check_seeds)]
+Duration = Annotated[str, Parameter(validator=_check_duration)]
+Processes = Annotated[int, Parameter(validator=bounds.PROCESSES)]
 Patience = Annotated[
     int | None,
-    Parameter(help="of stable: iterations for which the answer must not change [default: 30]"),
+    Parameter(
+        help="of stable: iterations for which the answer must not change [default: 30]",
+        validator=bounds.STEPS,
+    ),
 ]
 Tolerance = Annotated[
     float | None,
     Parameter(
         help="of rest: change of a feature over 16 iterations, relative to the largest feature "
-        "[default: 1e-4]"
+        "[default: 1e-4]",
+        validator=bounds.TOLERANCE,
     ),
 ]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import FLAG, DataPath, DeviceName
+from iterant import bounds
+from iterant.cli.options import FLAG, DataPath, DeviceName, Duration
 from iterant.cli.output import console, echo, output_may_fail, print_table
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted, duration
@@ -33,8 +34,8 @@ def reproduce(
     all_: Annotated[bool, FLAG] = False,
     write: Path | None = None,
     train: Annotated[bool, FLAG] = False,
-    seeds: int | None = None,
-    budget: Annotated[str | None, Parameter(name=["--budget", "--time-limit"])] = None,
+    seeds: Annotated[int | None, Parameter(validator=bounds.SEEDS)] = None,
+    budget: Annotated[Duration | None, Parameter(name=["--budget", "--time-limit"])] = None,
     results: Path = Path("results"),
     device: DeviceName = "auto",
     data: DataPath = None,
@@ -68,8 +69,6 @@ def reproduce(
         if not all_:
             raise UsageError("--write goes with --all; a single table is printed")
         check_writable_file(write)
-    if seeds is not None and seeds < 1:
-        raise UsageError(f"give at least one seed, got {seeds}")
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")
     if training and name is None:
@@ -164,10 +163,7 @@ def _train_missing(
     from iterant import registry
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records, read_results
-    from iterant.formatting import seconds
 
-    if budget is not None:
-        seconds(budget)  # checked before anything is printed
     out = results / (REDUCED if small else "runs")
     records = read_records(out) if small else read_results(results).whole
     finished = todo.tested_enough(experiment, records) if small else records

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 from rich.text import Text
 
-from iterant import registry
+from iterant import bounds, registry
 from iterant.cli.options import (
     FLAG,
     RULES,
+    Count,
     DataPath,
     DeviceName,
     Patience,
+    Seed,
     Sizes,
+    Steps,
     TaskName,
     Tolerance,
     TrustCode,
@@ -49,17 +51,17 @@ def solve(
     *problems: Annotated[str, Parameter(allow_leading_hyphen=True)],
     net: str | None = None,
     size: str | None = None,
-    seed: int | None = None,
-    count: int | None = None,
+    seed: Seed | None = None,
+    count: Count | None = None,
     save: Path | None = None,
-    max_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    max_steps: Steps | None = None,
     halt: Annotated[
         str, Parameter(name=["--halt", "--rule"], help=f"when to stop: {RULES}")
     ] = "rest",
     patience: Patience = None,
     tolerance: Tolerance = None,
     live: bool = True,
-    pace: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    pace: Annotated[float | None, Parameter(validator=bounds.PACE)] = None,
     legal: Annotated[bool, FLAG] = False,
     pgn: Annotated[bool, FLAG] = False,
     device: DeviceName = "cpu",
@@ -286,8 +288,8 @@ def sample(
     /,
     *,
     size: Sizes = None,
-    count: int = 1,
-    seed: int = 0,
+    count: Count = 1,
+    seed: Seed = 0,
     save: Path | None = None,
     solution: bool = True,
     data: DataPath = None,

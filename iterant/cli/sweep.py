@@ -7,9 +7,10 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from iterant.cli.options import FLAG, DeviceName, TrustCode
+from iterant import bounds
+from iterant.cli.options import FLAG, DeviceName, Duration, Processes, Seeds, TrustCode
 from iterant.cli.output import console, echo, output_may_fail, training_display, warn
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
@@ -35,21 +36,21 @@ def start(
     /,
     *,
     out: Path | None = None,
-    seeds: str | None = None,
+    seeds: Seeds | None = None,
     on: str = "local",
-    at_once: int | None = None,
-    processes: int | None = None,
-    threads: int = 1,
+    at_once: Processes | None = None,
+    processes: Processes | None = None,
+    threads: Processes = 1,
     device: DeviceName = "auto",
-    time: str | None = None,
+    time: Duration | None = None,
     partition: str | None = None,
-    nodes: int = 1,
-    gpus_per_node: int | None = None,
-    cpus_per_task: int | None = None,
-    memory: float | None = None,
-    warning: int = 90,
+    nodes: Processes = 1,
+    gpus_per_node: Annotated[int | None, Parameter(validator=bounds.GPUS)] = None,
+    cpus_per_task: Processes | None = None,
+    memory: Annotated[float | None, Parameter(validator=bounds.MEMORY_GB)] = None,
+    warning: Annotated[int, Parameter(validator=bounds.WAIT_SECONDS)] = 90,
     detach: Annotated[bool, FLAG] = False,
-    look: float = 5.0,
+    look: Annotated[float, Parameter(validator=bounds.WAIT_SECONDS)] = 5.0,
     results: Path = Path("results"),
     trust_code: TrustCode = False,
 ) -> None:
@@ -179,7 +180,7 @@ def one(
     begin: Annotated[bool, FLAG] = False,
     resume: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
-    time: str | None = None,
+    time: Duration | None = None,
     trust_code: TrustCode = False,
 ) -> None:
     """Execute one run of a sweep, as its worker processes do; also works under torchrun.

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from iterant import registry
-from iterant.cli.options import FLAG, SEVERAL, TASKS, DataPath, DeviceName, TrustCode
+from iterant import bounds, registry
+from iterant.cli.options import (
+    FLAG,
+    SEVERAL,
+    TASKS,
+    DataPath,
+    DeviceName,
+    Duration,
+    Seed,
+    Seeds,
+    TrustCode,
+)
 from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
@@ -73,12 +83,12 @@ def train(
     ] = None,
     recipe_file: Path | None = None,
     out: Path | None = None,
-    seed: int | None = None,
-    seeds: str | None = None,
+    seed: Seed | None = None,
+    seeds: Seeds | None = None,
     resume: Path | None = None,
     start: Path | None = None,
-    time_limit: str | None = None,
-    shard_mb: float | None = None,
+    time_limit: Duration | None = None,
+    shard_mb: Annotated[float | None, Parameter(validator=bounds.SHARD_MB)] = None,
     drop_pool: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
     data: DataPath = None,

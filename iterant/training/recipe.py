@@ -15,12 +15,13 @@ public code; ``paper-code`` follows the code where the two disagree; notes in th
 from __future__ import annotations
 
 import difflib
-import math
+import reprlib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from iterant import registry
+from iterant import bounds, registry
+from iterant.bounds import Bounds
 from iterant.errors import RecipeError, UnknownName
 from iterant.io.files import read_toml
 
@@ -205,13 +206,22 @@ class Recipe:
         return asdict(self)
 
 
-_FROM_ZERO = ("warmup", "watch_every", "data_seed", "warmup_updates")
-"""Whole numbers that may be 0; the others are 1 or more."""
-_HIGHEST = {"validation": 0.9, "smoothing": 0.99, "hold": 0.99, "beta2": 0.99999,
-            "average": 0.9999999, "rate": math.inf, "clip": math.inf, "weight_decay": math.inf,
-            "pool_settle": math.inf, "pool_shake": math.inf}  # fmt: skip
-"""Upper limits of numbers; those not listed are shares from 0 to 1."""
-_ABOVE_ZERO = ("rate", "clip", "average")
+_MOST_ITEMS = {"head": 16, "milestones": 1000}
+_FROM_ZERO = Bounds(0, bounds.UPDATES.most)
+_ANY = Bounds(0, 1_000_000)
+_ABOVE_ZERO = Bounds(1e-300, 1_000_000)
+_WHOLE = {"width": bounds.WIDTH, "head": bounds.WIDTH, "hidden": bounds.WIDTH,
+          "count": bounds.COUNT, "data_seed": bounds.SEED, "iterations": bounds.STEPS,
+          "pool_slots": bounds.COUNT, "pool_shortest": bounds.STEPS, "pool_longest": bounds.STEPS,
+          "batch": bounds.COUNT, "warmup": _FROM_ZERO, "warmup_updates": _FROM_ZERO,
+          "milestones": _FROM_ZERO, "watch_every": _FROM_ZERO, "watch_count": bounds.COUNT,
+          }  # fmt: skip
+"""Bounds of whole numbers; the others count epochs."""
+_REAL = {"validation": Bounds(0, 0.9), "smoothing": Bounds(0, 0.99), "hold": Bounds(0, 0.99),
+         "beta2": Bounds(0, 0.99999), "average": Bounds(1e-300, 0.9999999), "rate": _ABOVE_ZERO,
+         "clip": _ABOVE_ZERO, "weight_decay": _ANY, "pool_settle": _ANY,
+         "pool_shake": _ANY}  # fmt: skip
+"""Bounds of other numbers; those not listed are shares from 0 to 1."""
 _CHOICES = {
     "objective": registry.known("objective"),
     "optimizer": ("adam", "adamw", "sgd", "muon"),
@@ -227,44 +237,41 @@ def _check(name: str, kind: str, value: Any) -> None:
         return
     if name in _CHOICES:
         if value not in _CHOICES[name]:
-            raise RecipeError(registry.unknown_name(name, str(value), _CHOICES[name]))
+            word = value if isinstance(value, str) else reprlib.repr(value)
+            raise RecipeError(registry.unknown_name(name, word, _CHOICES[name]))
         return
     values = value if isinstance(value, tuple) else ()
-    if name == "size":
-        valid = _is_whole(value, 1) or (len(values) == 2 and all(map(_is_whole, values)))
+    if name == "size":  # the task checks the number
+        valid = _is_whole(value, bounds.COUNT)
+        valid = valid or (len(values) == 2 and all(_is_whole(end, _FROM_ZERO) for end in values))
         requirement = "be a number, or two for a range"
     elif kind.startswith("int"):
-        least = 0 if name in _FROM_ZERO else 1
-        valid = _is_whole(value, least)
-        requirement = "be a whole number above 0" if least else "be a whole number, 0 or more"
+        limits = _WHOLE.get(name, bounds.UPDATES)
+        valid, requirement = _is_whole(value, limits), f"be a whole number {limits}"
     elif kind.startswith("float"):
-        highest = _HIGHEST.get(name, 1)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        valid = number and math.isfinite(value) and 0 <= value <= highest
-        requirement = "be 0 or more" if highest == math.inf else f"lie between 0 and {highest}"
-        if name in _ABOVE_ZERO:
-            valid = valid and value > 0
-            requirement = "be above 0" + (f" and at most {highest}" if highest < math.inf else "")
+        limits = _REAL.get(name, Bounds(0, 1))
+        valid, requirement = limits.holds(value), f"be a number {limits}"
     elif kind == "bool":
         valid, requirement = isinstance(value, bool), "be true or false"
     elif kind == "str":
         valid, requirement = isinstance(value, str), "be a word"
     elif name == "pool_damage_kinds":
-        valid = values != () and set(values) <= set(CORRUPTIONS)
+        valid = values != () and all(each in CORRUPTIONS for each in values)
         requirement = f"be one or more of {', '.join(CORRUPTIONS)}"
     elif name == "notes":
         valid = isinstance(value, tuple) and all(isinstance(line, str) for line in values)
         requirement = "be lines of text"
     else:  # head, milestones
-        least = 1 if name == "head" else 0
-        valid = isinstance(value, tuple) and all(_is_whole(item, least) for item in values)
-        requirement = f"be whole numbers, {least} or more"
+        limits, most = _WHOLE[name], _MOST_ITEMS[name]
+        valid = isinstance(value, tuple) and len(values) <= most
+        valid = valid and all(_is_whole(item, limits) for item in values)
+        requirement = f"be at most {most} whole numbers {limits}"
     if not valid:
-        raise RecipeError(f"{name} must {requirement}, got {value!r}")
+        raise RecipeError(f"{name} must {requirement}, got {reprlib.repr(value)}")
 
 
-def _is_whole(value: object, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _is_whole(value: object, limits: Bounds) -> bool:
+    return isinstance(value, int) and limits.holds(value)
 
 
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:

@@ -66,8 +66,8 @@ def test_start_refuses_another_network_or_optimizer(
     ("changes", "message"),
     [
         ({"batch": 41}, "a batch of 41 does not fit the 40 training problems"),
-        ({"alpha": 2.0}, "alpha must lie between 0 and 1"),
-        ({"iterations": 0}, "iterations must be a whole number above 0"),
+        ({"alpha": 2.0}, "alpha must be a number from 0 to 1"),
+        ({"iterations": 0}, "iterations must be a whole number from 1"),
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
         ({"size": -3}, "size"),
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
