@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from torch import Tensor
 from iterant.errors import DataError, IterantError
 from iterant.io import save_weights
 from iterant.io.files import check_new_folder, read_bytes
+from iterant.io.pth import load_pth
 from iterant.nets import FeedForwardConfig, PaperConfig, build
 from iterant.nets.protocol import Needs
 from iterant.tasks.protocol import TaskSpec
@@ -103,21 +103,15 @@ def import_checkpoint(
 def _load(path: Path) -> tuple[dict[str, Tensor], int | None]:
     """The tensors under "net" (or the whole file) by their names, and the epoch."""
     try:
-        with warnings.catch_warnings():
-            # torch warns about foreign pickles before it refuses them.
-            warnings.simplefilter("ignore")
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # damaged files raise nearly any exception
+        content = load_pth(path)
+    except DataError as error:
         raise DataError(
-            f"{path} cannot be read as a checkpoint of tensors; nothing of it was run: "
+            f"{path} cannot be read as a checkpoint of tensors ({error}); nothing of it was run: "
             "get the file again from where it came"
         ) from error
     state = content.get("net", content) if isinstance(content, dict) else None
     if not isinstance(state, dict) or not all(
-        isinstance(name, str)
-        and isinstance(tensor, Tensor)
-        and tensor.layout is torch.strided
-        and tensor.is_floating_point()
+        isinstance(name, str) and isinstance(tensor, Tensor) and tensor.is_floating_point()
         for name, tensor in state.items()
     ):
         raise DataError(

@@ -13,19 +13,22 @@ shown (``nan_to_null=True``).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import math
 import os
 import secrets
+import signal
 import socket
+import stat
 import sys
 import time
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -37,6 +40,9 @@ Record = dict[str, Any]
 
 LARGEST_JSON = 64 << 20
 """In bytes, more than any file that iterant writes; larger ones are refused before reading."""
+
+_MOST_DOTS = 100
+"""In a line of TOML: the time and memory to read a key a.a.a… grow with the square of its parts."""
 
 LOCK = "lock"
 """The name of the file that `lock_folder` locks."""
@@ -74,6 +80,26 @@ def make_folder(path: PathLike) -> Path:
     with one_line_errors("make the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def make_subfolder(path: PathLike) -> Path:
+    """Create a folder that iterant keeps within a run or sweep, which must not be a link."""
+    check_no_link(path)
+    return make_folder(path)
+
+
+def check_no_link(path: PathLike) -> None:
+    """Refuse a symbolic link where iterant makes a folder itself.
+
+    A run folder from someone else could have ``checkpoints -> ~/other``; what is written and
+    removed in ``checkpoints`` would be written and removed there. The folder that the user names
+    may be a link.
+    """
+    if Path(path).is_symlink():
+        raise RunError(
+            f"{quoted(path)} is a symbolic link to another folder, where nothing is written; "
+            "replace it by a folder"
+        )
 
 
 # Checks before long work: can the result be written? They create nothing.
@@ -124,6 +150,58 @@ def check_no_other_files(folder: Path, names: Collection[str], kind: str) -> Non
 
 
 # Bytes
+#
+# A folder may come from someone else, so a name in it may be a pipe (opening it would wait for
+# ever), a device, or a link to a file elsewhere. Files are opened without waiting and must be
+# regular. To write, links are not followed; `write_atomic` replaces a link, as it replaces a file.
+
+
+def open_to_read(path: PathLike, *, pipes: bool = False) -> BufferedReader:
+    """Open a regular file; with ``pipes`` also a pipe or device that the user named.
+
+    A pipe that no process has open for writing is at its end at once.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
+            if not pipes:
+                raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+            os.set_blocking(handle, True)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def open_to_append(path: PathLike) -> FileIO:
+    """Open a file to read and append, or create it; no link, pipe or device."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags | safe, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link: remove it") from error
+        raise
+    try:
+        file = os.fstat(handle)
+        if not stat.S_ISREG(file.st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file: remove it")
+        if file.st_nlink > 1:
+            raise OSError(errno.EMLINK, "it is a hard link to a file elsewhere: remove it")
+        return FileIO(handle, "ab+")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def check_regular(path: PathLike) -> None:
+    """Refuse a pipe or device, for libraries that open a file by its path."""
+    with one_line_errors("read", path), open_to_read(path):
+        pass
 
 
 def write_atomic(path: PathLike, data: bytes) -> None:
@@ -153,9 +231,9 @@ def write_atomic(path: PathLike, data: bytes) -> None:
             os.close(folder)
 
 
-def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
-    """Read a file of at most ``limit`` bytes."""
-    with one_line_errors("read", path), Path(path).open("rb") as file:
+def read_bytes(path: PathLike, limit: int | None = None, *, pipes: bool = False) -> bytes:
+    """Read a file of at most ``limit`` bytes; ``pipes``: see `open_to_read`."""
+    with one_line_errors("read", path), open_to_read(path, pipes=pipes) as file:
         data = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(data) > limit:
         raise RunError(f"{quoted(path)} is larger than {byte_size(limit)}; check the path")
@@ -165,10 +243,18 @@ def read_bytes(path: PathLike, limit: int | None = None) -> bytes:
 def read_toml(path: PathLike) -> dict[str, Any]:
     """Read a TOML file that a user wrote."""
     try:
-        return tomllib.loads(read_bytes(path, 1 << 20).decode())
+        text = read_bytes(path, 1 << 20, pipes=True).decode()
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise UsageError(
+                f"{quoted(path)} has a line with more than {_MOST_DOTS} dots; "
+                "write a long list with one value a line"
+            )
+        return tomllib.loads(text)
     except RunError as error:
         raise UsageError(str(error)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
         cause = str(error) or "it is nested too deeply"
         raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
 
@@ -264,8 +350,8 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     lose the last seconds.
     """
     data = _line(record)
-    with one_line_errors("append to", path), Path(path).open("ab+", buffering=0) as file:
-        end = file.tell()
+    with one_line_errors("append to", path), open_to_append(path) as file:
+        end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
         if file.read() not in (b"", b"\n"):
             tail = _last_line(path)
@@ -336,10 +422,13 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
         with one_line_errors("lock", path):
-            file = stack.enter_context(FileIO(path, "a+"))
+            file = stack.enter_context(open_to_append(path))
             deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
-            while not _try_lock(file, fcntl.LOCK_EX):
+            # The file that was locked must be the one that other processes find by its name.
+            while not (_try_lock(file, fcntl.LOCK_EX) and _is_at(file, path)):
                 time.sleep(0.02)
+                file.close()
+                file = stack.enter_context(open_to_append(path))
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"{quoted(folder)} is in use by {lock_holder(folder)}; "
@@ -370,16 +459,113 @@ def lock_holder(folder: PathLike) -> str | None:
 def lock_info(folder: PathLike) -> dict[str, Any] | None:
     """The same as a dict (pid, host, since, command), empty where they are not written yet."""
     try:
-        with FileIO(Path(folder) / LOCK) as file:
-            return None if _try_lock(file, fcntl.LOCK_SH) else dict(json.loads(file.read(1 << 16)))
+        with open_to_read(Path(folder) / LOCK) as file:
+            owner = None if _try_lock(file, fcntl.LOCK_SH) else _parse(file.read(1 << 16), "")
     except OSError:
         return None
-    except (TypeError, ValueError):
+    except RunError:
         return {}
+    # Numbers below 1 stand for groups of processes where a signal is sent.
+    known = isinstance(owner, dict) and isinstance(owner.get("pid"), int) and owner["pid"] > 0
+    return owner if owner is None or known else {}
 
 
-def _try_lock(file: FileIO, kind: int) -> bool:
+def _is_at(file: FileIO, path: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+    return False
+
+
+def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)
         return True
     return False
+
+
+def lock_file(file: FileIO, seconds: float) -> bool:
+    """Lock an open file for it and the processes that inherit it; False if that takes longer."""
+    deadline = time.monotonic() + seconds
+    while not _try_lock(file, fcntl.LOCK_EX):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_locked(path: PathLike) -> bool:
+    """Whether a process holds a lock on a file."""
+    try:
+        with open_to_read(path) as file:
+            return not _try_lock(file, fcntl.LOCK_SH)
+    except OSError:
+        return False
+
+
+def lock_processes(*paths: PathLike) -> dict[int, int]:
+    """Processes of this machine that hold a lock on one of the files, each with its parent.
+
+    This is what the system says, never the content of a file. Empty where it does not say: on
+    systems without /proc, and of processes of other users.
+    """
+    files: set[tuple[int, int]] = set()
+    processes: dict[int, int] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            files.add(_identity(Path(path)))
+    for process in Path("/proc").glob("[0-9]*"):
+        descriptors: list[Path] = []
+        with contextlib.suppress(OSError):
+            descriptors += (process / "fd").iterdir()
+        for descriptor in descriptors:
+            with contextlib.suppress(OSError):  # the process has ended, or closed the file
+                if _identity(descriptor) in files:
+                    state = (process / "fdinfo" / descriptor.name).read_text()
+                    if any(line.startswith("lock:") for line in state.splitlines()):
+                        # The name of the program, which may have spaces, is in brackets.
+                        fields = (process / "stat").read_text().rpartition(")")[2].split()
+                        processes[int(process.name)] = int(fields[1])
+    return processes
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    file = path.stat()
+    return file.st_dev, file.st_ino
+
+
+def signal_lock_holders(number: int, *paths: PathLike) -> list[int]:
+    """Signal the processes that hold a lock on one of the files; returns their numbers.
+
+    Of a process and its children that inherited the lock, only the first, which passes the signal
+    on; SIGKILL goes to all.
+    """
+    signalled = []
+    for pid, parent in (holders := lock_processes(*paths)).items():
+        if parent in holders and number != signal.SIGKILL:
+            continue
+        with contextlib.suppress(ProcessLookupError):
+            # The number may be reused when the process ends; its handle is not. So open the handle
+            # first, then check again that the process holds the lock.
+            handle = _process_handle(pid)
+            try:
+                if pid in lock_processes(*paths):
+                    if handle is None:
+                        os.kill(pid, number)
+                    else:
+                        signal.pidfd_send_signal(handle, number)
+                    signalled.append(pid)
+            finally:
+                if handle is not None:
+                    os.close(handle)
+    return signalled
+
+
+def _process_handle(pid: int) -> int | None:
+    """A handle of a process, or None on systems without them."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (AttributeError, OSError):
+        return None

@@ -43,11 +43,13 @@ from iterant.io.files import (
     PathLike,
     Record,
     append_line,
+    check_no_link,
     check_no_other_files,
     check_writable_folder,
     lock_folder,
     lock_holder,
     make_folder,
+    make_subfolder,
     quoted,
     read_json,
     read_lines,
@@ -129,7 +131,7 @@ class RunFolder:
         folder = make_folder(path)
         with lock_folder(folder):
             cls.check_new(folder)  # again: another process may have been faster
-            make_folder(folder / CHECKPOINTS)
+            make_subfolder(folder / CHECKPOINTS)
             write_lines(folder / METRICS, [])
             write_json(folder / ENVIRONMENT, environment(), checksummed=True, nan_to_null=True)
             _write_status(folder, Status())
@@ -146,6 +148,7 @@ class RunFolder:
                     f"{quoted(folder)} does not exist or holds no run ({name} is missing); "
                     "give the folder that was --out when training: iterant runs lists them"
                 )
+        check_no_link(folder / CHECKPOINTS)
         config = read_json(folder / CONFIG, checksummed=True)
         check_format(config, folder / CONFIG)
         run = cls(folder, config)
@@ -214,7 +217,7 @@ class RunFolder:
     ) -> list[Path]:
         """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
         return save_tensors(
-            make_folder(self.path / CHECKPOINTS) / name, tensors, metadata, shard_mb
+            make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata, shard_mb
         )
 
     def load(self, name: str, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:

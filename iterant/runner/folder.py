@@ -7,7 +7,7 @@
     sweep.json              the plan, with a checksum; a sweep only ever grows
     runs/NAME/              the run folder that training writes
     work/NAME/lock          held by the process of the run
-    work/NAME/log           its output, all attempts one after the other
+    work/NAME/log           its output, all attempts one after the other; locked by it, too
     work/NAME/record.json   how often it failed and why
     work/NAME/outcome.json  the figures of the trained run; with it, the run is done
     slurm/                  files of submitit: see `iterant.runner.slurm`
@@ -20,6 +20,7 @@ again.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -32,11 +33,16 @@ from iterant.io.checkpoint import CONFIG
 from iterant.io.files import (
     LOCK,
     PathLike,
+    check_no_link,
     check_no_other_files,
+    is_locked,
     lock_folder,
     lock_holder,
+    lock_processes,
     make_folder,
+    make_subfolder,
     quoted,
+    signal_lock_holders,
     to_json,
 )
 from iterant.runner.plan import Plan, PlannedRun
@@ -76,7 +82,9 @@ class SweepFolder:
         plan = read_json(folder / PLAN, checksummed=True)
         try:
             if plan["format"] == _FORMAT:
-                return cls(folder, Plan.of(plan))
+                sweep = cls(folder, Plan.of(plan))
+                _check_names(sweep)
+                return sweep
         except (KeyError, TypeError):
             pass
         raise RunError(f"{quoted(folder / PLAN)} is of another version of iterant; use that one")
@@ -96,7 +104,7 @@ class SweepFolder:
             runs = {**before, **{run.name: run for run in plan.runs}}
             plan = replace(plan, runs=tuple(runs.values()))
         for part in ("runs", "work"):
-            make_folder(folder / part)
+            make_subfolder(folder / part)
         write_json(folder / PLAN, {"format": _FORMAT, **plan.described()}, checksummed=True)
         return cls.open(folder)
 
@@ -121,19 +129,41 @@ class SweepFolder:
 
     def run_path(self, name: str) -> Path:
         """The run folder that training writes."""
-        return (self.path.parent if self.plan.beside else self.path / "runs") / name
+        return self._inside((self.path.parent if self.plan.beside else self.path / "runs") / name)
 
     def work_path(self, name: str) -> Path:
         """Files of the process of a run."""
-        return self.path / "work" / name
+        return self._inside(self.path / "work" / name)
+
+    def _inside(self, path: Path) -> Path:
+        for part in (path.parent, path):
+            if part not in (self.path, self.path.parent):
+                check_no_link(part)
+        return path
 
     def work_lock(self, name: str) -> AbstractContextManager[None]:
         """Held by the process that works on a run."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
-        """The process that works on a run, in words; None: there is none."""
-        return lock_holder(self.work_path(name))
+        """The process that works on a run, in words; None: there is none.
+
+        It holds two locks: that of its log from its first moment, inherited from the process that
+        started it, and that of its work folder as soon as it has loaded its libraries.
+        """
+        lock, log = self._worker_locks(name)
+        if holder := lock_holder(lock.parent):
+            return holder
+        if not is_locked(log):
+            return None
+        return f"process {min(lock_processes(log), default='unknown')}"
+
+    def signal_worker(self, name: str, number: int) -> list[int]:
+        """Signal the process that works on a run if it is one of this machine; its number."""
+        return signal_lock_holders(number, *self._worker_locks(name))
+
+    def _worker_locks(self, name: str) -> tuple[Path, Path]:
+        return self.work_path(name) / LOCK, self.work_path(name) / LOG
 
     def is_started(self, name: str) -> bool:
         """Whether training has created its folder."""
@@ -166,6 +196,24 @@ class SweepFolder:
         """Write the figures: from now on the run is done."""
         path = self.work_path(name) / "outcome.json"
         write_json(path, dict(outcome), checksummed=True, nan_to_null=True)
+
+
+def _check_names(sweep: SweepFolder) -> None:
+    """Check the names in sweep.json, which may come from someone else: they become folders."""
+    plan, own = sweep.plan, sweep.path.absolute().name
+    form = re.escape(own) + "-s[0-9]+" if plan.beside else r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
+    for name in sweep.planned:
+        if not isinstance(name, str) or not re.fullmatch(form, name):
+            kind = f"{own}-s and a number" if plan.beside else "letters, digits and . _ + = -"
+            raise RunError(
+                f"{quoted(sweep.path / PLAN)} has a run {str(name)[:100]!r}, and its runs are "
+                f"named by {kind}; do not use this sweep unless you know where it comes from"
+            )
+    if not isinstance(plan.name, str) or not plan.name.isprintable() or "/" in plan.name:
+        raise RunError(
+            f"{quoted(sweep.path / PLAN)} has the name {str(plan.name)[:100]!r}, which has no "
+            "place in a file name; do not use this sweep unless you know where it comes from"
+        )
 
 
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:

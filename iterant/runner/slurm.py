@@ -27,7 +27,7 @@ from typing import Any
 from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
 from iterant.formatting import seconds
 from iterant.io import read_json, write_json
-from iterant.io.files import make_folder
+from iterant.io.files import make_subfolder
 from iterant.runner.folder import SLURM, SweepFolder
 from iterant.runner.worker import Launch, supervise
 
@@ -102,7 +102,7 @@ def submit(
     except ImportError as error:
         raise MissingExtra("submitit", "cluster", "sweeping on Slurm") from error
     try:
-        executor = AutoExecutor(folder=make_folder(folder.path / SLURM), cluster="slurm")
+        executor = AutoExecutor(folder=make_subfolder(folder.path / SLURM), cluster="slurm")
     except RuntimeError as error:
         raise UsageError(f"there is no Slurm here ({error}); use --on local") from error
     optional = {

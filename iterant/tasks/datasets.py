@@ -18,8 +18,6 @@ are memory-mapped where their format allows it, and only the requested rows are 
 from __future__ import annotations
 
 import io
-import warnings
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,8 @@ from torch.utils.data import TensorDataset
 
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
-from iterant.io.files import make_folder, write_atomic
+from iterant.io.files import check_regular, make_folder, write_atomic
+from iterant.io.pth import load_pth
 from iterant.rng import Stream
 from iterant.tasks.protocol import Batch, Size, Task
 
@@ -242,14 +241,10 @@ def _load(path: Path) -> Tensor:
     """A memory-mapped tensor."""
     try:
         if path.suffix == ".npy":
+            check_regular(path)
             return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
-        with warnings.catch_warnings():
-            # torch warns of foreign pickles before it refuses them.
-            warnings.simplefilter("ignore")
-            # Only the zip format, written since 2020, can be memory-mapped.
-            mmap = zipfile.is_zipfile(path)
-            values = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except Exception as error:  # on arbitrary bytes the restricted loader raises nearly anything
+        values = load_pth(path)
+    except Exception as error:  # on arbitrary bytes numpy raises nearly anything
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
         raise DataError(f"{path} cannot be read ({reason}); copy the file again") from error
     if not isinstance(values, Tensor):
