@@ -38,6 +38,9 @@ GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
 OWN_WIDTH, OWN_HIDDEN = 2, 1
 """A cell's own channels in units of those of one side: of the state, of the hidden layer."""
+MOST_SHARED_WEIGHTS = 1 << 20
+"""With message passing, weights are matched to free parameters one by one when a network is built:
+about 4 seconds for this many."""
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _MAX_POOL = {1: functional.max_pool1d, 2: functional.max_pool2d}
 
@@ -76,6 +79,13 @@ class LocalRuleConfig:
                     f"with messages {name} must be a multiple of {shares} ({2 * self.dims} sides "
                     f"and {own} for the cell itself), got {getattr(self, name)}"
                 )
+        views = (1 + 2 * self.dims) * self.channels
+        weights = self.hidden * (self.width + views) + self.classes * self.width
+        if self.messages and weights > MOST_SHARED_WEIGHTS:
+            raise NetError(
+                f"with messages a network has at most {MOST_SHARED_WEIGHTS:,} weights, "
+                f"got {weights:,}; make width or hidden smaller"
+            )
 
     @property
     def summed(self) -> bool:

@@ -11,6 +11,7 @@ text that `encode` takes.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import BinaryIO
 
 from iterant.errors import DataError, IterantError, TaskError
 from iterant.formatting import byte_size
+from iterant.io.files import one_line_errors, open_to_read
 from iterant.tasks.protocol import Problem, Task, offers
 
 TEXT, PICTURE, GAMES = "text", "picture", "games"
@@ -26,7 +28,7 @@ TEXT, PICTURE, GAMES = "text", "picture", "games"
 
 _LARGEST = 64 << 20
 """Most bytes that are read of a file, to bound memory."""
-_MOST_PROBLEMS = 10_000
+MOST_PROBLEMS = 10_000
 _PICTURE_HEADERS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\x00", b"MM\x00*")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".txt", ".fen",
              ".epd", ".pgn", ".maze", ".bits"}  # fmt: skip
@@ -55,11 +57,12 @@ class Material:
 
     def lines(self) -> list[Material]:
         """One part per line; empty lines and comments (#) are left out."""
-        numbered = [
-            (number, line.strip())
-            for number, line in enumerate(self.text.split("\n"), start=1)
-            if line.strip() and not line.lstrip().startswith("#")
-        ]
+        numbered: list[tuple[int, str]] = []
+        for number, line in enumerate(io.StringIO(self.text), start=1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                numbered.append((number, line.strip()))
+            if len(numbered) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
+                break
         many = len(numbered) > 1
         return [self.part(line, f"line {number}" if many else "") for number, line in numbered]
 
@@ -107,9 +110,9 @@ def gather(
                     problems.append(Problem(task.encode(part.text), part.name))
             except IterantError as error:
                 refused.append((part.name, error))
-            if len(problems) + len(refused) > _MOST_PROBLEMS:
+            if len(problems) + len(refused) > MOST_PROBLEMS:
                 raise TaskError(
-                    f"{where} holds more than {_MOST_PROBLEMS:,} problems; give it in parts"
+                    f"{where} holds more than {MOST_PROBLEMS:,} problems; give it in parts"
                 )
     if not problems:
         if not refused:
@@ -140,8 +143,9 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         if not files:
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
-            with each.open("rb") as file:
-                yield _detect_kind(each.name, file.read(_LARGEST + 1), kind)
+            with one_line_errors("read", each), open_to_read(each, pipes=True) as file:
+                content = file.read(_LARGEST + 1)
+            yield _detect_kind(each.name, content, kind)
         return
     is_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
     if "\n" not in where and is_path:

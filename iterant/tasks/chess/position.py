@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import MissingExtra, TaskError
-from iterant.tasks.inputs import Material
+from iterant.tasks.inputs import MOST_PROBLEMS, Material
 
 if TYPE_CHECKING:
     import chess.pgn
@@ -61,6 +61,13 @@ _LINE = re.compile(r"(\S+(?:\s+\S+){3}(?:\s+[0-9]+){0,2})\s+([A-Za-z].*)", re.DO
 # An unpaired quotation mark begins a separate operation, which then has no valid opcode.
 _OPERATION = re.compile(r'(?:"[^"]*"|[^;"])+|".*')
 _WORD = re.compile(r'"[^"]*"|[^\s"]+|"')
+_COMMENT = re.compile(
+    r"(^\[[^\n{]{0,500}(?:\{[^\n{]{0,500}){0,3}$|;[^\n]*|^%[^\n]*)|\{[^}]*(?:\}|\Z)", re.MULTILINE
+)
+"""A comment of a PGN; in the group, tags and comments up to the end of a line, which may have {."""
+_LONGEST_EPD = 1 << 16
+_LONGEST_GAME = 12_000
+"""Half-moves; by the rule of 75 moves a game ends before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +128,11 @@ def parse_fen(text: str) -> Position:
 
 def parse_epd(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The FEN of an EPD and its operations; a FEN alone has none."""
+    if len(text) > _LONGEST_EPD:
+        raise TaskError(
+            f"a FEN or an EPD has at most {_LONGEST_EPD:,} characters, got {len(text):,}; "
+            "check the file"
+        )
     line = _LINE.fullmatch(text.strip())
     if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
         return " ".join(text.split()), {}
@@ -321,11 +333,11 @@ def move_words(position: Position, move: Move) -> str:
 def split_games(material: Material) -> list[Material]:
     """One part per game of a PGN file."""
     pgn = python_chess("reading games in PGN", "chess.pgn")
-    games = []
+    games: list[str] = []
     # Splitting at the Event tags first keeps a comment left open from swallowing the next game.
     for chunk in re.split(r'^(?=\[Event ")', material.text, flags=re.MULTILINE):
         stream, start = io.StringIO(chunk), 0
-        while pgn.skip_game(stream):
+        while len(games) <= MOST_PROBLEMS and pgn.skip_game(stream):
             games.append(chunk[start : stream.tell()])
             start = stream.tell()
     if len(games) < 2:
@@ -360,9 +372,37 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 def _parse_game(text: str) -> chess.pgn.Game:
     pgn = python_chess("reading games in PGN", "chess.pgn")
     logging.getLogger("chess.pgn").disabled = True  # errors are raised here, not logged
+
+    class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
+        """Builds the moves of the game alone, which takes time in proportion to its text."""
+
+        playing = False
+
+        def visit_board(self, board: chess.Board) -> None:
+            self.playing = True
+
+        def begin_variation(self) -> Any:  # a copy of all moves so far, for each of them
+            return pgn.SKIP
+
+        def begin_parse_san(self, board: chess.Board, san: str) -> None:
+            if len(board.move_stack) >= _LONGEST_GAME:
+                raise TaskError(f"the game has more than {_LONGEST_GAME:,} half-moves; shorten it")
+
+        def visit_nag(self, nag: int) -> None:
+            pass
+
+        def handle_error(self, error: Exception) -> None:
+            if self.playing:
+                raise TaskError(f"the game cannot be played: {error}; correct its moves")
+            super().handle_error(error)
+
+    # At each comment python-chess copies the rest of its line. A line with a dot is not empty.
+    text = _COMMENT.sub(lambda match: match[1] or ".", text)
     try:
-        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text))
+        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=MainLine)
         variant = game.headers.variant() if game else None
+    except TaskError:
+        raise
     except (ValueError, IndexError, KeyError) as error:  # stray brackets, unknown variants
         raise TaskError(f"the game cannot be read: {error}; check its tags") from error
     if game and variant is not python_chess("reading games in PGN").Board:

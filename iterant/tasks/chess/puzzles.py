@@ -21,8 +21,10 @@ from __future__ import annotations
 import bz2
 import hashlib
 import importlib
+import io
 import json
 import lzma
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +37,15 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, MissingExtra
-from iterant.io.files import check_new_folder, make_folder, read_json
+from iterant.io.files import (
+    check_new_folder,
+    check_regular,
+    make_folder,
+    one_line_errors,
+    open_to_read,
+    read_bytes,
+    read_json,
+)
 from iterant.rng import mix
 from iterant.tasks.chess.position import LETTERS, impossible, pack, python_chess
 
@@ -51,11 +61,22 @@ NEEDED = ("PuzzleId", "FEN", "Moves", "Rating", "RatingDeviation", "Themes")
 """The columns of the CSV that are read, found by name in the first line."""
 BLOCK = 1 << 16
 """Bytes that are read at a time."""
+_FEW = 1 << 10
+"""Bytes that are decompressed at a time."""
 LONGEST_LINE = 1 << 20
 """Longer than any row: a longer line means that this is another kind of file."""
+MOST_COMPRESSED = 8
+"""How much larger a file may become, beyond `FIRST_BYTES`; puzzles become 3 to 5 times as large."""
+FIRST_BYTES = 16 << 20
+MOST_UNREADABLE = 10_000
+"""Lines that are no puzzle; with more of them, at least half of the lines must be puzzles."""
 
 _COLUMNS: tuple[str, ...] = ROW.names or ()
 _ENDINGS = (".npy", ".npy.xz")
+_CHECKED_AT_ONCE = 1 << 18
+_NPY_HEADER = 1 << 14
+_LARGEST_DICTIONARY = 128 << 20
+"""Memory to decompress xz; its strongest setting needs 65 MB."""
 _MAX_REPORTED = 10
 
 
@@ -104,38 +125,51 @@ def load_puzzles(path: str | Path) -> Puzzles:
             "path or pack a CSV: iterant data chess FILE --out DIR"
         )
     _check_meta(folder / "meta.json", files)
-    columns: dict[str, Any] = {name: _read(file, ROW[name]) for name, file in files.items()}
+    # Boards first: hardly compressible, they limit how many rows the other columns may have.
+    columns: dict[str, Any] = {"boards": _read(files["boards"], ROW["boards"])}
+    rows = len(columns["boards"])
+    for name in _COLUMNS[1:]:
+        columns[name] = _read(files[name], ROW[name], rows)
     counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) > 1 or not counts["ids"]:
         raise DataError(f"the columns in {folder} hold {counts} rows; pack the set again")
     puzzles = Puzzles(**columns, source=str(folder))
-    # Piece codes are known, and a move starts on a piece of the side to move.
+    for start in range(0, len(puzzles), _CHECKED_AT_ONCE):
+        wrong = _wrong_rows(puzzles.take(slice(start, start + _CHECKED_AT_ONCE)))
+        if wrong.any():
+            raise DataError(
+                f"{files['boards']}, row {start + int(wrong.argmax())}: the board has unknown "
+                "pieces, or none of the side to move where the move begins; pack the set again"
+            )
+    return puzzles
+
+
+def _wrong_rows(puzzles: Puzzles) -> NDArray[np.bool_]:
+    """(N,) whether a piece code is unknown, or the move starts on no piece of the side to move."""
     low, high = puzzles.boards & 15, puzzles.boards >> 4
     origin = puzzles.moves & 63
     row = np.arange(len(puzzles))
     piece = np.where(origin & 1, high[row, origin >> 1], low[row, origin >> 1])
-    wrong = (piece == 0) | ((piece > 6) != puzzles.black)
+    wrong: NDArray[np.bool_] = (piece == 0) | ((piece > 6) != puzzles.black)
     wrong |= (np.maximum(low, high) > 12).any(axis=1)
-    if wrong.any():
-        raise DataError(
-            f"{files['boards']}, row {int(wrong.argmax())}: the board has unknown pieces, or none "
-            "of the side to move where the move begins; pack the set again"
-        )
-    return puzzles
+    return wrong
 
 
-def _read(file: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One column, memory-mapped or decompressed; pickles and truncated files are refused."""
+def _read(file: Path, dtype: np.dtype[Any], rows: int | None = None) -> NDArray[Any]:
+    """One column, memory-mapped or decompressed; pickles and truncated files are refused.
+
+    A compressed column has that many ``rows``, or as many as its size allows.
+    """
     try:
         if file.suffix == ".npy":
+            check_regular(file)
             column: NDArray[Any] = npy.open_memmap(file, mode="r")
         else:
-            with lzma.open(file) as stream:
-                column = npy.read_array(stream, allow_pickle=False)
-                if stream.read(1):  # reading to the end also verifies the checksum
-                    raise ValueError("something follows the array")
-    except (ValueError, EOFError, OSError, lzma.LZMAError, MemoryError) as error:
-        reason = " ".join(str(error).split())
+            most = FIRST_BYTES + MOST_COMPRESSED * file.stat().st_size
+            column = _decompressed_array(file, most if rows is None else rows * dtype.itemsize)
+    except (ArithmeticError, ValueError, EOFError, OSError, TypeError, RecursionError,
+            lzma.LZMAError, MemoryError) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:200]
         raise DataError(f"{file} is no whole array ({reason}); copy or pack it again") from error
     if column.dtype != dtype.base or column.ndim < 1 or column.shape[1:] != dtype.shape:
         raise DataError(
@@ -143,6 +177,27 @@ def _read(file: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
             f"pack the set again"
         )
     return column
+
+
+def _decompressed_array(file: Path, most: int) -> NDArray[Any]:
+    """The array in an ``.npy.xz`` file, of at most that many bytes."""
+    stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_LARGEST_DICTIONARY)
+    data = stream.decompress(read_bytes(file), _NPY_HEADER + most)
+    if not stream.eof:
+        more = stream.decompress(b"", 1)  # reading to the end also verifies the checksum
+        if more or not stream.eof:
+            raise ValueError("it is cut off, or larger than its file allows")
+    if stream.unused_data:
+        raise ValueError("something follows the array")
+    begin = io.BytesIO(data)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    version = npy.read_magic(begin)
+    if version not in readers:
+        raise ValueError(f"version {version} of the format is not known")
+    shape, fortran, dtype = readers[version](begin)
+    if dtype.hasobject or fortran or len(data) - begin.tell() != math.prod(shape) * dtype.itemsize:
+        raise ValueError("its size is not that of its header")
+    return np.frombuffer(data, dtype, offset=begin.tell()).reshape(shape)
 
 
 def _check_meta(path: Path, files: dict[str, Path]) -> None:
@@ -159,7 +214,7 @@ def _check_meta(path: Path, files: dict[str, Path]) -> None:
 
 
 def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
+    with one_line_errors("read", file), open_to_read(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -241,15 +296,16 @@ def pack_csv(
     """
     start = time.monotonic()
     path, folder = Path(source), check_new_folder(out)
-    rows, packed_rows = 0, bytearray()
-    broken: list[tuple[int, str]] = []
+    rows, broken, packed_rows = 0, 0, bytearray()
+    first_broken: list[tuple[int, str]] = []
     try:
         size = path.stat().st_size
-        with path.open("rb") as raw:
+        with open_to_read(path) as raw:
             for line, packed in read_puzzles(raw, path.name):
                 rows += 1
                 if isinstance(packed, str):
-                    broken.append((line, packed))
+                    broken += 1
+                    first_broken += [(line, packed)] if broken <= _MAX_REPORTED else []
                 else:
                     packed_rows += np.array(packed, ROW).tobytes()
                 if progress and not rows % 1024:
@@ -258,7 +314,7 @@ def pack_csv(
         raise DataError(f"{path} cannot be read ({error.strerror}); check the path") from error
     table = np.frombuffer(packed_rows, ROW)
     if not len(table):
-        why = f"line {broken[0][0]}: {broken[0][1]}" if broken else "it has no rows"
+        why = "line {}: {}".format(*first_broken[0]) if broken else "it has no rows"
         raise DataError(f"{path} holds no puzzle that can be read ({why})")
     # Of a repeated id the lowest rating is kept: the first in this order.
     table = table[np.lexsort((table["ids"], table["rating"]))]
@@ -268,9 +324,8 @@ def pack_csv(
     write_puzzles(puzzles, folder, source=path.name)
     if progress:
         progress(rows, 1.0)
-    repeated, seconds = rows - len(broken) - len(puzzles), time.monotonic() - start
-    first_broken = tuple(broken[:_MAX_REPORTED])
-    return PackReport(rows, len(puzzles), len(broken), first_broken, repeated, seconds)
+    repeated, seconds = rows - broken - len(puzzles), time.monotonic() - start
+    return PackReport(rows, len(puzzles), broken, tuple(first_broken), repeated, seconds)
 
 
 def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...] | str]]:
@@ -288,16 +343,25 @@ def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...
             "give Lichess's puzzle CSV, plain, .zst or .bz2"
         )
     columns = [titles.index(title) for title in NEEDED]
+    puzzles = 0
     for number, line in numbered:
+        if number - puzzles > MOST_UNREADABLE and puzzles < number // 2:
+            raise DataError(
+                f"{name} has {puzzles} puzzles in its first {number:,} lines; "
+                "give Lichess's puzzle CSV, plain, .zst or .bz2"
+            )
         if not line.strip():
             continue
         try:
             fields = line.split(",")  # no field of Lichess's is quoted
             if len(fields) != len(titles):
                 raise ValueError(f"{len(fields)} fields where the first line has {len(titles)}")
-            yield number, _pack_row(chess, *(fields[column] for column in columns))
+            packed = _pack_row(chess, *(fields[column] for column in columns))
         except ValueError as error:
-            yield number, str(error)
+            yield number, str(error)[:200]
+        else:
+            puzzles += 1
+            yield number, packed
 
 
 def _pack_row(
@@ -351,22 +415,37 @@ def _decompressed(raw: BinaryIO, name: str) -> Iterator[bytes]:
             zstandard = importlib.import_module("zstandard")
         except ImportError as error:
             raise MissingExtra("zstandard", "chess", "reading a .zst file") from error
-        make_decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
+        # The window is memory; above this the program zstd refuses a file, too.
+        make_decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj
         errors = (zstandard.ZstdError, ValueError)
     else:
         while data:
             yield data
             data = raw.read(BLOCK)
         return
-    stream = None
+    stream, read, written = None, 0, 0
     while data:
-        stream = stream or make_decompressor()
-        try:
-            yield stream.decompress(data)
-        except errors as error:
-            raise DataError(f"{name} is damaged ({error}); fetch it again") from error
-        data = stream.unused_data or raw.read(BLOCK)
-        if stream.eof:  # another compressed stream may follow
-            stream = None
+        # A few bytes at a time: one byte can become 30,000.
+        for start in range(0, len(data), _FEW):
+            part = data[start : start + _FEW]
+            read += len(part)
+            while part:
+                stream = stream or make_decompressor()
+                try:
+                    block = stream.decompress(part)
+                except errors as error:
+                    raise DataError(f"{name} is damaged ({error}); fetch it again") from error
+                written += len(block)
+                if written > FIRST_BYTES + MOST_COMPRESSED * read:
+                    raise DataError(
+                        f"{name} becomes more than {MOST_COMPRESSED} times as large when it is "
+                        "decompressed, and files of puzzles do not; fetch it again"
+                    )
+                for begin in range(0, len(block), BLOCK):
+                    yield block[begin : begin + BLOCK]
+                part = stream.unused_data
+                if stream.eof:  # another compressed stream may follow
+                    stream = None
+        data = raw.read(BLOCK)
     if stream:
         raise DataError(f"{name} breaks off before its end: it is incomplete; fetch it again")

@@ -32,6 +32,8 @@ from iterant.rng import Stream
 
 WALL, FREE, START, END = range(4)
 """Codes of cells."""
+LARGEST_READ = 2001
+"""Most cells per side of a maze that is read; its tensors take a third of a gigabyte."""
 BORDER = 3
 """Pixels of wall around the cells of an image."""
 COLOURS = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=np.uint8)
@@ -56,6 +58,12 @@ Cell = tuple[int, int]
 def from_text(text: str) -> Cells:
     """(h, w) codes of a maze in text, without the wall around it."""
     lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
+    sides = (len(lines), len(lines[0]))
+    if max(sides) > LARGEST_READ + 2:  # with a wall around it
+        raise TaskError(
+            f"mazes of at most {LARGEST_READ} squares a side are read, got {sides[0]} by "
+            f"{sides[1]}; give a smaller one"
+        )
     for row, line in enumerate(lines, start=1):
         if not line or len(line) != len(lines[0]):
             raise TaskError(

@@ -39,6 +39,7 @@ Pixels = NDArray[np.uint8]
 Values = NDArray[np.float64]
 
 _MOST_PIXELS = 25_000_000
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 """At three bytes each and working memory, a few hundred megabytes."""
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
 _CONTRAST = 50
@@ -121,7 +122,7 @@ def _open(content: bytes) -> Image:
         with warnings.catch_warnings():
             # Our own limit is lower.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(content)) as image:
+            with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
                 width, height = image.size
                 if width * height <= _MOST_PIXELS:
                     paper = Image.new("RGBA", image.size, "white")

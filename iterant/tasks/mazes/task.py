@@ -23,11 +23,12 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.inputs import PICTURE, TEXT, Material
+from iterant.tasks.inputs import MOST_PROBLEMS, PICTURE, TEXT, Material
 from iterant.tasks.mazes.grid import (
     BORDER,
     END,
     FREE,
+    LARGEST_READ,
     WALL,
     from_image,
     from_text,
@@ -53,8 +54,6 @@ from iterant.tasks.protocol import (
     ranges,
 )
 
-_LARGEST_READ = 2001
-"""Most cells per side of a maze that is read; its tensors take a third of a gigabyte."""
 _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
@@ -135,9 +134,13 @@ class Mazes(BenchmarkTask):
         if material.kind == PICTURE:
             return [material]
         text, parts = material.text, []
-        for block in re.finditer(r"(.+\n?)+", text):
-            line = text.count("\n", 0, block.start()) + 1
+        line, end = 1, 0
+        for block in re.finditer(r"(?:.+\n?)+", text):
+            line += text.count("\n", end, block.start())
             parts.append(material.part(block[0], f"line {line}"))
+            line, end = line + block[0].count("\n"), block.end()
+            if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
+                break
         return parts if len(parts) > 1 else [material]
 
     def read(self, material: Material) -> Problem:
@@ -249,9 +252,9 @@ class Mazes(BenchmarkTask):
 
 def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
     """One maze of (h, w) codes with its shortest path as target."""
-    if max(cells.shape) > _LARGEST_READ:
+    if max(cells.shape) > LARGEST_READ:
         raise TaskError(
-            f"mazes of at most {_LARGEST_READ} squares a side are read, got "
+            f"mazes of at most {LARGEST_READ} squares a side are read, got "
             f"{cells.shape[0]} by {cells.shape[1]}; give a smaller one"
         )
     path = shortest_path(cells)
