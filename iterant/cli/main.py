@@ -28,7 +28,7 @@ from iterant.cli.bench import bench
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
-from iterant.cli.output import discard_output, warn
+from iterant.cli.output import discard_output, printable, warn
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
@@ -155,7 +155,7 @@ def exit_code(failure: BaseException) -> int:
         if out_of_memory(failure):
             warn("iterant: error: out of memory; give fewer problems or a smaller network")
             return 1
-    traceback.print_exception(failure)
+    sys.stderr.write(printable("".join(traceback.format_exception(failure))))
     warn(
         "iterant: unexpected error; if the traceback does not end in your own code, please report "
         "it with your command and the output of 'iterant info'"

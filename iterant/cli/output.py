@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich import progress as bars
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
@@ -38,7 +39,37 @@ _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside the live picture; least height of a picture."""
 
 
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # line separators, direction of text
+)
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    r"""Text from files and users as it is printed, with control characters as escapes.
+
+    A terminal would obey them: change its title, clear the screen, reverse the text.
+
+    >>> printable("\x1b[2Jmazes", one_line=True)
+    '\\x1b[2Jmazes'
+    """
+    if one_line:
+        text = text.replace("\n", "\\n")
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
+
+
 class _Console(Console):
+    """A console that prints no control characters but its own."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control is None:
+                yield Segment(printable(segment.text), segment.style)
+            else:
+                yield segment
+
     def on_broken_pipe(self) -> None:
         """Raise the error again, for the exit code of a closed pipe; rich would exit with 1."""
         raise  # rich calls this while it handles the BrokenPipeError
@@ -61,13 +92,13 @@ def console() -> Console:
 
 def echo(text: str = "", style: str | None = None) -> None:
     """Print one line without wrapping it."""
-    console().print(text, style=style, soft_wrap=True)
+    console().print(printable(text, one_line=True), style=style, soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """Write one line to the error stream; a closed stream is ignored."""
     # Flush the output first, so that the two streams appear in order.
-    for stream, line in ((sys.stdout, ""), (sys.stderr, f"{' '.join(text.split())}\n")):
+    for stream, line in ((sys.stdout, ""), (sys.stderr, f"{printable(' '.join(text.split()))}\n")):
         with contextlib.suppress(OSError):
             stream.write(line)
             stream.flush()
@@ -142,7 +173,7 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
     for index, name in enumerate(head or [""] * len(rows[0])):
         table.add_column(name, justify="right" if right and index else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(printable(cell, one_line=True) for cell in row))
     console().print(table)
 
 
@@ -150,7 +181,11 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
 def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
     """A bar on a terminal, nothing elsewhere; yields ``update(done, total, label)``."""
     screen = console()
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TimeRemainingColumn())
+    columns = (
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.TimeRemainingColumn(),
+    )
     hidden = not (show and screen.is_terminal)
     with bars.Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
         task_id = bar.add_task(label, total=None)

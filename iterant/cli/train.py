@@ -202,7 +202,8 @@ def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any
     folder = arguments.get("resume") or arguments.get("out")
     command = f"iterant train --resume {folder} --seeds {seeds}"
     if final.of("left"):
-        echo(f"continue with:\n  {command}")
+        echo("continue with:")
+        echo(f"  {command}")
     print_outcome(final, command)
 
 
@@ -215,7 +216,8 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     planned = plan(task, recipe)
     if as_json:
         whole = {"task": task.spec.name, "recipe": recipe.described(), **planned}
-        echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        for line in json.dumps(whole, indent=2, ensure_ascii=False).split("\n"):
+            echo(line)
         return
     config = planned["network"]["config"]
     defaults = {"width": config.get("width"), "head": config.get("head"), "size": planned["size"],
@@ -241,7 +243,8 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
         value = defaults.get(name) if value is None else value
         rows.append([f"  {name}", text(value), f"{changed}{about}"])
     print_table(None, *rows)
-    echo(f"\nnetwork: {planned['network']['kind']}, {planned['parameters']:,} parameters")
+    echo()
+    echo(f"network: {planned['network']['kind']}, {planned['parameters']:,} parameters")
     echo(f"problems: {planned['problems']:,} for training, {planned['held_out']:,} for validation")
     echo(f"updates: {planned['updates_per_epoch']:,} per epoch, {planned['updates']:,} in total")
     for note in recipe.notes:

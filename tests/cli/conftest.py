@@ -29,7 +29,7 @@ def command(
     return call
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -41,7 +41,7 @@ def terminal_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         monkeypatch.delenv(name, raising=False)
 
     def call(*words: str, columns: int = 100, lines: int = 40, term: str = "xterm-256color") -> str:
-        screen = _Terminal()
+        screen = Terminal()
         monkeypatch.setattr(sys, "stdout", screen)
         for name, value in (("TERM", term), ("COLUMNS", columns), ("LINES", lines)):
             monkeypatch.setenv(name, str(value))

@@ -102,7 +102,7 @@ def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch
 def test_solving_on_terminals_of_any_size(
     columns: int, rows: int, monkeypatch: pytest.MonkeyPatch, terminal_command: Any
 ) -> None:
-    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_: DeadEnds())
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_, **__: DeadEnds())
     words = ("solve", "mazes", "--size", "33", "--seed", "1")
     output = terminal_command(*words, columns=columns, lines=rows)
     assert "iteration 1, answer" in output
@@ -156,7 +156,7 @@ def test_solving_in_a_pipe_prints_a_line_every_three_seconds(clock: list[float])
 def test_many_problems_show_progress(
     live: bool, terminal_command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_: DeadEnds())
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_, **__: DeadEnds())
     flags = [] if live else ["--no-live"]
     text = terminal_command("solve", "mazes", "--size", "5", "--count", "3", *flags)
     assert ("3/3" in text) == live
