@@ -52,6 +52,10 @@ def test_rest_is_decided_by_the_largest_change() -> None:
     assert solve(Ticking(), many, max_steps=90, rule=Resting(1e-2)).steps.tolist() == [60 + 16]
 
 
+def test_an_answer_is_stable_after_30_iterations_unless_told_otherwise() -> None:
+    assert solve(Ticking(), ticks(2), rule=StableAnswer()).steps.tolist() == [2 + 30]
+
+
 class Stepping(Ticking):
     """A network whose iteration is a function of features, memory and index."""
 
@@ -70,6 +74,8 @@ class Stepping(Ticking):
         (True, lambda features, *_: features + 1e-6),
         # Each iteration moves by less than the tolerance, sixteen of them by more.
         (False, lambda features, *_: features + 2e-5),
+        (False, lambda features, *_: features + 0.7e-5),
+        (True, lambda features, *_: features + 0.6e-5),
         (False, lambda features, *_: features * torch.nan),
         (False, lambda features, *_: features + torch.inf),
         # A state that returns once is not in a cycle.

@@ -40,6 +40,11 @@ def test_fixed_values() -> None:
     assert Stream(0, "mazes", 9).bits(np.arange(3), 0).tolist() == bits
     dice = [1, 1, 2, 2, 2, 4, 0, 4]
     assert Stream(7, "mazes", 13).below(6, np.arange(8), 0).tolist() == dice
+    step = StepRng(3, 5)
+    assert step.generator("noise").initial_seed() == 950606287995557211
+    assert step.integer(0, 2**31 - 1, "weights") == 2117765973
+    assert step.integers(4, 1000, "pool").tolist() == [262, 280, 451, 92]
+    assert step.choose(3, 50, "x").tolist() == [49, 37, 20]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from thinkers import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
 import iterant
-from iterant.errors import TaskError, UsageError
+from iterant.errors import NetError, TaskError, UsageError
 from iterant.evaluation import (
     Curve,
     Operations,
@@ -224,6 +224,18 @@ def test_invalid_arguments(options: dict[str, Any]) -> None:
     for size, count in ((0, 2), (BITS, 0)):
         with pytest.raises(TaskError):
             evaluate(exact_prefix_sums(), TASK, size=size, count=count, max_steps=3)
+
+
+def test_a_network_of_another_task_is_refused() -> None:
+    net, mazes = small_net("mazes", "dt-recall"), iterant.task("mazes")
+    for call in (
+        lambda: evaluate(net, TASK, size=BITS, count=2, max_steps=1),
+        lambda: evaluate_batch(net, TASK, BATCH, steps=1),
+        lambda: evaluate_long(net, TASK, BATCH, 1),
+    ):
+        with pytest.raises(NetError, match="take a network that was trained on prefix-sums"):
+            call()
+    assert evaluate_batch(net, mazes, small_batch("mazes"), steps=1).steps == (1,)
 
 
 @pytest.mark.parametrize("rule", [None, Fixed(50), MostConfident()], ids=["-", "fixed", "sure"])
