@@ -69,8 +69,8 @@ def test_describe_several_classes() -> None:
     shown = Thirds().describe(batch)
     assert shown.text == " input ##.#\nanswer 122."
     colours = [tuple(cell) for cell in shown.cells[1]]
-    assert len(set(colours)) == 3
-    assert colours[1] == colours[2]
+    # Sky blue and orange of Okabe and Ito, on a third of white paper.
+    assert colours == [(142, 205, 240), (238, 191, 85), (238, 191, 85), (255, 255, 255)]
     assert Thirds().describe(batch, prediction=batch.targets.flip(1)).text.endswith("answer x22x")
 
 
@@ -81,6 +81,16 @@ def test_describe_one_hot_inputs() -> None:
     assert shown.text.splitlines()[0] == " input 2012"
     greys = shown.cells[0, :, 0].tolist()
     assert greys[0] == greys[3] < greys[2] < greys[1]
+
+
+def test_each_channel_is_drawn_from_its_least_to_its_largest_value() -> None:
+    grid = torch.tensor([[0.0, 0.5], [0.25, 1.0]])
+    unknown = torch.full((1, 2, 2), -1)
+    same = Diagonal().describe(Batch(torch.stack([grid, grid])[None], unknown))
+    scaled = torch.stack([10 * grid, grid - 7])
+    assert (Diagonal().describe(Batch(scaled[None], unknown)).cells == same.cells).all()
+    assert same.cells[0, 0].tolist() == [255] * 3
+    assert same.cells[1, 1].tolist() == [64] * 3
 
 
 @pytest.mark.parametrize(("field", "wrong"), [("classes", 1), ("classes", 257), ("dims", 3),
