@@ -54,6 +54,16 @@ def test_an_isotropic_rule_is_equivariant_to_rotations_and_mirror_images(
         assert torch.allclose(moved, move(answer), atol=1e-12) is isotropic
 
 
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_initial_weights_of_messages_by_the_inputs_of_an_output(isotropic: bool) -> None:
+    net = message_rule(width=24, hidden=60, isotropic=isotropic)
+    for layer, gain in (("sight", 1.8), ("mix", 1.8), ("recall", 1.8), ("head", 1.0)):
+        module: Any = net.get_submodule(layer)
+        weights = module.weight.detach().flatten(2)[..., 0]
+        most = int((weights != 0).sum(dim=1).max())
+        assert 0.8 < float(weights.abs().max()) * most**0.5 / gain <= 1, layer
+
+
 def test_an_iteration_sees_the_direct_neighbours() -> None:
     net = local_rule(masked=False)
     images = torch.ones(1, 3, 24, 24, dtype=torch.float64)
