@@ -65,6 +65,10 @@ LOCATIONS: dict[str, dict[str, str]] = {
     "job": {
         "train-and-evaluate": "iterant.runner.worker:train_and_evaluate",
         "train-and-measure": "iterant.experiments.reproduce:train_and_measure",
+        # its name before 0.2
+        "iterant.experiments.reproduce:train_and_measure": (
+            "iterant.experiments.reproduce:train_and_measure"
+        ),
     },
 }
 
@@ -111,7 +115,7 @@ def names_of_file(path: object, content: Any, *, trust: bool) -> Iterator[None]:
     try:
         yield
     except UntrustedCode as error:
-        raise UntrustedCode(f"{path}: {error}") from error
+        raise UntrustedCode(f"{str(path)!r}: {error}") from error
 
 
 def find(kind: str, word: str) -> Any:
@@ -119,8 +123,8 @@ def find(kind: str, word: str) -> Any:
     locations = LOCATIONS[kind]
     if not isinstance(word, str):
         raise UnknownName(f"a {kind} is given by its name, got {word!r}")
-    if word in locations or word in locations.values():
-        return _import(locations.get(word, word))
+    if word in locations:
+        return _import(locations[word])
     module_name, _, attribute = word.partition(":")
     if not attribute or kind not in _PROTOCOLS:
         raise UnknownName(unknown_name(kind, word, known(kind)))

@@ -261,8 +261,9 @@ def _plan(
             if not options or test.name in options["needs"][key]:
                 task.check_size(test.size)
     changed = [replace(run, changes={**run.changes, **changes.get(run.point, {})}) for run in runs]
-    job = "iterant.experiments.reproduce:train_and_measure"
-    return Plan(Path(folder).name, tuple(changed), data=data, job=job, options=options)
+    return Plan(
+        Path(folder).name, tuple(changed), data=data, job="train-and-measure", options=options
+    )
 
 
 # One run: train it, test it, return its record

@@ -94,8 +94,8 @@ class Plan:
     tests: tuple[TestSpec, ...] = ()
     data: str | None = None
     job: str | None = None
-    """``module:function`` that trains and measures a run (see `iterant.runner.worker.Job`); None:
-    train it and take its tests"""
+    """The registered name of a function that trains and measures a run, see
+    `iterant.runner.worker.Job`; None: train it and take its tests"""
     options: Fields = field(default_factory=dict)
     """For that function"""
     beside: bool = False
