@@ -12,10 +12,10 @@ with their error.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
-import socket
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -28,16 +28,17 @@ import torch
 
 from iterant import registry
 from iterant.draw.plots import save_curves
-from iterant.errors import RunError, UsageError
+from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_result
 from iterant.io.files import (
+    LOCK,
     PathLike,
     check_writable_folder,
     lock_holder,
-    lock_info,
     make_folder,
+    signal_lock_holders,
 )
 from iterant.runner import slurm
 from iterant.runner.folder import SweepFolder, SweepStatus, status
@@ -107,7 +108,8 @@ def sweep(
             registry.allow(folder.plan.described())
         launch = replace(launch, trusted=registry.allowed())
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
-        left = [run.name for run in before.of("left")]
+        # A run may go on in a process whose parent was killed.
+        left = [run.name for run in before.of("left", *(["running"] if on == "local" else []))]
         say(f"{len(left)} of {counted(len(folder.planned), 'run')} to do in {path}")
         if on == "local":
             run_here(folder, left, launch, at_once or capacity(launch), limit, say)
@@ -133,6 +135,12 @@ def run_here(
     say: Say,
 ) -> None:
     """Execute runs on this machine and say a line at the end of each."""
+
+    working = {name: worker for name in names if (worker := folder.worker(name)) is not None}
+    for name, worker in working.items():
+        say(f"{name}: continued by {worker} from an earlier start; waiting for it")
+    # First: they count among those that run at once.
+    names = sorted(names, key=lambda name: name not in working)
 
     def on_end(name: str, how: str) -> None:
         say(f"{name}: {how} ({summary(status(folder, at_once=at_once))})")
@@ -279,18 +287,32 @@ def summary(now: SweepStatus) -> str:
 def stop(path: PathLike) -> str:
     """Stop a sweep: its process here saves the runs, its jobs on a cluster are cancelled.
 
-    >>> stop("runs/widths")
+        >>> stop("runs/widths")
+
+    If that process was killed, the processes of its runs are stopped, which go on without it. A
+    process is signalled only if the system says that it holds a lock of this sweep.
     """
-    folder, texts = SweepFolder.open(path), []
-    owner = lock_info(folder.path)
-    if owner is not None:
-        if owner.get("host") != socket.gethostname():
-            holder = lock_holder(folder.path) or "another process"
-            raise RunError(f"{folder.path} is run by {holder}; stop it there")
-        os.kill(int(owner["pid"]), signal.SIGTERM)
-        texts.append(f"process {owner['pid']} was signalled to save and stop")
+    folder, texts, others = SweepFolder.open(path), [], []
+    if lock_holder(folder.path) is not None:  # it passes the signal on
+        pids = signal_lock_holders(signal.SIGTERM, folder.path / LOCK)
+        texts += [f"process {pid} was signalled to save and stop" for pid in pids]
+        if not pids and (holder := lock_holder(folder.path)):
+            others.append(f"{folder.path} is run by {holder}")
+    else:
+        queued: dict[str, str] = {}
+        with contextlib.suppress(IterantError):  # `cancel` raises it again
+            queued = slurm.queued(folder)
+        for name in folder.planned:
+            if name in queued or folder.worker(name) is None:
+                continue
+            pids = folder.signal_worker(name, signal.SIGTERM)
+            texts += [f"process {pid} of {name} was signalled to save and stop" for pid in pids]
+            if not pids and (holder := folder.worker(name)):
+                others.append(f"{name} is run by {holder}")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
+    if others:
+        raise RunError("; ".join([*texts, *others, "stop it there"]))
     return "; ".join(texts) or "nothing was running"
 
 

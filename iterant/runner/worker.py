@@ -30,7 +30,13 @@ from iterant import registry
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
-from iterant.io.files import make_folder, one_line_errors
+from iterant.io.files import (
+    lock_file,
+    make_folder,
+    one_line_errors,
+    open_to_append,
+    open_to_read,
+)
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
@@ -44,6 +50,9 @@ STOPPED = 75
 
 KILL = "at once"
 """A reason to stop that does not let the run save."""
+
+_LOCK_SECONDS = 2.0
+"""How long children of a process that has ended may keep its log open."""
 
 MEMORY_PER_PROCESS = 1 << 30
 """Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
@@ -227,7 +236,9 @@ def supervise(
             **(environment or {}),
         }
         log = make_folder(folder.work_path(name)) / LOG
-        code = _run_process(command, variables, stop, log)
+        code = _run_process(command, variables, stop, log, lock=head)
+        if code is None:
+            return "elsewhere"
         if code == 0:
             return "done"
         if code == STOPPED or stop() is not None:
@@ -241,13 +252,17 @@ def supervise(
 
 
 def _run_process(
-    command: Sequence[str], environment: Mapping[str, str], stop: Stop, log: Path
-) -> int:
+    command: Sequence[str], environment: Mapping[str, str], stop: Stop, log: Path, *, lock: bool
+) -> int | None:
     """Run a process to its end and return its exit code (negative: a signal).
 
-    It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
+    It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`. With ``lock`` it
+    holds a lock on its log as long as it lives, even if this process is killed; returns None where
+    another process does.
     """
-    with one_line_errors("write", log), log.open("ab") as output:
+    with one_line_errors("write", log), open_to_append(log) as output:
+        if lock and not lock_file(output, _LOCK_SECONDS):
+            return None
         # A new session: Ctrl-C reaches only this process, which passes it on.
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -270,7 +285,7 @@ def failure_reason(log: Path, code: int) -> str:
     """Why a process failed: the last error in its log, or else the last line."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
-    with contextlib.suppress(OSError), log.open("rb") as file:
+    with contextlib.suppress(OSError), open_to_read(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 16)))
         text = file.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -308,7 +323,8 @@ def run_local(
     their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
     before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
     that are left. ``on_end(name, how)`` is called after each run, with the error if it failed. GPUs
-    are assigned in turn.
+    are assigned in turn. A run that a process of an earlier start works on is waited for, and
+    continued if that process ends before the run is done.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -328,10 +344,14 @@ def run_local(
                 seconds = left if time_for is None else time_for(name)
                 if seconds is not None and seconds <= 0:
                     return "no time left"
-                how = supervise(
-                    folder, name, launch, stop=stop, time_limit=seconds,
-                    environment=_visible_gpus(slot, launch),
-                )  # fmt: skip
+                how = "elsewhere"
+                while how == "elsewhere":
+                    if _wait_for_worker(folder, name, stop) and folder.outcome(name) is not None:
+                        return "done"
+                    how = supervise(
+                        folder, name, launch, stop=stop, time_limit=seconds,
+                        environment=_visible_gpus(slot, launch),
+                    )  # fmt: skip
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
                 return f"failed: {error}"
@@ -347,6 +367,26 @@ def run_local(
                 except KeyboardInterrupt:
                     kill = True
         return stop()
+
+
+def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
+    """Wait for a process of an earlier start that works on a run; whether there was one.
+
+    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
+    left alone then.
+    """
+    if folder.worker(name) is None:
+        return False
+    passed_on = None
+    while folder.worker(name) is not None:
+        reason = stop()
+        if reason is not None and reason != passed_on:
+            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
+            if not folder.signal_worker(name, number):
+                break
+            passed_on = reason
+        time.sleep(0.1)
+    return True
 
 
 def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:

@@ -8,8 +8,6 @@ import json
 import os
 import pickletools
 import shutil
-import signal
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ from iterant.runner import (
     collect,
     parse_seeds,
     status,
-    stop,
     sweep,
     sweeps,
     train_seeds,
@@ -187,24 +184,6 @@ def test_status_command(
         f"  {first}: left, update 3 of 8",
         f"  {second}: failed: out of memory",
     ]
-
-
-def test_stop_signals_the_process_of_the_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, signals = SweepFolder.prepare(tmp_path / "s", small_plan()), []
-    monkeypatch.setattr(os, "kill", lambda pid, number: signals.append((pid, number)))
-    assert stop(folder.path) == "nothing was running"
-    with lock_folder(folder.path):
-        assert stop(folder.path) == f"process {os.getpid()} was signalled to save and stop"
-        assert signals == [(os.getpid(), signal.SIGTERM)]
-        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
-        with pytest.raises(RunError, match=f"is run by process {os.getpid()} on .*stop it there"):
-            stop(folder.path)
-        (folder.path / "lock").write_text("")  # locked, but not written yet
-        with pytest.raises(RunError, match="is run by another process; stop it there"):
-            stop(folder.path)
-    assert len(signals) == 1
 
 
 def train_several(out: Path, seeds: list[int], **changes: Any) -> SweepStatus:
