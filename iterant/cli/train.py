@@ -192,7 +192,7 @@ def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) ->
         echo(f"finished{text}, kept in {run.path}")
         return
     echo(f"{run.status.reason or run.state} after update {run.status.step:,}; continue with:")
-    echo(f"  iterant train --resume {run.path}")
+    echo(f"  iterant train --resume {run.path}{_trust()}")
 
 
 def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any]) -> None:
@@ -200,11 +200,16 @@ def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any
 
     final = train_seeds(seeds=parse_seeds(seeds), options=options, say=echo, **arguments)
     folder = arguments.get("resume") or arguments.get("out")
-    command = f"iterant train --resume {folder} --seeds {seeds}"
+    command = f"iterant train --resume {folder} --seeds {seeds}{_trust()}"
     if final.of("left"):
         echo("continue with:")
         echo(f"  {command}")
     print_outcome(final, command)
+
+
+def _trust() -> str:
+    """The flag that a command needs to continue this one, if it runs user-defined code."""
+    return " --trust-code" if registry.allowed() else ""
 
 
 def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:

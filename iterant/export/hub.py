@@ -48,7 +48,7 @@ A network of kind `{kind}` with {parameters:,} parameters{task}. {iterates}
 ```python
 import iterant
 
-net = iterant.load("PATH/TO/THIS/FOLDER")
+net = iterant.load("PATH/TO/THIS/FOLDER"{trust})
 {problems}
 answer = iterant.solve(net, inputs, max_steps=1000)
 print(answer.prediction, answer.steps, answer.settled)
@@ -160,6 +160,7 @@ def _readme(source: Source, shipped: Card | None) -> str:
         tags="\n".join(f"- {json.dumps(tag)}" for tag in tags if tag),
         name=source.name,
         kind=source.kind,
+        trust=", trust=True" if ":" in source.kind else "",  # a user-defined network
         parameters=source.parameters,
         task=task,
         iterates=iterates,

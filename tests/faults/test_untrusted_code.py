@@ -318,9 +318,24 @@ def test_with_trust_it_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
         finished = line == "train --resume runs/mine"  # nothing is built for a finished run
         assert (code == 0) == (trusted or finished), (line, errors)
         assert trusted or finished or "--trust-code" in errors
+    assert 'iterant.load("PATH/TO/THIS/FOLDER", trust=True)' in Path("hub/README.md").read_text()
     registry._allowed.clear()
     assert type(iterant.load("runs/mine", trust=True)).__name__ == "Net"
     iterant.load("runs/mine")  # the same class, which this process has imported
+
+
+def test_the_command_that_continues_a_run_works(capsys: pytest.CaptureFixture[str]) -> None:
+    for task, flag in ((TASK, " --trust-code"), ("prefix-sums", "")):
+        out = f"runs/{task[:4]}"
+        registry._allowed.clear()
+        with pytest.raises(SystemExit):
+            run_command(
+                f"train {task} --out {out} --time-limit 0.001 --count 60 --batch 10 "
+                "--epochs 50 --pool-slots 20".split()
+            )
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert line == f"  iterant train --resume {out}{flag}"
+        assert call(line.removeprefix("  iterant ") + " --time-limit 0.001", capsys)[0] == 0
 
 
 def test_our_own_sweep_and_a_folder_with_names_of_the_standard_library(tmp_path: Path) -> None:
