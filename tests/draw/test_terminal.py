@@ -166,6 +166,15 @@ def test_end_fills_its_character() -> None:
     assert ink[0] > ink[1]
 
 
+def test_a_colour_of_up_to_four_cells_fills_its_characters() -> None:
+    codes = np.zeros((9, 9), dtype=np.int64)
+    codes[0, 0] = codes[1, 7] = codes[8, 1] = 1  # or the border would be cropped
+    codes[4:6, 2:4] = 3
+    assert dots(codes).plain.splitlines()[1][1] == "⣿"
+    codes[0, 4] = 3
+    assert dots(codes).plain.splitlines()[1][1] == "⠛"
+
+
 def test_reduction_keeps_colours() -> None:
     codes = np.ones((90, 60), dtype=np.int64)
     codes[:, 7] = 2
