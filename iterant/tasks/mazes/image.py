@@ -257,7 +257,8 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
             return grid, dark, spots
     raise TaskError(
         "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
-        f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # and spaces"
+        f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # and "
+        "spaces"
     )
 
 
