@@ -187,6 +187,13 @@ def test_reduction_keeps_colours() -> None:
     assert any("⣿" in line for line in picture), "the end is still seen"
 
 
+def test_reduction_keeps_walls_where_nothing_has_a_colour() -> None:
+    codes = np.zeros((90, 60), dtype=np.int64)
+    codes[:, 7] = codes[0, 0] = codes[89, 59] = 1
+    text = terminal(Description("", "", COLOURS[codes]), console(10), lines=9)
+    assert {2, 3} & {column for _, column in lit("\n".join(text.plain.split("\n")[1:-2]))}
+
+
 def test_a_wide_border_is_cropped_where_cells_do_not_fit() -> None:
     cells = np.zeros((30, 30, 3), dtype=np.uint8)
     cells[10:20, 10:20, 0] = np.arange(100, 200).reshape(10, 10)
