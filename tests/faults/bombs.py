@@ -48,8 +48,8 @@ def _grown(data: bytes) -> bytes:
 
 
 def _with_key(key: bytes) -> Callable[[bytes], bytes]:
-    """A pickle of a dict with this key."""
-    return lambda _: b"\x80\x02}" + key + b"Ns."
+    """A pickle of a dict whose key is the tuple that these opcodes leave in the memo as 0."""
+    return lambda _: b"\x80\x02" + key + b"q\x00}h\x00Ns."
 
 
 def _legacy(tensor: torch.Tensor) -> bytes:
@@ -61,7 +61,7 @@ def _legacy(tensor: torch.Tensor) -> bytes:
 def _doubled_tuples() -> bytes:
     """A tuple of two of a tuple of two …: 300 bytes, whose hash takes 2**60 steps."""
     levels = [b"h" + bytes([n]) + b"h" + bytes([n]) + b"\x86q" + bytes([n + 1]) for n in range(60)]
-    return b"Nq\x000" + b"0".join(levels)
+    return b"Nq\x00" + b"".join(levels)
 
 
 def _xz_set(folder: Path) -> None:
