@@ -211,6 +211,14 @@ def test_a_second_sigint_stops_at_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert listener.ends == ["stopped: interrupted"]
 
 
+def test_before_the_first_step_its_learning_rate_is_shown(tmp_path: Path) -> None:
+    listener = Listener()
+    # A warm-up of three steps.
+    run = begin(tmp_path / "run", "best", warmup=0, reporter=listener)
+    assert listener.reports[0].step == 0
+    assert listener.reports[0].rate == pytest.approx(run.config["recipe"]["rate"] / 3)
+
+
 def test_only_nan_and_consecutive_high_losses_stop_a_run() -> None:
     with pytest.raises(TrainingStopped, match=r"became nan at step 1 .*lower --rate"):
         LossGuard().check(1, float("nan"))
