@@ -395,6 +395,9 @@ class OptionalMethods(Task, Protocol):
 
     # Training
 
+    def with_problems(self, problems: str) -> Task:
+        """The task with another kind of problems, in its own words: ``start=any``."""
+
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> PackedProblems | None:

@@ -66,6 +66,8 @@ class Recipe:
     """Size of the training problems; None: the task's"""
     count: int | None = None
     """Number of problems, validation included; None: the task's"""
+    problems: str = ""
+    """Kind of problems, in words of the task: start=any for mazes; "": the paper's"""
     validation: float = 0.2
     """Share held out for validation"""
     data_seed: int = 0

@@ -14,7 +14,7 @@ import iterant
 from iterant.errors import RecipeError, TaskError
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
-from iterant.training.data import TrainingSet
+from iterant.training.data import TrainingSet, task_for
 from iterant.training.recipe import Recipe
 
 CPU = torch.device("cpu")
@@ -54,6 +54,17 @@ def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
     assert bool((same | mirrored).all())
     assert 0.25 < mirrored.double().mean() < 0.55  # half of those that cannot castle
     assert task.solved(targets, Batch(inputs, targets)).all()
+
+
+def test_a_recipe_names_the_kind_of_problems() -> None:
+    recipe = Recipe(problems="start=any", size=5, count=50, batch=10)
+    task = task_for(iterant.task("mazes"), recipe)
+    expected = iterant.task("mazes", problems="start=any").sample(50, size=5)
+    assert torch.equal(task.sample(50, size=5).inputs, expected.inputs)
+    assert not torch.equal(iterant.task("mazes").sample(50, size=5).inputs, expected.inputs)
+    assert task_for(task, Recipe()) is task
+    with pytest.raises(RecipeError, match="prefix-sums has one"):
+        task_for(iterant.task("prefix-sums"), recipe)
 
 
 def test_mirror_needs_a_task_with_mirror_images() -> None:

@@ -98,8 +98,8 @@ class Mazes(BenchmarkTask):
             self.sizes = range(2, 4002)
 
     def with_problems(self, problems: str) -> Mazes:
-        """The task with other mazes: ``task.with_problems("start=any")``."""
-        return Mazes(self.data, problems)
+        """The task with other mazes, ``start=any``; those of files stay as they are."""
+        return self if self.data is not None else Mazes(problems=problems)
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
