@@ -35,7 +35,7 @@ from iterant.evaluation.evaluator import budget_of
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
-from iterant.tasks.protocol import Description, Size, Task, offers
+from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import folder_of, load
 
@@ -54,10 +54,12 @@ def subject_of(
     task: Task | str | None = None,
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
+    problems: str = "",
 ) -> Subject:
     """The subject for a run folder, a weights folder or the name of shipped weights.
 
-    ``task`` is for weights that do not name the task they were trained on.
+    ``task`` is for weights that do not name the task they were trained on; ``problems``: another
+    kind than the task's own.
     """
     if isinstance(source, Subject):
         return source
@@ -79,6 +81,7 @@ def subject_of(
         )
     if isinstance(task, str):
         task = registry.task(task, data=data or config.get("data"))
+    task = with_problems(task, problems)
     if not config.get("recipe"):
         return Subject(net, task, label)
     recipe = Recipe().changed(**config["recipe"])  # with defaults
@@ -221,6 +224,7 @@ def analyze(
     task: Task | str | None = None,
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
+    problems: str = "",
     tolerance: float = 1e-3,
     progress: Callable[[str, float], None] | None = None,
 ) -> Report:
@@ -232,7 +236,8 @@ def analyze(
 
     ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
     data without it (the chess sample that ships), the training size. ``max_steps`` is the number
-    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper).
+    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper);
+    ``problems`` is another kind than the task's own.
     Studies that are not possible for a network or task are skipped, with the reason. ``progress``
     is called with the current study and the share of all work that is done.
     """
@@ -248,7 +253,9 @@ def analyze(
         raise UsageError(f"an intervention happens after 0 or more iterations, got {after}")
     if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
         runs = [runs]
-    subjects = _subjects([subject_of(run, task=task, device=device, data=data) for run in runs])
+    subjects = _subjects(
+        [subject_of(run, task=task, device=device, data=data, problems=problems) for run in runs]
+    )
     shared = subjects[0].task
     size = _size(shared, size)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from iterant.cli.options import SEVERAL, DataPath, DeviceName
+from iterant.cli.options import SEVERAL, DataPath, DeviceName, Problems
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted
@@ -38,6 +38,7 @@ def analyze(
     task: str | None = None,
     device: DeviceName = "auto",
     data: DataPath = None,
+    problems: Problems = "",
 ) -> None:
     """Study interventions on trained networks, their convergence and their errors.
 
@@ -71,7 +72,8 @@ def analyze(
     with progress_bar("loading") as update:
         report = analyze_runs(
             list(runs), studies, size=size, count=count, max_steps=max_steps, after=after,
-            seed=seed, task=task, device=device, data=data, tolerance=tolerance,
+            seed=seed, task=task, device=device, data=data, problems=problems,
+            tolerance=tolerance,
             progress=lambda label, done: update(done, 1, label),
         )  # fmt: skip
     _show(report)

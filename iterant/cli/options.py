@@ -27,6 +27,15 @@ DeviceName = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:0", validato
 DataPath = Annotated[
     Path | None, Parameter(help="folder of problem files, used instead of the task's own problems")
 ]
+Problems = Annotated[
+    str,
+    Parameter(
+        name="--problems",
+        help="kind of generated problems; mazes: start=any, p=0.1 (loops), walls=0.3, "
+        "path=100-140, joined by commas [default: the paper's]",
+        show_default=False,
+    ),
+]
 Sizes = Annotated[
     list[str] | None,
     SEVERAL,

@@ -108,18 +108,6 @@ def _check_classes(task: Task, targets: Tensor) -> None:
         )
 
 
-def task_for(task: Task, recipe: Recipe) -> Task:
-    """The task with the kind of problems that a recipe asks for."""
-    if not recipe.problems:
-        return task
-    if not offers(task, "with_problems"):
-        raise RecipeError(
-            f"problems = {recipe.problems!r} needs a task with several kinds of problems, and "
-            f"{task.spec.name} has one (no method `with_problems`); leave it out"
-        )
-    return task.with_problems(recipe.problems)
-
-
 def split_sizes(task: Task, recipe: Recipe) -> tuple[int, int]:
     """Numbers of validation and training problems, at least one batch of the latter."""
     size, count = task.check_size(recipe.size), recipe.count or task.spec.train_count

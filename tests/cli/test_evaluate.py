@@ -133,3 +133,18 @@ def test_results_name_the_set_of_problems(
     assert "set" not in read_result("figures.json")["figures"]["evaluations"][0], (
         "generated problems have no source"
     )
+
+
+def test_commands_take_kinds(command: Any) -> None:
+    plain = command("sample", "mazes", "--size", "9", "--seed", "1")
+    loops = command("sample", "mazes", "--size", "9", "--seed", "1", "--problems", "p=0.5")
+    assert plain[0] == loops[0] == 0
+    assert loops[1].count("#") < plain[1].count("#")
+    code, output, _ = command(
+        "evaluate", "mazes", "--size", "9", "--count", "50", "--max-steps", "150",
+        "--problems", "p=0.5",
+    )  # fmt: skip
+    assert code == 0
+    assert "any shortest path" in output
+    code, _, errors = command("solve", "prefix-sums", "--problems", "start=any")
+    assert (code, "prefix-sums has one kind" in errors) == (2, True)

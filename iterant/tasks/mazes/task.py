@@ -31,6 +31,7 @@ from iterant.tasks.mazes.grid import (
     WALL,
     from_image,
     from_text,
+    is_shortest_path,
     shortest_path,
     to_image,
     to_pixels,
@@ -90,10 +91,10 @@ class Mazes(BenchmarkTask):
     sizes = range(3, 4002, 2)
 
     def __init__(self, data: str | Path | None = None, problems: str = "") -> None:
-        super().__init__(data)
-        self.kind = parse_problems(problems)
         if data is not None and problems:
             raise TaskError("problems from files are of one kind; leave out problems, or data")
+        super().__init__(data)
+        self.kind = parse_problems(problems)
         if not self.kind.has_lattice:
             self.sizes = range(2, 4002)
 
@@ -172,6 +173,23 @@ class Mazes(BenchmarkTask):
             beside = counted(extra, "square")
             return Verdict(False, f"start and end are joined, with {beside} beside a shortest way")
         return Verdict(True, "one way from start to end")
+
+    def any_right(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: the marked cells are exactly one shortest path, whichever.
+
+        Where a maze has loops, the target is one of several shortest paths.
+        """
+        right = every_position_right(prediction, batch).cpu()
+        # All shortest paths have the same number of pixels, four per cell.
+        lengths = (prediction == 1).flatten(1).sum(dim=1)
+        candidates = (lengths == batch.targets.flatten(1).sum(dim=1)).cpu() & ~right
+        rows = candidates.nonzero()[:, 0]
+        if len(rows):
+            marked = whole_cells(prediction[rows.to(prediction.device)].cpu().numpy())
+            whole = 4 * marked.sum(axis=(1, 2)) == lengths.cpu().numpy()[rows]
+            cells = from_image(batch.inputs[rows.to(batch.inputs.device)])
+            right[rows] = torch.from_numpy(is_shortest_path(cells, marked) & whole)
+        return right
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.

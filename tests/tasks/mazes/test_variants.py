@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from iterant.errors import TaskError
@@ -17,8 +18,10 @@ from iterant.tasks.mazes.grid import (
     WALL,
     descend,
     distances,
+    from_image,
     generate,
     is_shortest_path,
+    to_pixels,
 )
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.mazes.variants import parse_problems
@@ -189,3 +192,19 @@ def test_kinds_that_contradict_each_other_are_refused() -> None:
         parse_problems("walls=0.3,p=0.1")
     with pytest.raises(TaskError, match="problems from files"):
         Mazes("somewhere", problems="start=any")
+
+
+def test_evaluation_counts_the_target_and_any_shortest_path() -> None:
+    """A network whose answer is another shortest path than the target."""
+    task = Mazes(problems="walls=0")
+    batch = task.sample(20, size=4, seed=1)
+    cells = from_image(batch.inputs)
+    exchanged = cells.swapaxes(1, 2)
+    other = descend(exchanged, distances(exchanged)).swapaxes(1, 2)
+    prediction = torch.from_numpy(to_pixels(other.astype(np.uint8))).long()
+    exact = task.solved(prediction, batch)
+    assert 0 < exact.sum() < 20
+    assert task.any_right(prediction, batch).all()
+    prediction[:, 3, 3] = 1 - prediction[:, 3, 3]  # half of a cell
+    assert not task.any_right(prediction, batch).any()
+    assert task.any_right(batch.targets, batch).all()
