@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from iterant.errors import TaskError
+from iterant.evaluation import evaluate_batch
 from iterant.tasks.mazes.grid import (
     END,
     FREE,
@@ -205,6 +208,27 @@ def test_evaluation_counts_the_target_and_any_shortest_path() -> None:
     exact = task.solved(prediction, batch)
     assert 0 < exact.sum() < 20
     assert task.any_right(prediction, batch).all()
+
+    class Answers(nn.Module):
+        """A network with these answers after every iteration."""
+
+        def read(self, inputs: Tensor) -> Tensor:
+            return inputs
+
+        def start(self, inputs: Tensor) -> Tensor:
+            return inputs
+
+        def step(self, features: Tensor, memory: Tensor, index: int) -> Tensor:
+            return features
+
+        def answer(self, features: Tensor) -> Tensor:
+            return nn.functional.one_hot(prediction, 2).movedim(-1, 1).float()
+
+    net: Any = Answers()
+    curve = evaluate_batch(net, task, batch, steps=3)
+    assert curve.end == exact.sum() / 20
+    assert curve.any_right is not None
+    assert curve.described()["any right answer at the end"] == 20
     prediction[:, 3, 3] = 1 - prediction[:, 3, 3]  # half of a cell
     assert not task.any_right(prediction, batch).any()
     assert task.any_right(batch.targets, batch).all()
