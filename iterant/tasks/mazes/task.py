@@ -71,7 +71,7 @@ _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dt
 class Mazes(BenchmarkTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
-    With ``data=PATH`` the mazes come from files of the Easy-to-Hard benchmark instead. ``problems``
+    With ``data=PATH`` the mazes come from files of Easy-to-Hard or Maze-Hard instead. ``problems``
     asks for other mazes than the paper's, ``start=any,p=0.1``; see `iterant.tasks.mazes.variants`.
     """
 
@@ -95,7 +95,7 @@ class Mazes(BenchmarkTask):
             raise TaskError("problems from files are of one kind; leave out problems, or data")
         super().__init__(data)
         self.kind = parse_problems(problems)
-        if not self.kind.has_lattice:
+        if data is not None or not self.kind.has_lattice:
             self.sizes = range(2, 4002)
 
     def with_problems(self, problems: str) -> Mazes:
