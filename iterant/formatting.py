@@ -24,7 +24,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 def percent(fraction: float) -> str:
     """A fraction in per cent, rounded down, so that only 1 is shown as "100.0 %"."""
-    return f"{math.floor(fraction * 1000 + 1e-6) / 10:.1f} %" if math.isfinite(fraction) else "?"
+    return f"{math.floor(fraction * 1000 + 1e-6) / 10:.1f} %" if abs(fraction) < 1e9 else "?"
 
 
 def duration(seconds: float) -> str:

@@ -171,5 +171,4 @@ def _usage_error(failure: CycloptsError) -> str:
         return str(failure.__cause__)
     # Without cyclopts' list of commands, which is cut short.
     text = re.sub(r" Available commands: .*", "", str(failure).strip()).rstrip(".")
-    text = re.sub(r"(\S{80})\S{20,}", r"\1…", text)
     return f"{text[:1].lower()}{text[1:]}"

@@ -97,6 +97,7 @@ def echo(text: str = "", style: str | None = None) -> None:
 
 def warn(text: str) -> None:
     """Write one line to the error stream; a closed stream is ignored."""
+    text = re.sub(r"(\S{300})\S+", r"\1…", text)  # a number or a name of thousands of characters
     # Flush the output first, so that the two streams appear in order.
     for stream, line in ((sys.stdout, ""), (sys.stderr, f"{printable(' '.join(text.split()))}\n")):
         with contextlib.suppress(OSError):

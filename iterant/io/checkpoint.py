@@ -174,7 +174,10 @@ def load_tensors(path: PathLike, prefix: str = "") -> tuple[dict[str, Tensor], d
     """
     path = Path(path)
     content, tensors = _load(path.with_name(f"{path.name}.json"), prefix)
-    return tensors, dict(content.get("metadata", {}))
+    metadata = content.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise RunError(f"'metadata' of {quoted(path)} is of the wrong type")
+    return tensors, metadata
 
 
 def read_weights(
@@ -229,6 +232,10 @@ def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str
     return net, {key.removeprefix(NET): tensor for key, tensor in tensors.items()}
 
 
+_TYPES: dict[str, Any] = {"task": str, "seed": int, "recipe": dict, "net": dict, "kind": str,
+                          "config": dict, "data": str, "card": dict}  # fmt: skip
+
+
 def check_format(config: Mapping[str, Any], path: Path) -> None:
     """Raise an error for a file of another format version."""
     if config.get("format") != FORMAT:
@@ -236,6 +243,11 @@ def check_format(config: Mapping[str, Any], path: Path) -> None:
             f"{quoted(path)} has format {config.get('format')!r}, and this version of iterant "
             f"reads {FORMAT}; use the version that wrote it"
         )
+    for key, kind in _TYPES.items():
+        if not isinstance(config.get(key), kind | None):
+            raise RunError(
+                f"{key!r} in {quoted(path)} is of the wrong type; the file was edited by hand"
+            )
 
 
 def checkpoint_names(run: Path) -> list[str]:
@@ -265,6 +277,9 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
     from safetensors.torch import load
 
     tensors: dict[str, Tensor] = {}
+    files = [shard["file"] for shard in weights["shards"]]
+    if len(set(files)) < len(files):
+        raise RunError(f"{quoted(folder)} lists a file twice; use another checkpoint or a copy")
     for shard in weights["shards"]:
         names = [name for name in shard["holds"] if name.startswith(prefix)]
         if names:
@@ -278,8 +293,11 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
             loaded = load(data)
             tensors |= {name: loaded[name] for name in names}
     # Earlier versions cut large tensors into flat parts name#0, name#1.
-    for name, shape in weights["split"].items():
-        parts = [tensors.pop(key) for key in list(tensors) if key.rpartition("#")[0] == name]
-        if parts:
-            tensors[name] = torch.cat(parts).reshape(shape)
+    parts: dict[str, list[Tensor]] = {name: [] for name, _ in weights["split"].items()}
+    for key in list(tensors):
+        if (name := key.rpartition("#")[0]) in parts:
+            parts[name].append(tensors.pop(key))
+    for name, group in parts.items():
+        if group:
+            tensors[name] = torch.cat(group).reshape(weights["split"][name])
     return tensors

@@ -87,6 +87,10 @@ class Status:
     """The time of writing: UTC, ISO 8601."""
 
 
+_STATUS_TYPES: dict[str, Any] = {"state": str, "reason": str | None, "step": int,
+                                 "steps": int | None, "best": dict, "updated": str}  # fmt: skip
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RunFolder:
     """A run on disk; see `create` and `open`."""
@@ -164,10 +168,13 @@ class RunFolder:
     def status(self) -> Status:
         """The content of status.json, read anew each time."""
         path = self.path / STATUS
-        try:
-            return Status(**read_json(path, checksummed=True))
-        except TypeError:
-            raise RunError(f"{quoted(path)} is of another version of iterant; use that") from None
+        content = read_json(path, checksummed=True)
+        known = isinstance(content, dict) and content.keys() <= _STATUS_TYPES.keys()
+        valid = known and all(isinstance(content[key], _STATUS_TYPES[key]) for key in content)
+        best = content.get("best", {}).values() if valid else ()
+        if not valid or not all(isinstance(figure, int | float | None) for figure in best):
+            raise RunError(f"{quoted(path)} is of another version of iterant; use that")
+        return Status(**content)
 
     @property
     def state(self) -> str:
@@ -293,8 +300,8 @@ def _summary(path: Path) -> RunSummary:
             path=path,
             state=run.state,
             reason=status.reason,
-            task=config.get("task", ""),
-            recipe=config.get("recipe", {}).get("name", ""),
+            task=str(config.get("task", "")),
+            recipe=str(config.get("recipe", {}).get("name", "")),
             seed=config.get("seed"),
             step=status.step,
             steps=status.steps,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant import registry
+from iterant import bounds, registry
 from iterant.errors import NetError, UnknownName
 from iterant.nets.protocol import build, check_sizes, parameter_count, readout
 
@@ -28,6 +28,9 @@ _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _EPS = 1e-6
 """Added to a mean square before dividing: features that are all zero stay zero."""
+
+
+_MOST_LAYERS = 4096
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,12 @@ class PaperConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
         check_sizes(self, "channels", "width", "classes", "blocks")
+        if not all(isinstance(width, int) and bounds.WIDTH.holds(width) for width in self.head):
+            raise NetError(f"head must be whole numbers {bounds.WIDTH}, got {self.head!r:.50}")
+        # A configuration may come from an untrusted file: building millions of layers takes hours.
+        layers = len(self.head) + self.blocks * getattr(self, "depth", 1)
+        if layers > _MOST_LAYERS:
+            raise NetError(f"a network has at most {_MOST_LAYERS:,} blocks and layers in its head")
         if self.group_norm and self.width % 4:
             raise NetError(
                 f"group norm has 4 groups, so the width must be a multiple of 4: {self.width}"
@@ -198,8 +207,8 @@ class FeedForwardConfig(PaperConfig):
     """Iterations, each with its own blocks; they share one recall convolution."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_sizes(self, "depth")
+        super().__post_init__()
 
 
 class FeedForward(PaperNet):

@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from iterant import registry
+from iterant import bounds, registry
 from iterant.errors import DataError, NetError
 from iterant.formatting import counted
 
@@ -201,12 +201,13 @@ def needs_of(net: Net) -> Needs | None:
 
 
 def check_sizes(config: Any, *names: str) -> None:
-    """Raise NetError unless a configuration has 1 or 2 dims and these fields are positive."""
+    """Raise NetError unless a configuration has 1 or 2 dims and these fields are widths."""
     if config.dims not in (1, 2):
         raise NetError(f"a network has 1 or 2 dimensions of space, got {config.dims}")
     for name in names:
-        if getattr(config, name) < 1:
-            raise NetError(f"{name} must be at least 1, got {getattr(config, name)}")
+        value = getattr(config, name)
+        if not isinstance(value, int) or not bounds.WIDTH.holds(value):
+            raise NetError(f"{name} must be a whole number {bounds.WIDTH}, got {value!r:.50}")
 
 
 def check_net(net: object) -> None:

@@ -172,7 +172,9 @@ class SweepFolder:
     def failures(self, name: str) -> Failures:
         """How often the run failed; a corrupt file counts as none."""
         with contextlib.suppress(RunError, TypeError):
-            return Failures(**read_json(self.work_path(name) / "record.json", checksummed=True))
+            record = Failures(**read_json(self.work_path(name) / "record.json", checksummed=True))
+            if isinstance(record.failures, int) and isinstance(record.error, str | None):
+                return record
         return Failures()
 
     def write_failures(self, name: str, failures: Failures) -> None:
@@ -198,18 +200,24 @@ class SweepFolder:
         write_json(path, dict(outcome), checksummed=True, nan_to_null=True)
 
 
+_LONGEST_NAME = 200
+"""Of a run or a sweep: file systems allow 255 bytes."""
+
+
 def _check_names(sweep: SweepFolder) -> None:
     """Check the names in sweep.json, which may come from someone else: they become folders."""
     plan, own = sweep.plan, sweep.path.absolute().name
     form = re.escape(own) + "-s[0-9]+" if plan.beside else r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
     for name in sweep.planned:
-        if not isinstance(name, str) or not re.fullmatch(form, name):
+        valid = isinstance(name, str) and len(name) <= _LONGEST_NAME
+        if not valid or not re.fullmatch(form, name):
             kind = f"{own}-s and a number" if plan.beside else "letters, digits and . _ + = -"
             raise RunError(
                 f"{quoted(sweep.path / PLAN)} has a run {str(name)[:100]!r}, and its runs are "
                 f"named by {kind}; do not use this sweep unless you know where it comes from"
             )
-    if not isinstance(plan.name, str) or not plan.name.isprintable() or "/" in plan.name:
+    valid = isinstance(plan.name, str) and len(plan.name) <= _LONGEST_NAME
+    if not valid or not plan.name.isprintable() or "/" in plan.name:
         raise RunError(
             f"{quoted(sweep.path / PLAN)} has the name {str(plan.name)[:100]!r}, which has no "
             "place in a file name; do not use this sweep unless you know where it comes from"

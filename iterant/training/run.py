@@ -77,8 +77,7 @@ def train(
         shard_mb: split checkpoints into files of this size, in millions of bytes.
         drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
-        trust: import the user-defined code that the run to resume names, or a recipe object; the
-            task and the network given here are imported anyway.
+        trust: import user-defined code that the run to resume or a recipe object names.
         reporter: receives the progress.
         changes: fields of the recipe.
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from thinkers import Ticking
 from torch import Tensor
 
-from iterant.analysis import Result, Trial
+from iterant.analysis import Result, Trial, interventions
 from iterant.analysis.convergence import compare_starts, converge, converge_on_noise, cosines
 from iterant.analysis.interventions import gaussian
 from iterant.engine import begin, think
@@ -135,7 +135,7 @@ def test_no_device_synchronisation_per_iteration() -> None:
 def starts(net: Net) -> dict[str, Any]:
     result = compare_starts(trial(net, 30))
     assert list(result.figures["starts"]) == ["zeros", "noise", "another problem"]
-    return result.figures
+    return {**result.figures, "cells": result.cells, "plot": result.plots[0][1]}
 
 
 def test_with_recall_all_starts_agree() -> None:
@@ -158,10 +158,18 @@ def test_without_recall_they_differ() -> None:
 
 
 def test_phase_of_a_cycle_depends_on_the_start() -> None:
-    figures = starts(two_cycle())["starts"]
+    result = starts(two_cycle())
+    figures = result["starts"]
     assert figures["zeros"]["cosine"] == pytest.approx([1.0] * 7)
     assert max(figures["noise"]["cosine"]) < 0.999
     assert figures["noise"]["same answer"] == 1
+    # The worst start of each problem counts.
+    worst = [min(cosines) for cosines in zip(*(s["cosine"] for s in figures.values()), strict=True)]
+    mean = result["relation to accuracy"]["cosine of solved"]
+    assert mean == pytest.approx(sum(worst) / 7)
+    assert result["cells"]["same answer from all"] == "100.0 %"
+    assert result["plot"].y == pytest.approx(sorted(worst))
+    assert result["plot"].x == pytest.approx([100 * rank / 7 for rank in range(1, 8)])
 
 
 def test_broken_samples_are_left_out_of_cosines() -> None:
@@ -171,6 +179,14 @@ def test_broken_samples_are_left_out_of_cosines() -> None:
         assert torch.equal(torch.tensor(start["cosine"]).isnan(), BROKEN)
         assert start["mean cosine"] == pytest.approx(1)
         assert start["same answer"] == fine, "NaN agrees with nothing"
+
+
+def test_every_part_of_a_batch_has_another_problem_to_start_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", 1)
+    for start in starts(exact_prefix_sums())["starts"].values():
+        assert start["cosine"] == pytest.approx([1.0] * 7)
 
 
 def test_relation_to_accuracy() -> None:

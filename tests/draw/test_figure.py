@@ -123,6 +123,13 @@ def test_invalid_paths(tmp_path: Path, name: str) -> None:
         draw.save_png(checkered(1, 1), tmp_path / name)
 
 
+def test_cells_are_large_enough_for_glyphs() -> None:
+    glyphs = (Glyph(0, 0, "♞", "#000000"),)
+    both = (checkered(30, 30), checkered(30, 30, glyphs=glyphs))
+    sides = [draw.pixels(each).shape[0] - 2 * 14 for each in both]
+    assert sides == [30 * 20, 30 * 26]
+
+
 @pytest.mark.parametrize(("count", "scale"), [(0, None), (1, -2), (1, 9000)])
 def test_invalid_pictures(count: int, scale: int | None) -> None:
     with pytest.raises(UsageError):

@@ -57,11 +57,11 @@ def flips(steps: Sequence[Sequence[float | None]]) -> Write:
 
 
 def changes(recall: float, without: float | None) -> Write:
-    """The last change of the features with recall and without; the first is 2."""
+    """The last change of the features with recall and without; the first are 2 and 1."""
 
     def write(folder: Path) -> None:
         for net, last in (("recall", recall), ("dt", without)):
-            studies = {"convergence": {"problems": {"change": [2.0, last]}}}
+            studies = {"convergence": {"problems": {"change": [2.0, 1.0, last]}}}
             models = {f"mazes-{net}-a{alpha}": [[1000]] * 3 for alpha in ("0", "0.01")}
             curves(models, size="13", studies=studies)(folder)
 
@@ -141,6 +141,14 @@ def both(one: Write, other: Write) -> Write:
 def test_verdict(tmp_path: Path, claim: str, write: Write, verdict: str) -> None:
     write(tmp_path)
     assert CLAIMS[claim].check(read_records(tmp_path)).verdict == verdict
+
+
+def test_a_ratio_of_iterations_in_words(tmp_path: Path) -> None:
+    slow = [[0] * first + [1000] for first in (6, 7, 7)]
+    curves({SLOW: slow, BEST: FOUR})(tmp_path)
+    (line,) = CLAIMS["twice-the-iterations"].check(read_records(tmp_path)).ours
+    # Logarithms of 7, 8 and 8: a mean of 7.65, and Student's interval of three.
+    assert "1.91 times (1.58 to 2.32)" in line
 
 
 def test_a_run_that_diverged_has_no_loss_after_the_peak(tmp_path: Path) -> None:

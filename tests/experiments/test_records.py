@@ -121,6 +121,16 @@ def test_files_are_merged_and_two_records_of_one_run_are_an_error(tmp_path: Path
         assert name in str(caught.value)
 
 
+def test_a_run_without_tests_and_studies_has_failed(tmp_path: Path) -> None:
+    ended = {"training": {"ended": "diverged"}}
+    keep(tmp_path, "sums-n0", 0, [], **ended, tests={})
+    keep(tmp_path, "sums-n0", 1, [], **ended, tests={}, studies={"noise": STUDIES["noise"]})
+    keep(tmp_path, "sums-n0", 2, [50], **ended)
+    keep(tmp_path, "sums-n0", 3, [], tests={})  # it has an accuracy on its training set
+    failed = {record.seed: record.failed for record in read_records(tmp_path).of("sums-n0")}
+    assert failed == {0: True, 1: False, 2: False, 3: False}
+
+
 def test_an_edited_seed_is_an_error(tmp_path: Path) -> None:
     keep_record(tmp_path, "a", figures("sums-n0", 1, [50]), seed=0)
     with pytest.raises(RunError, match=r"is of seed 1 in its figures and of 0 beside them; rest"):

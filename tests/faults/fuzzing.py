@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
+import json
+import math
 import signal
 import traceback
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from cyclopts import App, CycloptsError
@@ -16,6 +21,7 @@ from readers import TINY, Reader, readers
 
 from iterant.cli.main import app
 from iterant.errors import IterantError
+from iterant.io.files import checksum
 from iterant.training import train
 
 HANG_SECONDS = 60
@@ -62,6 +68,41 @@ def _mutate(content: bytes, seeds: Sequence[bytes], rng: np.random.Generator) ->
     ][kind]
 
 
+DEEP: list[Any] = []
+for _ in range(200):
+    DEEP = [DEEP]
+VALUES: list[Any] = [None, True, -1, 0, 3.5, 4097, 2**63, 10**30, 1e308, "x", "a" * 5000, [], DEEP,
+                     [1, "x", None], {}, {"a": 1}]  # fmt: skip
+"""What a field is replaced with, where a file is crafted."""
+
+
+def crafted(content: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """A JSON file with one field replaced or missing and a valid checksum."""
+    value, rng = json.loads(content), np.random.default_rng(seed)
+    sealed = value.pop("sha256", None) is not None
+    places = list(_fields(value))
+    for _ in range(count):
+        *way, last = places[int(rng.integers(len(places)))]
+        changed = copy.deepcopy(value)
+        inner = changed
+        for key in way:
+            inner = inner[key]
+        choice = int(rng.integers(len(VALUES) + 1))
+        if choice == len(VALUES):
+            del inner[last]
+        else:
+            inner[last] = VALUES[choice]
+        yield json.dumps({**changed, "sha256": checksum(changed)} if sealed else changed).encode()
+
+
+def _fields(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The way to every field of nested objects and lists."""
+    inner = value.items() if isinstance(value, dict) else ()
+    for key, one in enumerate(value[:2]) if isinstance(value, list) else inner:
+        yield (key,)
+        yield from ((key, *way) for way in _fields(one))
+
+
 def tried(reader: Reader, content: bytes, folder: Path) -> str | None:
     """None where the input was read or refused in one line; else what came instead."""
     try:
@@ -76,7 +117,11 @@ def tried(reader: Reader, content: bytes, folder: Path) -> str | None:
 
 
 def crashes_of(reader: Reader, count: int, *, seed: int, folder: Path) -> list[tuple[bytes, str]]:
-    outcomes = [(one, tried(reader, one, folder)) for one in mutated(reader.seeds, count, seed)]
+    count = math.ceil(count * reader.share)
+    inputs = mutated(reader.seeds, count, seed) if reader.share == 1 else iter(())
+    if reader.is_json:
+        inputs = chain(inputs, crafted(reader.seeds[0], count, seed))
+    outcomes = [(one, tried(reader, one, folder)) for one in inputs]
     return [(content, why) for content, why in outcomes if why is not None]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from PIL import Image
 
 from iterant import registry
+from iterant.cli.main import app
 from iterant.errors import IterantError
 from iterant.formatting import seconds
 from iterant.io import (
@@ -48,6 +49,16 @@ class Reader:
     read: Read
     checksummed: bool = False
     """Whether any change of its input is noticed"""
+    share: float = 1.0
+    """Share of the inputs with which it is tried; less for commands, which take longer"""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether its inputs are JSON objects"""
+        try:
+            return isinstance(json.loads(self.seeds[0]), dict)
+        except ValueError:
+            return False
 
 
 def _text(content: bytes) -> str:
@@ -166,7 +177,30 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
             # A run whose outcome is corrupt counts as not done.
             sealed = file.name != "outcome.json"
             every[f"{kind} folders: {pattern}"] = Reader(seeds, replaced, checksummed=sealed)
+            for words in COMMANDS[kind] if file.suffix == ".json" else ():
+                command = _within(folder, str(file.relative_to(folder)), _command(words))
+                every[f"iterant {words}: {kind} {pattern}"] = Reader((seed,), command, share=0.1)
     return every
+
+
+COMMANDS = {
+    "run": ("runs FOLDER", "evaluate FOLDER --size 8 --count 2 --max-steps 2",
+            "train --resume FOLDER --time-limit 2s", "export FOLDER --to hub --out exported"),
+    "weights": ("solve prefix-sums 101 --max-steps 2 --net FOLDER",),
+    "sweep": ("sweep status FOLDER", "sweep stop FOLDER"),
+}  # fmt: skip
+"""Command lines that read a folder"""
+
+
+def _command(words: str) -> Callable[[Path], object]:
+    """Run a command line on a folder, within this process."""
+
+    def read(folder: Path) -> None:
+        shutil.rmtree("exported", ignore_errors=True)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            app([str(folder) if word == "FOLDER" else word for word in words.split()])
+
+    return read
 
 
 def _read_run(path: Path) -> object:

@@ -89,6 +89,8 @@ def test_damage_is_reported_or_harmless(
 ) -> None:
     rng, errors, times = np.random.default_rng(3), 0, 0
     for name, reader in all_readers.items():
+        if reader.share < 1:
+            continue
         original = digest(reader.read(reader.seeds[0], tmp_path))
         for how, content in damaged(reader.seeds[0], rng):
             times += 1

@@ -108,9 +108,16 @@ def test_recall_relu_follows_the_authors() -> None:
     ("change", "text"),
     [
         ({"dims": 3}, "1 or 2 dimensions"),
-        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"width": 0}, "width must be a whole number from 1 to 4,096, got 0"),
         ({"width": 6, "group_norm": True}, "multiple of 4: 6"),
-        ({"kind": "feed-forward", "depth": 0}, "depth must be at least 1, got 0"),
+        ({"kind": "feed-forward", "depth": 4096, "blocks": 4096}, "at most 4,096 blocks"),
+        ({"head": [8] * 5000}, "at most 4,096 blocks"),
+        ({"head": [8, 0]}, "head must be whole numbers from 1"),
+        ({"width": "4"}, "width must be a whole number from 1"),
+        (
+            {"kind": "feed-forward", "depth": 0},
+            "depth must be a whole number from 1 to 4,096, got 0",
+        ),
     ],
 )
 def test_wrong_configurations(change: dict[str, Any], text: str) -> None:

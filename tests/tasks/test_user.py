@@ -61,7 +61,8 @@ def test_describe_a_string() -> None:
     assert shown.row_labels == ("input", "answer")
     assert AllOnes().describe(batch, prediction=batch.targets * 0).text.endswith("answer x.xx")
     unknown = Batch(batch.inputs, torch.full((1, 4), -1))
-    assert AllOnes().describe(unknown, prediction=batch.targets).caption == "4"
+    shown = AllOnes().describe(unknown, prediction=batch.targets)
+    assert (shown.caption, shown.text) == ("4", " input ##.#\nanswer o.oo")
 
 
 def test_describe_several_classes() -> None:

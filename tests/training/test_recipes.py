@@ -138,6 +138,11 @@ def test_paper_code_differs_only_where_the_code_does() -> None:
         assert {name for name in paper if paper[name] != code[name]} <= differing
 
 
+def test_the_recipe_of_a_task_without_figures_in_the_paper() -> None:
+    chosen = recipe("paper", "user-defined")
+    assert (chosen.batch, chosen.epochs, chosen.rate) == (100, 50, 0.001)
+
+
 @pytest.mark.parametrize("word", RECIPES)
 @pytest.mark.parametrize("problem", [*PROBLEMS, "user-defined"])
 @pytest.mark.parametrize("net", VARIANTS)

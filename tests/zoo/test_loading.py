@@ -101,8 +101,8 @@ def test_wrong_tensors_are_named(
         ({"config": {**CONFIG.described(), "wdith": 4}}, "wdith"),
         ({"config": {**CONFIG.described(), "dims": 3}}, "1 or 2 dimensions"),
         ({"config": {**CONFIG.described(), "readout": "best"}}, "unknown readout 'best'"),
-        ({"config": 3}, "cannot be built"),
-        ({"kind": [3]}, "cannot be built"),
+        ({"config": 3}, "of the wrong type"),
+        ({"kind": [3]}, "of the wrong type"),
     ],
 )
 def test_invalid_configuration(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:

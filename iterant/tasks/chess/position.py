@@ -381,8 +381,11 @@ def _parse_game(text: str) -> chess.pgn.Game:
         def visit_board(self, board: chess.Board) -> None:
             self.playing = True
 
-        def begin_variation(self) -> Any:  # a copy of all moves so far, for each of them
+        def begin_variation(self) -> Any:  # python-chess would copy all moves so far
             return pgn.SKIP
+
+        def end_variation(self) -> None:
+            pass
 
         def begin_parse_san(self, board: chess.Board, san: str) -> None:
             if len(board.move_stack) >= _LONGEST_GAME:

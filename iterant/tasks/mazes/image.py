@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, TaskError
-from iterant.tasks.mazes.grid import END, FREE, START, WALL
+from iterant.tasks.mazes.grid import END, FREE, LARGEST_READ, START, WALL
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,6 +39,7 @@ Pixels = NDArray[np.uint8]
 Values = NDArray[np.float64]
 
 _MOST_PIXELS = 25_000_000
+_LONGEST_SIDE = 20_000
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 """At three bytes each and working memory, a few hundred megabytes."""
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
@@ -124,14 +125,14 @@ def _open(content: bytes) -> Image:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
                 width, height = image.size
-                if width * height <= _MOST_PIXELS:
+                if width * height <= _MOST_PIXELS and max(width, height) <= _LONGEST_SIDE:
                     paper = Image.new("RGBA", image.size, "white")
                     return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
-        f"the picture has {width:,} by {height:,} pixels, at most {_MOST_PIXELS:,} are read; "
-        "make it smaller"
+        f"the picture has {width:,} by {height:,} pixels, at most {_MOST_PIXELS:,} and "
+        f"{_LONGEST_SIDE:,} a side are read; make it smaller"
     )
 
 
@@ -146,7 +147,9 @@ def pixel_codes(image: Image) -> Pixels:
     codes[vivid & ((hue < 15) | (hue > 240))] = END  # within 20 degrees of red
     plain = codes == 255
     light = _even_out(np.asarray(image.convert("L")), plain)
-    threshold = _otsu(np.bincount(light[plain], minlength=256))
+    # By rows: for its input, bincount makes a copy of eight bytes a pixel.
+    counts = [np.bincount(row[mask], minlength=256) for row, mask in zip(light, plain, strict=True)]
+    threshold = _otsu(np.sum(counts, axis=0))
     codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
     return codes
 
@@ -234,7 +237,11 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
     Also returns the shares (h, w) of every cell that are dark, and those that are green and red.
     """
     walls = codes == WALL
+    too_fine = ""
     for grid in filter(None, _grids(walls, sharp=sharp)):
+        if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
+            too_fine = f"its squares may be too small, at most {LARGEST_READ} a side are read; "
+            continue
         dark = _shares(walls, grid)
         main = np.maximum(dark, 1 - dark)
         if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN:
@@ -250,7 +257,8 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
             return grid, dark, spots
     raise TaskError(
         "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
-        "crop it to the maze, draw it straight, or write the maze as text with # and spaces"
+        f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # and "
+        "spaces"
     )
 
 
@@ -385,8 +393,9 @@ def _alternating(edges: Values, path: float, wall: float) -> Values | None:
         if max(abs(lines[0]), abs(lines[-1] - length)) > slack + (wall if by_pen else 0.0):
             continue
         crossing = ((inner - shift) % period > path) & by_pen
-        away = np.where(crossing, 0.0, np.abs(inner[:, None] - lines).min(axis=1, initial=length))
-        if (away <= slack).all():
+        after = np.searchsorted(lines, inner).clip(1, len(lines) - 1)
+        away = np.minimum(np.abs(inner - lines[after - 1]), np.abs(inner - lines[after]))
+        if (crossing | (away <= slack)).all():
             return np.array([0.0, *lines[1:-1].tolist(), length])
     return None
 

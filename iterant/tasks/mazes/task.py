@@ -135,11 +135,13 @@ class Mazes(BenchmarkTask):
         if material.kind == PICTURE:
             return [material]
         text, parts = material.text, []
-        line, end = 1, 0
-        for block in re.finditer(r"(?:.+\n?)+", text):
-            line += text.count("\n", end, block.start())
-            parts.append(material.part(block[0], f"line {line}"))
-            line, end = line + block[0].count("\n"), block.end()
+        line, begin = 1, 0
+        for gap in re.finditer(r"\n\n+|\Z", text):
+            block = text[begin : gap.start()]
+            if maze := block.strip("\n"):
+                first = line + block.startswith("\n")
+                parts.append(material.part(maze, f"line {first}"))
+            line, begin = line + block.count("\n") + len(gap[0]), gap.end()
             if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
                 break
         return parts if len(parts) > 1 else [material]
