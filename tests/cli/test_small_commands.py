@@ -63,8 +63,10 @@ def test_samples_on_terminals(size: str, term: str, text: str, terminal_command:
 
 def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iterant.cli.info.PACKAGES", ("torch", "no-such-package"))
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
     code, output, errors = command("info")
     assert (code, errors) == (0, "")
+    assert "7 cores, " in output
     rows = [line.split() for line in output.splitlines()]
     assert {"iterant", "python", "torch", "cpu"} <= {row[0] for row in rows}
     assert ["no-such-package", "not", "installed"] in rows

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import iterant
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UntrustedCode, UsageError
 from iterant.export import export_hub, open_source
 from iterant.io import RunFolder, read_weights, save_weights
 from iterant.nets import LocalRuleConfig, build
@@ -110,3 +110,10 @@ def test_pictures_outside_the_folder(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", described, tensors)
     folder = export_hub(tmp_path / "w", tmp_path / "hub")
     assert not list(folder.rglob("*.png"))
+
+
+def test_code_that_a_folder_names_is_not_imported(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", {"kind": "strange:Net", "config": {}}, {"a": torch.ones(1)})
+    with pytest.raises(UntrustedCode, match="strange:Net"):
+        export_hub(tmp_path / "w", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

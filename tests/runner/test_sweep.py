@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from small_sweeps import FIELDS, assert_same_checkpoints, small_plan, solved_counts
 
 from iterant.cli.main import run as run_command
-from iterant.errors import RunError, UsageError
+from iterant.errors import IterantError, RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
 from iterant.io.files import lock_folder
 from iterant.runner import (
@@ -28,6 +28,7 @@ from iterant.runner import (
     SweepStatus,
     collect,
     parse_seeds,
+    slurm,
     status,
     sweep,
     sweeps,
@@ -51,6 +52,36 @@ def execute(folder: SweepFolder) -> SweepFolder:
 def _finished(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
     """A finished sweep of two runs."""
     return execute(SweepFolder.prepare(tmp_path_factory.mktemp("done"), small_plan()))
+
+
+def test_jobs_are_watched_until_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[list[str]] = []
+    polls = itertools.count()
+
+    def queued(folder: SweepFolder) -> dict[str, str]:
+        """All jobs are pending, and done between the polls 4 and 5."""
+        if (poll := next(polls)) == 5:
+            execute(folder)
+        pending = submitted and poll < 5
+        return dict.fromkeys(folder.planned, "PENDING") if pending else {}
+
+    monkeypatch.setattr(slurm, "queued", queued)
+    monkeypatch.setattr(slurm, "submit", lambda folder, names, **_: submitted.append(list(names)))
+    options: dict[str, Any] = {"out": tmp_path / "s", "on": "slurm", "results": None}
+    now = sweep(small_plan(), watch=False, **options)
+    assert now.counts["waiting"] == 2
+    assert sweep(small_plan(), look_seconds=0.01, **options).counts["done"] == 2
+    assert submitted == [[run.name for run in now.runs]]
+    assert next(polls) == 6
+
+
+def test_the_folder_of_results_is_checked_before_the_runs(tmp_path: Path) -> None:
+    (tmp_path / "results").touch()
+    with pytest.raises(IterantError, match="results"):
+        sweep(small_plan(), out=tmp_path / "s", results=tmp_path / "results")
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_run_of_a_sweep_equals_one_of_train(finished: SweepFolder, tmp_path: Path) -> None:

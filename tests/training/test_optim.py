@@ -103,7 +103,7 @@ def test_an_overflowed_step_is_a_gradient_of_zero() -> None:
 
 
 def test_the_loss_scale_halves_on_overflow_and_doubles_after_2000_steps() -> None:
-    loss_scale = LossScale(CPU, Muon([nn.Parameter(torch.ones(1))], 0.1))
+    loss_scale = LossScale(CPU, Muon([{"params": [nn.Parameter(torch.ones(1))]}], 0.1))
     overflowed = [torch.full((1,), torch.inf)]
     loss_scale.unscale(overflowed)
     assert float(loss_scale.scale) == 2**15
