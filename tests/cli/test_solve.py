@@ -30,7 +30,7 @@ def exact_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     chess: Any = small_net("chess", "dt-recall")
     nets = {"mazes": DeadEnds(), "prefix-sums": exact_prefix_sums(), "chess": chess.float()}
-    monkeypatch.setattr("iterant.zoo.loading.load", lambda name, device, **_: nets[name])
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda name, device, trust: nets[name])
 
 
 def facts(output: str) -> dict[str, str]:

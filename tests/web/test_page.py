@@ -121,7 +121,7 @@ def test_demo_command(
     assert "older files" not in output
     code, output, errors = command("--port", "99999", "--no-browser")
     assert code == 2
-    assert "choose another --port" in errors
+    assert "from 0 to 65,535" in errors
     scripts = shutil.copytree(STATIC, nothing_built / "static")
     (scripts / "js" / "main.js").write_text("// another\n")
     monkeypatch.setattr(page, "STATIC", scripts)
