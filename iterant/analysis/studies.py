@@ -35,7 +35,7 @@ from iterant.evaluation.evaluator import budget_of
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
-from iterant.tasks.protocol import Description, Size, Task, offers
+from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import folder_of, load
 
@@ -54,12 +54,13 @@ def subject_of(
     task: Task | str | None = None,
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
+    problems: str = "",
     trust: bool = False,
 ) -> Subject:
     """The subject for a run folder, a weights folder or the name of shipped weights.
 
-    ``task`` is for weights that do not name the task they were trained on. ``trust``: import the
-    user-defined code that the folder names.
+    ``task`` is for weights that do not name the task they were trained on; ``problems``: another
+    kind than the task's own. ``trust``: import the user-defined code that the folder names.
     """
     if isinstance(source, Subject):
         return source
@@ -85,6 +86,7 @@ def subject_of(
         with registry.names_of_file(folder, config, trust=trust):
             task = registry.task(name, data=data or config.get("data"))
     net = load(source, device, trust=trust)
+    task = with_problems(task, problems)
     if not config.get("recipe"):
         return Subject(net, task, label)
     recipe = Recipe().changed(**config["recipe"])  # with defaults
@@ -227,6 +229,7 @@ def analyze(
     task: Task | str | None = None,
     device: str = "cpu",
     data: str | os.PathLike[str] | None = None,
+    problems: str = "",
     tolerance: float = 1e-3,
     trust: bool = False,
     progress: Callable[[str, float], None] | None = None,
@@ -239,8 +242,9 @@ def analyze(
 
     ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
     data without it (the chess sample that ships), the training size. ``max_steps`` is the number
-    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper).
-    ``trust``: import the user-defined code that the folders name.
+    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper);
+    ``problems`` is another kind than the task's own. ``trust``: import the user-defined code that
+    the folders name.
     Studies that are not possible for a network or task are skipped, with the reason. ``progress``
     is called with the current study and the share of all work that is done.
     """
@@ -257,7 +261,10 @@ def analyze(
     if isinstance(runs, str | os.PathLike | Subject) or not isinstance(runs, Iterable):
         runs = [runs]
     subjects = _subjects(
-        [subject_of(run, task=task, device=device, data=data, trust=trust) for run in runs]
+        [
+            subject_of(run, task=task, device=device, data=data, problems=problems, trust=trust)
+            for run in runs
+        ]
     )
     shared = subjects[0].task
     size = _size(shared, size)

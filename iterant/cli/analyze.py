@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant import bounds
-from iterant.cli.options import SEVERAL, Count, DataPath, DeviceName, Seed, Steps, TrustCode
+from iterant.cli.options import (
+    SEVERAL,
+    Count,
+    DataPath,
+    DeviceName,
+    Problems,
+    Seed,
+    Steps,
+    TrustCode,
+)
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted
@@ -39,6 +48,7 @@ def analyze(
     task: str | None = None,
     device: DeviceName = "auto",
     data: DataPath = None,
+    problems: Problems = "",
     trust_code: TrustCode = False,
 ) -> None:
     """Study interventions on trained networks, their convergence and their errors.
@@ -73,7 +83,8 @@ def analyze(
     with progress_bar("loading") as update:
         report = analyze_runs(
             list(runs), studies, size=size, count=count, max_steps=max_steps, after=after,
-            seed=seed, task=task, device=device, data=data, tolerance=tolerance, trust=trust_code,
+            seed=seed, task=task, device=device, data=data, problems=problems,
+            tolerance=tolerance, trust=trust_code,
             progress=lambda label, done: update(done, 1, label),
         )  # fmt: skip
     _show(report)

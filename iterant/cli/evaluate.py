@@ -15,6 +15,7 @@ from iterant.cli.options import (
     DataPath,
     DeviceName,
     Patience,
+    Problems,
     Seed,
     Sizes,
     Steps,
@@ -50,6 +51,7 @@ def evaluate(
     ] = "fp32",
     portion: Count | None = None,
     data: DataPath = None,
+    problems: Problems = "",
     trust_code: TrustCode = False,
 ) -> None:
     """Measure accuracy after every iteration on new problems.
@@ -93,7 +95,9 @@ def evaluate(
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
     dtype, work = registry.find("precision", precision), []
     for run in runs:
-        subject = subject_of(run, task=task, device=device, data=data, trust=trust_code)
+        subject = subject_of(
+            run, task=task, device=device, data=data, problems=problems, trust=trust_code
+        )
         net: Any = subject.net
         net.to(dtype)
         sizes = [subject.task.parse_size(text) for text in size or ()]
@@ -185,6 +189,13 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                 f"{title}: features of {curve.broken} of {problems} became NaN or infinite; "
                 "these count as not solved"
             )
+        if curve.right is not None and curve.any_right is not None:
+            right, any_right = int(curve.right.sum()), int(curve.any_right.sum())
+            if right != any_right:
+                echo(
+                    f"{title}: at the end {any_right} of {problems} have a right answer if any "
+                    f"counts (mazes: any shortest path), {right} that of the target"
+                )
         if curve.shrunk is not None:
             echo(f"{title}: out of memory; continued with batches of {curve.shrunk}")
 

@@ -47,6 +47,15 @@ TrustCode = Annotated[
         help="import the user-defined code (module:Class) that the given folders or files name"
     ),
 ]
+Problems = Annotated[
+    str,
+    Parameter(
+        name="--problems",
+        help="kind of generated problems; mazes: start=any, p=0.1 (loops), walls=0.3, "
+        "path=100-140, joined by commas [default: the paper's]",
+        show_default=False,
+    ),
+]
 Sizes = Annotated[
     list[str] | None,
     SEVERAL,

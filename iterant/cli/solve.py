@@ -22,6 +22,7 @@ from iterant.cli.options import (
     DataPath,
     DeviceName,
     Patience,
+    Problems,
     Seed,
     Sizes,
     Steps,
@@ -66,6 +67,7 @@ def solve(
     pgn: Annotated[bool, FLAG] = False,
     device: DeviceName = "cpu",
     data: DataPath = None,
+    kind: Problems = "",
     trust_code: TrustCode = False,
 ) -> None:
     """Solve problems with a network and report the answers.
@@ -93,6 +95,7 @@ def solve(
         pgn: read the problems as games in PGN
     """
     from iterant.solving import solutions
+    from iterant.tasks.protocol import with_problems
     from iterant.tasks.user import task as named_task
     from iterant.zoo.loading import load
 
@@ -101,7 +104,7 @@ def solve(
     if (halt, patience, tolerance) != ("rest", None, None):
         registry.allow(halt)
         rule = registry.rule(halt, patience=patience, tolerance=tolerance)
-    task_object = named_task(task, data=data)
+    task_object = with_problems(named_task(task, data=data), kind)
     inputs, unreadable = _read(task_object, problems, size=size, seed=seed, count=count, pgn=pgn)
     name, total, answers = net or task_object.spec.name, len(inputs), []
     network = load(name, device, trust=trust_code)
@@ -293,10 +296,12 @@ def sample(
     save: Path | None = None,
     solution: bool = True,
     data: DataPath = None,
+    problems: Problems = "",
 ) -> None:
     """Generate problems of a task and show them.
 
     iterant sample mazes --size 13 --seed 1 --save m.png
+    iterant sample mazes --size 13 --problems start=any,p=0.1
 
     Args:
         count: problems per size
@@ -308,10 +313,11 @@ def sample(
 
     from iterant.draw.figure import check_picture, save_picture
     from iterant.draw.terminal import terminal
+    from iterant.tasks.protocol import with_problems
     from iterant.tasks.user import task as named_task
 
     target = None if save is None else check_picture(save)
-    task_object = named_task(task, data=data)
+    task_object = with_problems(named_task(task, data=data), problems)
     descriptions, screen = [], console()
     sizes = [task_object.parse_size(text) for text in size or ()]
     for problem_size in sizes or [task_object.check_size(None)]:

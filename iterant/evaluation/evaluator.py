@@ -29,7 +29,7 @@ from iterant.halting import Fixed, Rule
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, like
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
-from iterant.tasks.protocol import Batch, Size, Task
+from iterant.tasks.protocol import Batch, Size, Task, offers
 
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
@@ -123,6 +123,8 @@ class Curve:
     """Problems whose features became NaN or infinite; these count as not solved"""
     right: Tensor | None = None
     """(problems,) bool: solved at the end"""
+    any_right: Tensor | None = None
+    """(problems,) bool: the same, where any right answer counts; None: each problem has one"""
     taken: Tensor | None = None
     """(problems,) int64: iterations of each problem"""
     stopped: Tensor | None = None
@@ -222,6 +224,8 @@ class Curve:
         }
         if self.steps != tuple(range(1, len(self.steps) + 1)):
             figures["steps"] = list(self.steps)
+        if self.any_right is not None:
+            figures["any right answer at the end"] = int(self.any_right.sum())
         if self.stopped is not None:
             figures["stopped by the rule"] = int(self.stopped.sum())
         if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
@@ -288,6 +292,7 @@ def evaluate_batch(
     check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
     marks = _marks(at, budget, cut)
+    several = offers(task, "any_right")
     parts, shrunk = run_batches(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
         steps=budget, rule=rule, portion=portion, progress=progress,
@@ -299,6 +304,7 @@ def evaluate_batch(
         change=float(torch.cat([part.change for part in parts]).mean()),
         broken=sum(int(part.broken.sum()) for part in parts),
         right=torch.cat([part.right for part in parts]),
+        any_right=torch.cat([part.any_right for part in parts]) if several else None,
         taken=torch.cat([part.taken for part in parts]),
         stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
         seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
@@ -379,6 +385,7 @@ class _Outcome(NamedTuple):
     seconds: Tensor
     """(marks,); all others are (B,)"""
     right: Tensor
+    any_right: Tensor
     stopped: Tensor
     broken: Tensor
     taken: Tensor
@@ -414,6 +421,9 @@ def _batch_outcome(
             relative = relative_change(iteration.before, thought.features)
             change[rows] = torch.where(iteration.leaving, relative, change[rows])
     right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
+    any_right = right
+    if offers(task, "any_right"):
+        any_right = task.any_right(answers.prediction, part).cpu() & finite.cpu()
     taken, stopped = answers.steps.cpu(), answers.met.cpu()
     # Problems that left before a mark keep the answer they left with.
     solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
@@ -422,7 +432,7 @@ def _batch_outcome(
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
     times = torch.tensor(seconds, dtype=torch.float64)
-    return _Outcome(solved_at, times, right, stopped, ~finite.cpu(), taken, change.cpu())
+    return _Outcome(solved_at, times, right, any_right, stopped, ~finite.cpu(), taken, change.cpu())
 
 
 class Timer:

@@ -10,6 +10,10 @@ The benchmark's files:
     chess_data/              data.pth (N, 12, 8, 8)        segment_targets.pth or targets.pth
                              who_moves.pth (N, 1), 1 for black
 
+and those of Maze-Hard (30x30-hard), one token per cell: 1 wall, 2 free, 3 start, 4 goal, 5 path:
+
+    train/                   all__inputs.npy (N, s * s)    all__labels.npy (N, s * s)
+
 The task of a folder is recognised by the names and shapes of its files, so folders may be renamed.
 No arbitrary pickles are loaded: arrays are read without pickle, tensors with `weights_only`. Files
 are memory-mapped where their format allows it, and only the requested rows are read.
@@ -18,6 +22,7 @@ are memory-mapped where their format allows it, and only the requested rows are 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,10 +38,12 @@ from iterant.formatting import counted
 from iterant.io.files import check_regular, make_folder, write_atomic
 from iterant.io.pth import load_pth
 from iterant.rng import Stream
+from iterant.tasks.mazes.grid import to_image, to_pixels
 from iterant.tasks.protocol import Batch, Size, Task
 
 _ORIENTATION_SAMPLE = 2_000
 """About how many chess puzzles of each colour decide the orientation of a file."""
+_TOKEN_FILES = ("all__inputs.npy", "all__labels.npy")
 
 
 def dataset(
@@ -132,6 +139,39 @@ class _ProblemSet:
             self._flips[colour] = torch.tensor([share < 0.5, agree[1] > agree[0]])
 
 
+class _TokenSet:
+    """A folder of Maze-Hard: a token per cell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.channels = folder, 3
+        self.paths = [folder / name for name in _TOKEN_FILES]
+        self.inputs, self.labels = map(_load, self.paths)
+        cells = self.inputs.shape[1] if self.inputs.dim() == 2 else 0
+        self.count, self.size = len(self.inputs), math.isqrt(cells)
+        _check(self.paths[0], self.count and 1 < cells == self.size**2, "(N, s * s) tokens")
+        shape = self.inputs.shape
+        _check(self.paths[1], self.labels.shape == shape, f"an array of shape {tuple(shape)}")
+
+    def read(self, rows: NDArray[np.int64]) -> Batch:
+        """The problems of these rows, in the conventions of `Batch`."""
+        index = torch.from_numpy(rows)
+        tokens, labels = (
+            values[index].numpy().reshape(-1, self.size, self.size)
+            for values in (self.inputs, self.labels)
+        )
+        ends = [(tokens == token).sum(axis=(1, 2)) == 1 for token in (3, 4)]
+        _check(self.paths[0], np.isin(tokens, (1, 2, 3, 4)).all() and np.all(ends), "tokens 1 to 4")
+        _check(self.paths[1], np.isin(labels, (1, 2, 3, 4, 5)).all(), "tokens 1 to 5")
+        cells = (tokens - 1).astype(np.uint8)  # in the order of the codes: wall, free, start, end
+        path = (labels >= 3).astype(np.uint8)
+        inputs = torch.from_numpy(to_image(cells)).float()
+        return Batch(inputs, torch.from_numpy(to_pixels(path)).long())
+
+
+def _open_set(folder: Path) -> _ProblemSet | _TokenSet:
+    return _TokenSet(folder) if _file_names(folder) == _TOKEN_FILES else _ProblemSet(folder)
+
+
 class StoredProblems:
     """The problems under a folder, sampled without replacement in an order given by a seed."""
 
@@ -139,7 +179,7 @@ class StoredProblems:
         """Find the sets with that many channels in `data` and the folders below it."""
         self.data = Path(data)
         self._sets = [
-            each for each in map(_ProblemSet, _folders(self.data)) if each.channels == channels
+            each for each in map(_open_set, _folders(self.data)) if each.channels == channels
         ]
         if not self._sets:
             raise DataError(
@@ -169,7 +209,7 @@ class StoredProblems:
         order = Stream(seed, "stored").order(len(rows))
         return problem_set.read(rows[order[numbers]])
 
-    def _choose(self, size: Size | None) -> _ProblemSet:
+    def _choose(self, size: Size | None) -> _ProblemSet | _TokenSet:
         sets = [each for each in self._sets if size is None or each.size == size]
         if len(sets) != 1:
             names = ", ".join(f"{each.folder.name} (size {each.size})" for each in self._sets)
@@ -190,7 +230,7 @@ def read_easy_to_hard(path: str | Path) -> Batch:
 
     >>> read_easy_to_hard("data/maze_data_test_13").inputs.shape
     """
-    problems = _ProblemSet(Path(path))
+    problems = _open_set(Path(path))
     return problems.read(np.arange(problems.count))
 
 
@@ -230,6 +270,8 @@ def _file_names(folder: Path) -> tuple[str, str] | None:
     """The names of inputs and targets in a folder, None if it does not hold one set."""
     if (folder / "inputs.npy").is_file():
         return "inputs.npy", "solutions.npy"
+    if (folder / _TOKEN_FILES[0]).is_file():
+        return _TOKEN_FILES
     if (folder / "data.pth").is_file():
         segments = "segment_targets.pth"
         return "data.pth", segments if (folder / segments).is_file() else "targets.pth"

@@ -210,6 +210,18 @@ class Task(Protocol):
         """
 
 
+def with_problems(task: Task, problems: str) -> Task:
+    """The task with the kind of problems that a recipe or a flag names; "": as it is."""
+    if not problems:
+        return task
+    if not offers(task, "with_problems"):
+        raise TaskError(
+            f"{task.spec.name} has one kind of problems (no method `with_problems`), asked for "
+            f"{problems!r}; leave it out"
+        )
+    return task.with_problems(problems)
+
+
 def sample_problems(
     task: Task, *, count: int = 1, size: Size | None = None, seed: int = 0
 ) -> list[Problem]:
@@ -395,6 +407,9 @@ class OptionalMethods(Task, Protocol):
 
     # Training
 
+    def with_problems(self, problems: str) -> Task:
+        """The task with another kind of problems, in its own words: ``start=any``."""
+
     def packed(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> PackedProblems | None:
@@ -430,6 +445,9 @@ class OptionalMethods(Task, Protocol):
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """Problems with the end of the path moved nearer, and the rows (int64) they came from."""
+
+    def any_right(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: right answers, where a problem has several and the target is one of them."""
 
     def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction (N, *S) of a path is wrong."""

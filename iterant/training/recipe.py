@@ -67,6 +67,8 @@ class Recipe:
     """Size of the training problems; None: the task's"""
     count: int | None = None
     """Number of problems, validation included; None: the task's"""
+    problems: str = ""
+    """Kind of problems, in words of the task: start=any for mazes; "": the paper's"""
     validation: float = 0.2
     """Share held out for validation"""
     data_seed: int = 0
@@ -386,10 +388,10 @@ _BEST: dict[str, Fields] = {
     },
     "mazes": {
         "net": "local-rule", "width": 24, "hidden": 80, "messages": True, "masked": True,
-        "objective": "pool", "iterations": 150, "pool_slots": 1024, "pool_fresh": 0.25,
-        "pool_damage": 0.0, "pool_shake": 0.6, "pool_shake_varied": True, "pool_shortest": 12,
-        "pool_longest": 12, "pool_hard": True, "optimizer": "adam", "rate": 8e-3,
-        "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
+        "problems": "start=any", "objective": "pool", "iterations": 150, "pool_slots": 1024,
+        "pool_fresh": 0.25, "pool_damage": 0.0, "pool_shake": 0.6, "pool_shake_varied": True,
+        "pool_shortest": 12, "pool_longest": 12, "pool_hard": True, "optimizer": "adam",
+        "rate": 8e-3, "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6, "validate_every": 6,
         "again_below": 0.99, "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
     },

@@ -25,7 +25,7 @@ from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import SMALLEST_SHARD_MB
 from iterant.nets import Net, build, parameter_count
 from iterant.rng import check_seed
-from iterant.tasks.protocol import Task
+from iterant.tasks.protocol import Task, with_problems
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter
@@ -125,6 +125,7 @@ def train(
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
             task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
+        task = with_problems(task, recipe.problems)
         if processes is not None:
             processes.check(recipe.batch)
         trainer = Trainer(network, recipe, torch_device, processes)
@@ -277,7 +278,7 @@ def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
     Raises the errors that the run would raise.
     """
     net, description = build_network(recipe, task.spec, seed=0)
-    held_out, problems = split_sizes(task, recipe)
+    held_out, problems = split_sizes(with_problems(task, recipe.problems), recipe)
     per_epoch = problems // recipe.batch
     return {
         "network": description,

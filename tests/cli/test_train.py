@@ -34,6 +34,7 @@ VALUES: dict[str, tuple[tuple[str, ...], object]] = {
     "milestones": (("60", "100"), [60, 100]),
     "size": (("9",), 9),
     "count": (("777",), 777),
+    "problems": (("start=any",), "start=any"),
     "objective": (("progressive-n0",), "progressive-n0"),
     "optimizer": (("sgd",), "sgd"),
     "schedule": (("constant",), "constant"),
@@ -47,13 +48,14 @@ VALUES: dict[str, tuple[tuple[str, ...], object]] = {
 @pytest.mark.parametrize("name", [field.name for field in fields(Recipe) if field.name != "notes"])
 def test_every_field_is_a_flag(name: str, command: Any) -> None:
     flag = f"--{name.replace('_', '-')}"
-    before = recipe("paper", "prefix-sums").described()[name]
+    task = "mazes" if name == "problems" else "prefix-sums"  # which has one kind only
+    before = recipe("paper", task).described()[name]
     fraction = isinstance(before, float) or name in ("clip", "average")
     words, expected = VALUES.get(name, (("0.5",), 0.5) if fraction else (("7",), 7))
     if isinstance(before, bool):
         words, expected = (), not before
         flag = flag.replace("--", "--no-", 1) if before else flag
-    shown = recipe_shown(command, "prefix-sums", "--recipe", "paper", flag, *words)
+    shown = recipe_shown(command, task, "--recipe", "paper", flag, *words)
     assert shown[name] == expected != before
 
 

@@ -36,8 +36,8 @@ def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
     net = load("mazes")
     assert isinstance(net, LocalRule)
     batch = mazes.sample(60, size=9, seed=2)
-    long = evaluate_long(net, mazes, batch, 9)
-    plain = evaluate_batch(net, mazes, batch, steps=18, at=[9, 18])
+    long = evaluate_long(net, mazes, batch, 18)
+    plain = evaluate_batch(net, mazes, batch, steps=36, at=[18, 36])
     solved, twice = long.figures["solved"], long.figures["solved at twice"]
     assert 0 < solved < twice < 60, "otherwise this tests nothing"
     assert [solved, twice] == plain.solved.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,12 @@ from torch import Tensor
 
 import iterant
 from iterant.errors import RecipeError, TaskError
+from iterant.io import read_weights
 from iterant.rng import StepRng
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, with_problems
 from iterant.training.data import TrainingSet
 from iterant.training.recipe import Recipe
+from iterant.training.run import train
 
 CPU = torch.device("cpu")
 
@@ -54,6 +57,24 @@ def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
     assert bool((same | mirrored).all())
     assert 0.25 < mirrored.double().mean() < 0.55  # half of those that cannot castle
     assert task.solved(targets, Batch(inputs, targets)).all()
+
+
+def test_a_recipe_names_the_kind_of_problems(tmp_path: Path) -> None:
+    task = with_problems(iterant.task("mazes"), "start=any")
+    expected = iterant.task("mazes", problems="start=any").sample(50, size=5)
+    assert torch.equal(task.sample(50, size=5).inputs, expected.inputs)
+    assert not torch.equal(iterant.task("mazes").sample(50, size=5).inputs, expected.inputs)
+    assert with_problems(task, "") is task
+    with pytest.raises(TaskError, match="prefix-sums has one kind"):
+        train("prefix-sums", problems="start=any", out=tmp_path / "run")
+    small: dict[str, Any] = {"width": 4, "size": 5, "count": 40, "batch": 8, "epochs": 1}
+    small |= {"iterations": 2, "recipe": "paper"}
+    runs = [
+        train("mazes", **small, problems=kind, out=tmp_path / str(index))
+        for index, kind in enumerate(("", "start=any"))
+    ]
+    first, other = (read_weights(run)[1].values() for run in runs)
+    assert not all(map(torch.equal, first, other))
 
 
 def test_mirror_needs_a_task_with_mirror_images() -> None:

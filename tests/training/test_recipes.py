@@ -21,7 +21,8 @@ from iterant.training.trainer import build_network
 OTHER: dict[str, Any] = {
     "name": "mine", "net": "ff", "width": 8, "head": (4, 2), "group_norm": True, "bounded": True,
     "hidden": 9, "isotropic": False, "messages": True, "masked": True, "size": 16, "count": 500,
-    "validation": 0.1, "data_seed": 3, "mirror": True, "objective": "pool", "iterations": 12,
+    "problems": "start=any", "validation": 0.1, "data_seed": 3, "mirror": True,
+    "objective": "pool", "iterations": 12,
     "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_stay": 0.5, "pool_swap": 0.2,
     "pool_damage": 0.1, "pool_damage_kinds": ("disc", "jitter"), "pool_shake": 0.1,
     "pool_shake_varied": True, "pool_shortest": 2, "pool_longest": 3, "pool_every": True,

@@ -21,6 +21,7 @@ wall or a passage.
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -194,12 +195,34 @@ def neighbour_count(is_open: NDArray[np.bool_]) -> NDArray[np.int64]:
 def shortest_path(cells: Cells, within: NDArray[np.bool_] | None = None) -> list[Cell]:
     """The path of `descend` through (h, w) codes, start and end included; [] when there is none.
 
-    With ``within`` it leads over these cells alone.
+    With ``within`` it leads over these cells alone. A plain search: on one maze with a long path
+    it is faster than a numpy step per distance.
     """
-    steps = distances(cells[None], None if within is None else within[None])
-    on_path = descend(cells[None], steps)[0]
-    path = np.argwhere(on_path)[np.argsort(-steps[0][on_path])]
-    return [(row, column) for row, column in path.tolist()]
+    is_open = cells != WALL
+    stride = cells.shape[1] + 1
+    unseen = bytearray(np.pad(is_open if within is None else is_open & within, ((1, 1), (1, 0))))
+    ends = (np.argwhere(cells == code)[0].tolist() for code in (START, END))
+    first, last = ((row + 1) * stride + column + 1 for row, column in ends)
+    if not (unseen[first] and unseen[last]):
+        return []
+    steps = {last: 0}
+    unseen[last] = 0
+    queue = deque([last])
+    while queue and first not in steps:
+        position = queue.popleft()
+        for neighbour in (position - stride, position + 1, position + stride, position - 1):
+            if unseen[neighbour]:
+                unseen[neighbour] = 0
+                steps[neighbour] = steps[position] + 1
+                queue.append(neighbour)
+    if first not in steps:
+        return []
+    path = [first]
+    while (position := path[-1]) != last:
+        nearer = steps[position] - 1
+        ways = (position + stride, position - 1, position + 1, position - stride)
+        path.append(next(way for way in ways if steps.get(way) == nearer))
+    return [(position // stride - 1, position % stride - 1) for position in path]
 
 
 def generate(size: int, seed: int, numbers: NDArray[np.int64]) -> tuple[Cells, NDArray[np.bool_]]:

@@ -32,6 +32,7 @@ from iterant.tasks.mazes.grid import (
     WALL,
     from_image,
     from_text,
+    is_shortest_path,
     shortest_path,
     to_image,
     to_pixels,
@@ -69,7 +70,7 @@ _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dt
 class Mazes(BenchmarkTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
-    With ``data=PATH`` the mazes come from files of the Easy-to-Hard benchmark instead. ``problems``
+    With ``data=PATH`` the mazes come from files of Easy-to-Hard or Maze-Hard instead. ``problems``
     asks for other mazes than the paper's, ``start=any,p=0.1``; see `iterant.tasks.mazes.variants`.
     """
 
@@ -89,16 +90,16 @@ class Mazes(BenchmarkTask):
     sizes = range(3, 4002, 2)
 
     def __init__(self, data: str | Path | None = None, problems: str = "") -> None:
-        super().__init__(data)
-        self.kind = parse_problems(problems)
         if data is not None and problems:
             raise TaskError("problems from files are of one kind; leave out problems, or data")
-        if not self.kind.has_lattice:
+        super().__init__(data)
+        self.kind = parse_problems(problems)
+        if data is not None or not self.kind.has_lattice:
             self.sizes = range(2, 4002)
 
     def with_problems(self, problems: str) -> Mazes:
-        """The task with other mazes: ``task.with_problems("start=any")``."""
-        return Mazes(self.data, problems)
+        """The task with other mazes, ``start=any``; those of files stay as they are."""
+        return self if self.data is not None else Mazes(problems=problems)
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
@@ -177,6 +178,23 @@ class Mazes(BenchmarkTask):
             beside = counted(extra, "square")
             return Verdict(False, f"start and end are joined, with {beside} beside a shortest way")
         return Verdict(True, "one way from start to end")
+
+    def any_right(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: the marked cells are exactly one shortest path, whichever.
+
+        Where a maze has loops, the target is one of several shortest paths.
+        """
+        right = every_position_right(prediction, batch).cpu()
+        # All shortest paths have the same number of pixels, four per cell.
+        lengths = (prediction == 1).flatten(1).sum(dim=1)
+        candidates = (lengths == batch.targets.flatten(1).sum(dim=1)).cpu() & ~right
+        rows = candidates.nonzero()[:, 0]
+        if len(rows):
+            marked = whole_cells(prediction[rows.to(prediction.device)].cpu().numpy())
+            whole = 4 * marked.sum(axis=(1, 2)) == lengths.cpu().numpy()[rows]
+            cells = from_image(batch.inputs[rows.to(batch.inputs.device)])
+            right[rows] = torch.from_numpy(is_shortest_path(cells, marked) & whole)
+        return right
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.

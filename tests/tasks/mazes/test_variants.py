@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
 
-from iterant.errors import TaskError
+from iterant.errors import DataError, TaskError
+from iterant.evaluation import evaluate_batch
 from iterant.tasks.mazes.grid import (
+    COLOURS,
     END,
     FREE,
     START,
     WALL,
     descend,
     distances,
+    from_image,
     generate,
     is_shortest_path,
+    to_pixels,
 )
+from iterant.tasks.mazes.image import read_picture
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.mazes.variants import parse_problems
 
@@ -76,11 +86,44 @@ def test_targets_equal_a_plain_search(problems: str) -> None:
 
 @pytest.mark.skipif(not MAZE_HARD.exists(), reason="needs the training mazes of Maze-Hard")
 def test_the_tie_break_is_that_of_maze_hard() -> None:
-    codes = np.array([255, 0, 1, 2, 3, 1], dtype=np.uint8)  # wall, free, start, goal, path
-    tokens = np.load(MAZE_HARD / "all__inputs.npy").reshape(-1, 30, 30)
-    labels = np.load(MAZE_HARD / "all__labels.npy").reshape(-1, 30, 30)
-    cells = codes[tokens]
-    assert np.array_equal(descend(cells, distances(cells)), labels >= 3)
+    task = Mazes(MAZE_HARD)
+    batch = task.sample(1000)
+    assert batch.inputs.shape == (1000, 3, 66, 66)
+    cells = from_image(batch.inputs)
+    on_path = descend(cells, distances(cells))
+    assert np.array_equal(to_pixels(on_path.astype(np.uint8)), batch.targets.numpy())
+    assert batch.extras["path_length"].min() == 109
+
+
+def test_files_of_maze_hard(tmp_path: Path) -> None:
+    cells, on_path = parse_problems("walls=0.3").generate(6, 1, np.arange(5))
+    tokens = cells.reshape(5, 36) + 1
+    labels = np.where(on_path.reshape(5, 36) & (tokens == 2), 5, tokens)
+    for name, values in (("inputs", tokens), ("labels", labels)):
+        np.save(tmp_path / f"all__{name}.npy", values.astype(np.uint8))
+    task = Mazes(tmp_path)
+    batch, expected = task.sample(5), Mazes(problems="walls=0.3").sample(5, size=6, seed=1)
+    assert sorted(batch.inputs.numpy().tobytes()) == sorted(expected.inputs.numpy().tobytes())
+    assert batch.targets.sum() == expected.targets.sum()
+    assert task.any_right(batch.targets, batch).all()
+    assert task.with_problems("start=any") is task
+    for broken in (tokens + 4, tokens[:, :35], np.full_like(tokens, 2)):
+        np.save(tmp_path / "all__inputs.npy", broken.astype(np.uint8))
+        with pytest.raises(DataError, match="copy the file again"):
+            Mazes(tmp_path).sample(5)
+
+
+def test_images_of_maze_dataset_are_read() -> None:
+    """One pixel per cell, a wall around, the path in blue."""
+    for problems in ("start=any", "p=0.1", "start=any,p=0.5"):
+        cells, on_path = parse_problems(problems).generate(19, 1, np.arange(5))
+        for maze, path in zip(cells, on_path, strict=True):
+            walled, marked = np.pad(maze, 1), np.pad(path, 1)
+            pixels = (255 * COLOURS)[walled]
+            pixels[marked & (walled == FREE)] = (0, 0, 255)
+            file = io.BytesIO()
+            Image.fromarray(pixels).save(file, "PNG")
+            assert np.array_equal(read_picture(file.getvalue())[0], maze)
 
 
 @pytest.mark.parametrize("problems", KINDS)
@@ -189,3 +232,40 @@ def test_kinds_that_contradict_each_other_are_refused() -> None:
         parse_problems("walls=0.3,p=0.1")
     with pytest.raises(TaskError, match="problems from files"):
         Mazes("somewhere", problems="start=any")
+
+
+def test_evaluation_counts_the_target_and_any_shortest_path() -> None:
+    """A network whose answer is another shortest path than the target."""
+    task = Mazes(problems="walls=0")
+    batch = task.sample(20, size=4, seed=1)
+    cells = from_image(batch.inputs)
+    exchanged = cells.swapaxes(1, 2)
+    other = descend(exchanged, distances(exchanged)).swapaxes(1, 2)
+    prediction = torch.from_numpy(to_pixels(other.astype(np.uint8))).long()
+    exact = task.solved(prediction, batch)
+    assert 0 < exact.sum() < 20
+    assert task.any_right(prediction, batch).all()
+
+    class Answers(nn.Module):
+        """A network with these answers after every iteration."""
+
+        def read(self, inputs: Tensor) -> Tensor:
+            return inputs
+
+        def start(self, inputs: Tensor) -> Tensor:
+            return inputs
+
+        def step(self, features: Tensor, memory: Tensor, index: int) -> Tensor:
+            return features
+
+        def answer(self, features: Tensor) -> Tensor:
+            return nn.functional.one_hot(prediction, 2).movedim(-1, 1).float()
+
+    net: Any = Answers()
+    curve = evaluate_batch(net, task, batch, steps=3)
+    assert curve.end == exact.sum() / 20
+    assert curve.any_right is not None
+    assert curve.described()["any right answer at the end"] == 20
+    prediction[:, 3, 3] = 1 - prediction[:, 3, 3]  # half of a cell
+    assert not task.any_right(prediction, batch).any()
+    assert task.any_right(batch.targets, batch).all()
