@@ -123,6 +123,10 @@ def test_a_maze_without_a_solution(command: Any) -> None:
     assert "*" not in output
     _, output, _ = command("solve", "mazes", "S.#\n###\n#.G", "S.G")
     assert column(output, "answer")[0] == "none:"
+    assert [line.split()[:2] for line in output.splitlines()[1:3]] == [
+        ["problem", "1"],
+        ["problem", "2"],
+    ]
     assert "2 problems, 1 settled, 1 without a solution" in output
 
 
