@@ -29,7 +29,8 @@ MAZES = (
     "ordinary", "one long corridor", "start beside end",
     "start beside end, in a corridor", "open room",
 )  # fmt: skip
-"""The networks were trained on mazes like the first three: no loops, the start a dead end."""
+"""`mazes` was trained on mazes like all but the last, without loops; `mazes-paper` on those with a
+dead end as start."""
 
 
 def strings(kind: str, length: int, count: int, seed: int = 0) -> Batch:
@@ -62,11 +63,13 @@ def mazes(kind: str, size: int, count: int, seed: int = 0) -> Batch:
                 for row in range(size)]  # fmt: skip
         at = (size - 1, size - 1 if size % 4 == 1 else 0)
     else:
-        # Rows that hang on the second column; the start is a dead end, or lies in a corridor.
-        below = "# " if kind == "start beside end" else "  "
-        rows = [below + (" " if row % 2 == 0 else "#") * (size - 2) for row in range(size)]
-        at = (0, 1)
-    rows[0] = "S" + rows[0][1:]
+        # Rows that hang on the second column; the start is a dead end, or lies in the first row.
+        rows = ["# " + (" " if row % 2 == 0 else "#") * (size - 2) for row in range(size)]
+        start = 0 if kind == "start beside end" else size // 2
+        rows[0] = rows[0][:start] + "S" + rows[0][start + 1 :]
+        at = (0, start + 1)
+    if kind in ("open room", "one long corridor"):
+        rows[0] = "S" + rows[0][1:]
     rows[at[0]] = rows[at[0]][: at[1]] + "G" + rows[at[0]][at[1] + 1 :]
     return task.encode("\n".join(rows))
 
