@@ -65,6 +65,13 @@ def test_the_problems_of_the_benchmark() -> None:
 
 
 @every_task
+def test_the_first_problem_is_described_unless_another_is_named(task: Task) -> None:
+    batch = task.sample(2, seed=3)
+    shown, first, second = task.describe(batch), task.describe(batch, 0), task.describe(batch, 1)
+    assert shown.text == first.text != second.text
+
+
+@every_task
 def test_a_problem_depends_on_size_seed_and_number_alone(task: Task) -> None:
     whole = task.sample(150, seed=5)
     assert equal(task.sample(100, seed=5), whole[:100])

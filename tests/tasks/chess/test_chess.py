@@ -263,6 +263,10 @@ def test_wrong_and_impossible_predictions_are_drawn() -> None:
     empty = torch.zeros(1, 8, 8, dtype=torch.int64)
     assert TASK.describe(batch, 0, empty).caption.endswith("found no square, no move")
     assert TASK.describe(batch, 0, empty + 1).caption.endswith("64 squares, no move")
+    for count, words in ((4, "a8 and b8 and c8 and d8"), (5, "5 squares")):
+        some = empty.clone()
+        some[0, 0, :count] = 1
+        assert TASK.describe(batch, 0, some).caption.endswith(f"{words}, no move")
     labelled = Batch(batch.inputs, marked(batch, "d1d8"), batch.extras)
     shown = TASK.describe(labelled, 0, marked(batch, "d1d7"))
     assert shown.caption == "White to move; answer d1d8; found d1d7, wrong"
