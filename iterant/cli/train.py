@@ -168,14 +168,18 @@ def _recipes(
     task: Task, name: str, file: Path | None, changes: dict[str, Any]
 ) -> tuple[Recipe, Recipe]:
     """The named recipe, and the same with the fields of the file, then of the flags, changed."""
-    if isinstance(size := changes.get("size"), str):
-        changes = {**changes, "size": task.parse_size(size)}
+    from iterant.tasks.protocol import with_problems
+
     net = changes.get("net")
     if net is None and file is not None:
         net = recipe_from_file(file, named_recipe(name, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
     base = named_recipe(name, task.spec.name, net)
-    return base, (base if file is None else recipe_from_file(file, base)).changed_by_user(**changes)
+    changed = base if file is None else recipe_from_file(file, base)
+    if isinstance(size := changes.get("size"), str):  # which sizes are valid depends on the kind
+        kind = with_problems(task, changes.get("problems", changed.problems))
+        changes = {**changes, "size": kind.parse_size(size)}
+    return base, changed.changed_by_user(**changes)
 
 
 def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) -> None:

@@ -277,8 +277,9 @@ def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
 
     Raises the errors that the run would raise.
     """
+    task = with_problems(task, recipe.problems)
     net, description = build_network(recipe, task.spec, seed=0)
-    held_out, problems = split_sizes(with_problems(task, recipe.problems), recipe)
+    held_out, problems = split_sizes(task, recipe)
     per_epoch = problems // recipe.batch
     return {
         "network": description,

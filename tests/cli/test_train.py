@@ -195,3 +195,10 @@ def test_a_run_may_start_from_another(command: Any) -> None:
     branch = ("--out", "runs/b", "--start", "runs/a", "--rate", "1e-9")
     assert command("train", "prefix-sums", *SMALL, *branch)[::2] == (0, "")
     assert RunFolder.open("runs/b").config["start"].endswith("a")
+
+
+def test_valid_sizes_depend_on_the_kind_of_problems(command: Any) -> None:
+    words = ("mazes", "--recipe", "best", "--size", "12")
+    assert recipe_shown(command, *words, "--problems", "walls=0.3")["size"] == 12
+    code, _, errors = command("train", *words, "--show")
+    assert (code, "odd number" in errors) == (2, True)

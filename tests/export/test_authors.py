@@ -219,8 +219,8 @@ def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
         ({"recur_block__1__1__conv2__weight": torch.ones(6, 5, 3, 3)}, "(6, 5, 3, 3)"),
         ({"projection__0__weight": torch.ones(6, 3, 5, 5)}, "(6, 3, 3, 3)"),
         ({"projection__0__weight": torch.ones(6, 12, 3, 3)}, "12 channels"),
-        ({"projection__0__weight": torch.ones(0, 3, 3, 3)}, "width must be at least 1"),
-        ({"head__4__weight": torch.ones(())}, "classes must be at least 1"),
+        ({"projection__0__weight": torch.ones(0, 3, 3, 3)}, "width must be a whole number from 1"),
+        ({"head__4__weight": torch.ones(())}, "classes must be a whole number from 1"),
     ],
 )
 def test_wrong_tensors_are_named(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:

@@ -212,7 +212,9 @@ def report(folder: Path) -> None:
             except IterantError as error:
                 text = str(error)
             seconds = time.monotonic() - start
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            # Not getrusage: its peak includes that of the process that started this one.
+            status = Path("/proc/self/status").read_text(encoding="utf-8")
+            memory = int(status.partition("VmHWM:")[2].split()[0]) >> 10
             sys.stdout.write(json.dumps([path.name, text, seconds, memory]) + "\n")
             sys.stdout.flush()
 
