@@ -35,9 +35,8 @@ from iterant.io import save_weights
 from iterant.io.files import check_new_folder, read_bytes
 from iterant.io.pth import load_pth
 from iterant.nets import FeedForwardConfig, PaperConfig, build
-from iterant.nets.protocol import Needs
+from iterant.nets.protocol import Needs, tensor_faults
 from iterant.tasks.protocol import TaskSpec
-from iterant.zoo.loading import tensor_faults
 
 
 @dataclass(frozen=True)

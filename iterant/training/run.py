@@ -10,20 +10,23 @@ decay the learning rate in a branch and continue the original run later at its c
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import RunError, UsageError
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
-from iterant.io.checkpoint import SMALLEST_SHARD_MB
+from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
+from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
+from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
 from iterant.training.data import TrainingSet, split_sizes
@@ -207,7 +210,18 @@ def _prepare_resumed(
             f"{now or 'unknown'} now): it continues, but an uninterrupted run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
-    net = build(config["net"]["kind"], config["net"]["config"], seed=config["seed"])
+    described, tensors = config["net"], dict[str, Tensor]()
+    # Compare shapes before allocating what a stranger's file claims. Damage is reported later.
+    with contextlib.suppress(RunError):
+        tensors, _ = run.load("last", NET)
+    if tensors:
+        tensors = {name.removeprefix(NET): tensor for name, tensor in tensors.items()}
+        if faults := shape_faults(described["kind"], described["config"], tensors):
+            raise RunError(
+                f"the last checkpoint of {quoted(run.path)} does not fit the network in its "
+                f"config.json ({faults}); one of them was edited or is of another run"
+            )
+    net = build(described["kind"], described["config"], seed=config["seed"])
     return task, recipe, net, config
 
 

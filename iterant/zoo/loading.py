@@ -13,18 +13,16 @@ folder; ``./NAME`` means the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from iterant import registry
 from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode
 from iterant.io import read_weights
 from iterant.nets import Net, build
+from iterant.nets.protocol import shape_faults, tensor_faults
 
 SHIPPED = Path(__file__).parent / "weights"
 
@@ -59,7 +57,7 @@ def load(
     config, tensors = read_weights(folder, which)
     try:
         with registry.names_of_file(folder, config, trust=trust):
-            faults = _shape_faults(config["kind"], config["config"], tensors)
+            faults = shape_faults(config["kind"], config["config"], tensors)
             net: Any = None if faults else build(config["kind"], config["config"])
     except UntrustedCode:
         raise
@@ -94,40 +92,3 @@ def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
         f"{registry.unknown_name('weights', text, names)}; "
         "or give the folder of a run, or one that iterant import wrote"
     )
-
-
-def _shape_faults(kind: str, config: Any, tensors: Mapping[str, Tensor]) -> str:
-    """`tensor_faults` of a network of ours, found without allocating what the file claims.
-
-    Not for a user-defined network, which may compute with its weights when it is built, nor for
-    message passing, which does so and is limited in size.
-    """
-    if ":" in kind or config.get("messages"):
-        return ""
-    count, most = 0, 16 + 4 * len(tensors)  # a parametrised weight is registered several times
-
-    def count_parameters(module: nn.Module, name: str, parameter: nn.Parameter) -> None:
-        nonlocal count
-        count += 1
-        if count > most:  # depth 10**9, for example
-            raise DataError(f"it has far more tensors than the {len(tensors)} of the file")
-
-    with torch.device("meta"), register_module_parameter_registration_hook(count_parameters):
-        net: Any = build(kind, config)
-    return tensor_faults(net.state_dict(), tensors)
-
-
-def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> str:
-    """How tensors differ from those of a network in names, shapes and types; "" if they fit."""
-
-    def described(tensor: Tensor | None) -> str:
-        if tensor is None:
-            return "none"
-        kind = "floating-point" if tensor.is_floating_point() else "other"
-        return f"{kind} numbers of shape {tuple(tensor.shape)}"
-
-    names = dict.fromkeys([*expected, *tensors])
-    pairs = {name: (described(expected.get(name)), described(tensors.get(name))) for name in names}
-    faults = [f"{name}: wanted {a}, got {b}" for name, (a, b) in pairs.items() if a != b]
-    more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
-    return ", ".join(faults[:3]) + more

@@ -12,7 +12,7 @@ from small_runs import KINDS, Listener, assert_equal, begin, stopping_at, uninte
 
 import iterant
 from iterant.errors import RunError, UsageError
-from iterant.io import RunFolder, write_json
+from iterant.io import RunFolder, read_json, write_json
 from iterant.training import train
 
 
@@ -180,3 +180,13 @@ def test_runs_without_a_number_of_threads_resume(
     listener = Listener()
     assert train(resume=run.path, device="cpu", reporter=listener).state == "finished"
     assert not [note for note in listener.notes if "thread" in note]
+
+
+def test_a_network_larger_than_its_checkpoint_is_not_built(tmp_path: Path) -> None:
+    run = begin(tmp_path / "run", epochs=1)
+    run.set_status("stopped")
+    config = read_json(run.path / "config.json", checksummed=True)
+    config["net"]["config"]["width"] = 4096
+    write_json(run.path / "config.json", config, checksummed=True)
+    with pytest.raises(RunError, match=r"does not fit the network in its config\.json"):
+        train(resume=run.path)
