@@ -223,7 +223,10 @@ def task(word: str, **options: Any) -> Task:
     Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out. Of
     these, ``data`` may come from a file: it must be a path.
     """
-    if isinstance(word, str) and word and word not in known("task") and Path(word).is_dir():
+    is_folder = False
+    with contextlib.suppress(OSError, TypeError, ValueError):  # a word that cannot be a path
+        is_folder = bool(word) and word not in known("task") and Path(word).is_dir()
+    if is_folder:
         raise UsageError(
             f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
             f"module:Class; a run is given as --net {word} or --resume {word}"

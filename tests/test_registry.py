@@ -37,6 +37,7 @@ def test_the_name_of_a_user_defined_class(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("maze", "did you mean 'mazes'?"),
         ("sudoku", "choose one of: prefix-sums, mazes, chess"),
+        ("m" * 5000, "choose one of: prefix-sums, mazes, chess"),
         ("./my/tasks.py:Mine", "wanted my.tasks:Mine"),
         ("no_such_module:Mine", "installed or in this folder"),
         ("iterant.tasks.prefix_sums:PrefixSum", "holds no 'PrefixSum'"),
