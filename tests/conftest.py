@@ -58,7 +58,7 @@ def no_global_randomness() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_code_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test begins like a new process, in which nobody has named user-defined code yet."""
+    """Every test begins like a new process, in which no user-defined code has been named yet."""
     monkeypatch.setattr(registry, "_allowed", set())
 
 
