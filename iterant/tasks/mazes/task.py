@@ -14,6 +14,7 @@ user gives may have loops and so several paths; its target is a shortest one.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,8 @@ class Mazes(BenchmarkTask):
         self.kind = parse_problems(problems)
         if data is not None or not self.kind.has_lattice:
             self.sizes = range(2, 4002)
+            means = "a whole number of at least 2: squares a side"
+            self.spec = replace(self.spec, size_means=means)
 
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""

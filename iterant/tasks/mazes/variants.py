@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ from iterant.tasks.mazes.grid import (
     neighbour_count,
 )
 
-_ATTEMPTS = 10_000
+_ATTEMPTS = 1_000
 """How often a maze is drawn before the conditions are called impossible."""
 _ATTEMPT_STRIDE = 1 << 40
 """Attempt k of problem i takes the draws of problem i + k * stride, far beyond any real one."""
@@ -168,7 +169,7 @@ def _choose(
 
 def parse_problems(text: str) -> MazeKind:
     """The kind of maze that a text like ``start=any,p=0.1`` means; "" is the paper's."""
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     try:
         for part in filter(None, text.replace(" ", "").split(",")):
             key, _, value = part.partition("=")
@@ -180,6 +181,8 @@ def parse_problems(text: str) -> MazeKind:
                 low, dash, high = value.partition("-")
                 values["shortest"] = int(low or 1)
                 values["longest"] = int(high) if high else math.inf if dash else int(low)
+                if not 1 <= values["shortest"] <= values["longest"]:
+                    raise ValueError
             else:
                 raise ValueError
     except ValueError:
@@ -187,7 +190,7 @@ def parse_problems(text: str) -> MazeKind:
             f"kinds of mazes are start=dead-end or start=any, p=0 to 0.99, walls=0 to 0.99 and "
             f"path=LOW-HIGH, joined by commas, got {text[:60]!r}; try start=any,p=0.1"
         ) from None
-    kind = MazeKind(**values)  # type: ignore[arg-type]
+    kind = MazeKind(**values)
     if kind.walls is not None and (kind.p or values.get("start") == "dead-end"):
         raise TaskError("walls=… has no lattice: leave out p and start=dead-end")
     return kind

@@ -211,6 +211,8 @@ def test_the_task_samples_them() -> None:
     assert task.kind.described() == "start=any,p=0.1"
     with pytest.raises(TaskError, match="odd number"):
         task.sample(1, size=10)
+    with pytest.raises(TaskError, match="at least 2"):
+        Mazes(problems="walls=0.3").sample(1, size=1)
 
 
 @pytest.mark.parametrize("text", ["", "start=any", "p=0.1", "walls=0.3,path=3-", "path=3-9"])
@@ -220,7 +222,18 @@ def test_kinds_are_written_as_they_are_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["start=middle", "p=2", "p=nan", "walls=x", "loops=1", "any", "path=1e9-"]
+    "text",
+    [
+        "start=middle",
+        "p=2",
+        "p=nan",
+        "walls=x",
+        "loops=1",
+        "any",
+        "path=1e9-",
+        "path=0-",
+        "path=9-3",
+    ],
 )
 def test_wrong_kinds_are_refused(text: str) -> None:
     with pytest.raises(TaskError, match=r"try start=any,p=0\.1"):
