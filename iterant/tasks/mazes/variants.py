@@ -69,11 +69,6 @@ class MazeKind:
         """Whether cells in even rows and columns are nodes, so that sizes are odd."""
         return self.walls is None
 
-    @property
-    def has_ties(self) -> bool:
-        """Whether a maze may have several shortest paths."""
-        return self.p > 0 or self.walls is not None
-
     def generate(
         self, size: int, seed: int, numbers: NDArray[np.int64]
     ) -> tuple[Cells, NDArray[np.bool_]]:

@@ -219,6 +219,7 @@ def test_the_task_samples_them() -> None:
 def test_kinds_are_written_as_they_are_read(text: str) -> None:
     assert parse_problems(text).described() == text
     assert parse_problems(parse_problems(text).described()) == parse_problems(text)
+    assert parse_problems("path=-9") == parse_problems("path=1-9")
 
 
 @pytest.mark.parametrize(
