@@ -13,7 +13,6 @@ user gives may have loops and so several paths; its target is a shortest one.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,23 +23,32 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.inputs import MOST_PROBLEMS, PICTURE, TEXT, Material
+from iterant.tasks.inputs import PICTURE, TEXT, Material
+from iterant.tasks.mazes.generate import parse_problems
 from iterant.tasks.mazes.grid import (
     BORDER,
     END,
     FREE,
     LARGEST_READ,
-    WALL,
+    Cells,
+    distances,
     from_image,
-    from_text,
-    is_shortest_path,
+    path_lengths,
     shortest_path,
     to_image,
     to_pixels,
     whole_cells,
 )
 from iterant.tasks.mazes.image import read_picture
-from iterant.tasks.mazes.variants import parse_problems
+from iterant.tasks.mazes.text import (
+    MISSED,
+    RIGHT,
+    UNMARKED,
+    WRONG,
+    from_text,
+    split_text,
+    to_text,
+)
 from iterant.tasks.protocol import (
     Batch,
     BenchmarkTask,
@@ -60,11 +68,7 @@ _CHUNK = 1 << 24
 """Pixels generated at a time."""
 _SHORTENED = 2
 """Cells by which `Mazes.shorten` moves the end."""
-
-_SIGNS = np.array(["#", ".", "S", "E"])
-
-_UNMARKED, _RIGHT, _WRONG, _MISSED = range(4)
-# Blue, orange and purple of Okabe and Ito's palette for colour-blind readers.
+# Blue, orange and purple of Okabe and Ito's palette for colour-blind readers, by mark.
 _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dtype=np.uint8)
 
 
@@ -72,7 +76,7 @@ class Mazes(BenchmarkTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
     With ``data=PATH`` the mazes come from files of Easy-to-Hard or Maze-Hard instead. ``problems``
-    asks for other mazes than the paper's, ``start=any,p=0.1``; see `iterant.tasks.mazes.variants`.
+    asks for other mazes than the paper's, ``start=any,p=0.1``; see `iterant.tasks.mazes.generate`.
     """
 
     spec = TaskSpec(
@@ -135,27 +139,14 @@ class Mazes(BenchmarkTask):
     def split(self, material: Material) -> list[Material]:
         """Mazes in text are separated by empty lines; a picture is one maze."""
         material.only(TEXT, PICTURE, reader="mazes")
-        if material.kind == PICTURE:
-            return [material]
-        text, parts = material.text, []
-        line, begin = 1, 0
-        for gap in re.finditer(r"\n\n+|\Z", text):
-            block = text[begin : gap.start()]
-            if maze := block.strip("\n"):
-                first = line + block.startswith("\n")
-                parts.append(material.part(maze, f"line {first}"))
-            line, begin = line + block.count("\n") + len(gap[0]), gap.end()
-            if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-                break
-        return parts if len(parts) > 1 else [material]
+        return split_text(material) if material.kind == TEXT else [material]
 
     def read(self, material: Material) -> Problem:
         """A maze in text, or in a picture with dark walls and a green and a red spot."""
-        notes: tuple[str, ...] = ()
         if material.kind == PICTURE:
             cells, notes = read_picture(material.content)
         else:
-            cells = from_text(material.text)
+            cells, notes = from_text(material.text), ()
         batch = _solved_maze(cells)
         unsolvable = "" if batch.labelled else "no way leads from start to end"
         return Problem(batch, material.name, notes, unsolvable)
@@ -189,13 +180,11 @@ class Mazes(BenchmarkTask):
         """
         right = every_position_right(prediction, batch).cpu()
         # All shortest paths have the same number of pixels, four per cell.
-        lengths = (prediction == 1).flatten(1).sum(dim=1)
-        candidates = (lengths == batch.targets.flatten(1).sum(dim=1)).cpu() & ~right
-        rows = candidates.nonzero()[:, 0]
+        same_length = (prediction == 1).flatten(1).sum(dim=1) == batch.targets.flatten(1).sum(dim=1)
+        rows = (same_length.cpu() & ~right).nonzero()[:, 0]
         if len(rows):
-            marked = whole_cells(prediction[rows.to(prediction.device)].cpu().numpy())
-            cells = from_image(batch.inputs[rows.to(batch.inputs.device)])
-            right[rows] = torch.from_numpy(is_shortest_path(cells, marked))
+            valid = self.near_misses(prediction[rows.to(prediction.device)], batch[rows]).valid
+            right[rows] = valid
         return right
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
@@ -233,17 +222,13 @@ class Mazes(BenchmarkTask):
         Valid: the marked pixels are exactly one path from start to end. A path that touches itself,
         so that there is a shortcut, is not valid.
         """
-        solved = every_position_right(prediction, batch).cpu().numpy()
-        pixels = prediction.cpu().numpy() == 1
+        check_prediction(prediction, batch)
+        pixels, mazes = prediction.cpu().numpy() == 1, from_image(batch.inputs)
         wrong = (prediction.cpu() != batch.targets.cpu()).flatten(1).sum(dim=1)
-        marked, mazes = whole_cells(pixels), from_image(batch.inputs)
-        connected, valid = np.ones((2, len(pixels)), dtype=np.bool_)
-        for row in np.flatnonzero(~solved):
-            path = shortest_path(mazes[row], within=marked[row])
-            connected[row] = bool(path)
-            # Each cell of the path is four pixels, and there must be no others.
-            valid[row] = bool(path) and 4 * len(path) == int(pixels[row].sum())
-        return NearMiss(wrong, torch.from_numpy(connected), torch.from_numpy(valid))
+        steps = path_lengths(mazes, distances(mazes, within=whole_cells(pixels)))
+        # Each cell of the path is four pixels, and there must be no others.
+        valid = (steps >= 0) & (pixels.sum(axis=(1, 2)) == 4 * (steps + 1))
+        return NearMiss(wrong, torch.from_numpy(steps >= 0), torch.from_numpy(valid))
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
@@ -257,22 +242,22 @@ class Mazes(BenchmarkTask):
         known = bool((target >= 0).all())
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
-        marks = np.select([right, predicted, target == 1], [_RIGHT, _WRONG, _MISSED], _UNMARKED)
+        marks = np.select([right, predicted, target == 1], [RIGHT, WRONG, MISSED], UNMARKED)
         caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
         if known:
             caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
         if prediction is not None:
-            wrong = int((marks >= _WRONG).sum())
+            wrong = int((marks >= WRONG).sum())
             caption += f", {counted(wrong, 'pixel')} wrong" if known else ", true path not known"
         cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
         # The ends keep their colours where the prediction has them right.
-        ends = (image.sum(axis=0) == 1) & (marks == _RIGHT)
-        painted = (marks != _UNMARKED) & ~ends
+        ends = (image.sum(axis=0) == 1) & (marks == RIGHT)
+        painted = (marks != UNMARKED) & ~ends
         cells[painted] = _PAINT[marks[painted]]
-        return Description(title="mazes", text=_text(maze, marks), cells=cells, caption=caption)
+        return Description(title="mazes", text=to_text(maze, marks), cells=cells, caption=caption)
 
 
-def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
+def _solved_maze(cells: Cells) -> Batch:
     """One maze of (h, w) codes with its shortest path as target."""
     if max(cells.shape) > LARGEST_READ:
         raise TaskError(
@@ -290,18 +275,3 @@ def _solved_maze(cells: NDArray[np.uint8]) -> Batch:
         "solvable": np.array([bool(path)]),
     }
     return Batch(inputs, targets if path else torch.full_like(targets, -1), extras)
-
-
-def _text(cells: NDArray[np.uint8], marks: NDArray[np.int64]) -> str:
-    """One character per cell, with the wall around the maze."""
-    walled = np.pad(cells, 1)
-    height, width = walled.shape
-    # Without its outermost pixels the image is two by two pixels per cell, wall around included.
-    worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
-    signs = _SIGNS[walled]
-    inner = (walled == FREE) | (walled == WALL)
-    for mark, sign in ((_RIGHT, "*"), (_WRONG, "x"), (_MISSED, "o")):
-        signs[(worst == mark) & inner] = sign
-    missed_ends = ~inner & (worst >= _WRONG)
-    signs[missed_ends] = np.char.lower(signs[missed_ends])
-    return "\n".join("".join(line) for line in signs)
