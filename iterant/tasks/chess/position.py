@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,18 +55,8 @@ _IMPOSSIBLE = ("NO_WHITE_KING", "NO_BLACK_KING", "TOO_MANY_KINGS", "PAWNS_ON_BAC
 _EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
 
 _OPCODES = ("bm", "am", "id")
-_LINE = re.compile(r"(\S+(?:\s+\S+){3}(?:\s+[0-9]+){0,2})\s+([A-Za-z].*)", re.DOTALL)
-"""The four fields of a FEN, perhaps its counters, and the operations."""
-# An unpaired quotation mark begins a separate operation, which then has no valid opcode.
-_OPERATION = re.compile(r'(?:"[^"]*"|[^;"])+|".*')
-_WORD = re.compile(r'"[^"]*"|[^\s"]+|"')
-_COMMENT = re.compile(
-    r"(^\[[^\n{]{0,500}(?:\{[^\n{]{0,500}){0,3}$|;[^\n]*|^%[^\n]*)|\{[^}]*(?:\}|\Z)", re.MULTILINE
-)
-"""A comment of a PGN; in the group, tags and comments up to the end of a line, which may have {."""
-_LONGEST_EPD = 1 << 16
-_LONGEST_GAME = 12_000
-"""Half-moves; by the rule of 75 moves a game ends before."""
+_LONGEST = 1 << 18
+"""Characters of an EPD or of a game; python-chess may take time in the square of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,26 +117,33 @@ def parse_fen(text: str) -> Position:
 
 def parse_epd(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The FEN of an EPD and its operations; a FEN alone has none."""
-    if len(text) > _LONGEST_EPD:
-        raise TaskError(
-            f"a FEN or an EPD has at most {_LONGEST_EPD:,} characters, got {len(text):,}; "
-            "check the file"
-        )
-    line = _LINE.fullmatch(text.strip())
+    _check_length(text)
+    text = " ".join(text.split())
+    # The four fields of a FEN, perhaps its counters, and the operations.
+    line = re.fullmatch(r"(\S+(?: \S+){3}(?: [0-9]+){0,2}) ([A-Za-z].*)", text)
     if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
-        return " ".join(text.split()), {}
+        return text, {}
     operations: dict[str, tuple[str, ...]] = {}
-    for operation in filter(str.strip, _OPERATION.findall(line[2])):
-        opcode, *words = (word.strip('"') for word in _WORD.findall(operation))
+    # An unpaired quotation mark begins a separate operation, which then has no valid opcode.
+    for operation in filter(str.strip, re.findall(r'(?:"[^"]*"|[^;"])+|".*', line[2])):
+        opcode, *values = (word.strip('"') for word in re.findall(r'"[^"]*"|[^\s"]+|"', operation))
         # An opcode among the moves means that a ; is missing before it.
-        no_moves = opcode in ("bm", "am") and (not words or set(_OPCODES) & set(words))
+        no_moves = opcode in ("bm", "am") and (not values or set(_OPCODES) & set(values))
         if not opcode.isidentifier() or opcode in operations or no_moves:
             raise TaskError(
                 f"the EPD cannot be read at {operation.strip()[:40]!r}; "
                 'write each operation once and with a ; after it, like bm Nf3; id "a name";'
             )
-        operations[opcode] = tuple(filter(None, words))
-    return " ".join(line[1].split()), operations
+        operations[opcode] = tuple(filter(None, values))
+    return line[1], operations
+
+
+def _check_length(text: str) -> None:
+    if len(text) > _LONGEST:
+        raise TaskError(
+            f"an EPD or a game has at most {_LONGEST:,} characters, got {len(text):,}; "
+            "check the file, or shorten it"
+        )
 
 
 def pack(boards: Bytes) -> Bytes:
@@ -371,36 +367,23 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 
 def _parse_game(text: str) -> chess.pgn.Game:
     pgn = python_chess("reading games in PGN", "chess.pgn")
-    logging.getLogger("chess.pgn").disabled = True  # errors are raised here, not logged
+    _check_length(text)
 
     class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
-        """Builds the moves of the game alone, which takes time in proportion to its text."""
+        """Builds the moves of the game alone: no variations, no comments."""
 
-        playing = False
-
-        def visit_board(self, board: chess.Board) -> None:
-            self.playing = True
-
-        def begin_variation(self) -> Any:  # python-chess would copy all moves so far
+        def begin_variation(self) -> Any:
             return pgn.SKIP
 
         def end_variation(self) -> None:
             pass
 
-        def begin_parse_san(self, board: chess.Board, san: str) -> None:
-            if len(board.move_stack) >= _LONGEST_GAME:
-                raise TaskError(f"the game has more than {_LONGEST_GAME:,} half-moves; shorten it")
-
-        def visit_nag(self, nag: int) -> None:
+        def visit_comment(self, comment: str) -> None:
             pass
 
         def handle_error(self, error: Exception) -> None:
-            if self.playing:
-                raise TaskError(f"the game cannot be played: {error}; correct its moves")
-            super().handle_error(error)
+            raise TaskError(f"the game cannot be played: {error}; correct its moves")
 
-    # At each comment python-chess copies the rest of its line. A line with a dot is not empty.
-    text = _COMMENT.sub(lambda match: match[1] or ".", text)
     try:
         game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=MainLine)
         variant = game.headers.variant() if game else None
@@ -410,8 +393,6 @@ def _parse_game(text: str) -> chess.pgn.Game:
         raise TaskError(f"the game cannot be read: {error}; check its tags") from error
     if game and variant is not python_chess("reading games in PGN").Board:
         raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
-    if game and game.errors:
-        raise TaskError(f"the game cannot be played: {game.errors[0]}; correct its moves")
     if not game or not (game.headers.get("FEN") or game.variations):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
     return game
