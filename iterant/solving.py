@@ -42,8 +42,8 @@ from iterant.nets.protocol import (
 from iterant.tasks.protocol import (
     OptionalMethods,
     Problem,
+    RulesCheck,
     Task,
-    Verdict,
     answer_text,
     is_accepted,
     offers,
@@ -333,7 +333,7 @@ class Solution:
     """The prediction as text, if the task can write it: bits, a move"""
     wanted: str = ""
     """The expected answer as text, if the problem came with one"""
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: RulesCheck = field(default_factory=RulesCheck)
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
     """(1, *S): the best answer that the rules allow, with ``restrict``"""
@@ -519,7 +519,7 @@ def _solution(
         sure=film.at(answered_at).sure,
         answer=answer_text(task, batch, prediction),
         wanted=task.wanted(batch, 0) if offers(task, "wanted") else "",
-        verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else Verdict(),
+        verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
         history=tuple(zip(changes, texts, strict=True)),
         **allowed,
     )

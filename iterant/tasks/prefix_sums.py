@@ -19,10 +19,10 @@ from torch import Tensor
 from iterant.errors import TaskError
 from iterant.formatting import counted
 from iterant.rng import Stream
+from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import Material
 from iterant.tasks.protocol import (
     Batch,
-    BenchmarkTask,
     Description,
     Glyph,
     TaskSpec,

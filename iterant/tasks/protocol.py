@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -32,7 +31,6 @@ from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
-    from iterant.tasks.datasets import StoredProblems
     from iterant.tasks.inputs import Material
 
 Size = int | tuple[int, int]
@@ -305,33 +303,6 @@ class SizedTask(ABC):
         return every_position_right(prediction, batch)
 
 
-class BenchmarkTask(SizedTask):
-    """A task of the paper: generated, or with ``data=PATH`` from files of the benchmark."""
-
-    def __init__(self, data: str | Path | None = None) -> None:
-        self.data = data
-        self._stored: StoredProblems | None = None
-        if data is not None:
-            # Imported here, because that module imports this one.
-            from iterant.tasks.datasets import StoredProblems
-
-            self._stored = StoredProblems(data, self.spec.channels)
-
-    def check_size(self, size: Size | None) -> int:
-        """The size if it is valid; for None the size of the files, else the training size."""
-        if size is None and self._stored:
-            size = self._stored.only_size()
-        return super().check_size(size)
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        if not self._stored:
-            return super().sample(count, size=size, seed=seed, first=first)
-        numbers = problem_numbers(count, first)
-        return self._stored.sample(numbers, size=self.check_size(size), seed=seed)
-
-
 class PackedProblems(Protocol):
     """Problems in a compact form, expanded one batch at a time."""
 
@@ -344,7 +315,7 @@ class PackedProblems(Protocol):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RulesCheck:
     """Whether an answer keeps the rules of its task, right or not."""
 
     keeps: bool | None = None
@@ -423,7 +394,7 @@ class OptionalMethods(Task, Protocol):
     def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted answer to one problem in a few words: bits, a path, a move."""
 
-    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether an answer keeps the rules: a path from start to end, a legal move."""
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:

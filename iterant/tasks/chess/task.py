@@ -61,9 +61,9 @@ from iterant.tasks.protocol import (
     Glyph,
     Kind,
     Problem,
+    RulesCheck,
     Size,
     TaskSpec,
-    Verdict,
     check_prediction,
     every_position_right,
     problem_numbers,
@@ -330,22 +330,24 @@ class Chess:
         """The predicted move, such as ``d1d8``."""
         return move_text(*_predicted(batch, index, prediction))
 
-    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the prediction is a legal move; unknown without the extra ``chess``."""
         position, squares = _predicted(batch, index, prediction)
         move = as_move(position, squares)
         if move is None:
             side = SIDES[position.black]
-            return Verdict(False, f"no move: two squares, one with a piece of {side}'s, make one")
+            return RulesCheck(
+                False, f"no move: two squares, one with a piece of {side}'s, make one"
+            )
         words = move_words(position, move)
         try:
             notation = legal_moves(position).get(move)
         except MissingExtra:
-            return Verdict(None, f"{words}; {_NO_RULES}", lacking=_NO_RULES)
+            return RulesCheck(None, f"{words}; {_NO_RULES}", lacking=_NO_RULES)
         note = f" ({position.assumption})" if position.assumption else ""
         if not notation:
-            return Verdict(False, f"{words}, not legal{note}")
-        return Verdict(True, f"{words} ({notation}), legal{note}")
+            return RulesCheck(False, f"{words}, not legal{note}")
+        return RulesCheck(True, f"{words} ({notation}), legal{note}")
 
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
         """Whether it is a best move of the EPD or, if it names none, legal and not to avoid."""

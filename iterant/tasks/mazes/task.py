@@ -23,6 +23,7 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
+from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import PICTURE, TEXT, Material
 from iterant.tasks.mazes.generate import parse_problems
 from iterant.tasks.mazes.grid import (
@@ -51,14 +52,13 @@ from iterant.tasks.mazes.text import (
 )
 from iterant.tasks.protocol import (
     Batch,
-    BenchmarkTask,
     Description,
     Kind,
     NearMiss,
     Problem,
+    RulesCheck,
     Size,
     TaskSpec,
-    Verdict,
     check_prediction,
     every_position_right,
     ranges,
@@ -157,21 +157,23 @@ class Mazes(BenchmarkTask):
         words = self.verdict(batch, index, prediction).words
         return f"{counted(count, 'square')}: {words}"
 
-    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> Verdict:
+    def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the marked cells are one path from start to end, shortest or not."""
         pixels = prediction[index].cpu().numpy() == 1
         marked = whole_cells(pixels[None])[0]
         if not marked.any():
-            return Verdict(False, "no way is marked")
+            return RulesCheck(False, "no way is marked")
         path = shortest_path(from_image(batch.inputs[[index]])[0], within=marked)
         if not path:
-            return Verdict(False, "start and end are not joined")
+            return RulesCheck(False, "start and end are not joined")
         if int(pixels.sum()) != 4 * int(marked.sum()):
-            return Verdict(False, "start and end are joined, with squares half marked")
+            return RulesCheck(False, "start and end are joined, with squares half marked")
         if extra := int(marked.sum()) - len(path):
             beside = counted(extra, "square")
-            return Verdict(False, f"start and end are joined, with {beside} beside a shortest way")
-        return Verdict(True, "one way from start to end")
+            return RulesCheck(
+                False, f"start and end are joined, with {beside} beside a shortest way"
+            )
+        return RulesCheck(True, "one way from start to end")
 
     def any_right(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: the marked cells are exactly one shortest path, whichever.
