@@ -1,6 +1,6 @@
 """Chess puzzles: find the move, given as the square it leaves and the square it reaches.
 
-    >>> task = Chess(data="puzzles/")                              # or Chess(): see `find_puzzles`
+    >>> task = Chess(data="puzzles/")                # without data: the sample in the package
     >>> batch = task.sample(300, size=(600_000, 700_000), seed=1)
     >>> task.solved(batch.targets, batch).all()
     tensor(True)
@@ -14,7 +14,6 @@ A size is an index range ``(first, stop)`` into the puzzles sorted by rating: th
 from __future__ import annotations
 
 import operator
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,8 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant.errors import DataError, MissingExtra, TaskError
-from iterant.io.files import cache_folder
+from iterant.errors import MissingExtra, TaskError
 from iterant.rng import Stream
 from iterant.tasks.chess.position import (
     LETTERS,
@@ -83,24 +81,6 @@ _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
 _NO_RULES = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
 
 
-def find_puzzles(data: str | Path | None = None) -> Path:
-    """The folder of packed puzzles: `data`, else the first of the usual places that has some.
-
-    These are ``ITERANT_DATA`` and its subfolder ``chess``, the subfolder ``chess`` of the user's
-    cache folder, and the sample shipped with the package.
-    """
-    if data is not None:
-        return Path(data)
-    folders = [cache_folder() / "chess"]
-    if setting := os.environ.get("ITERANT_DATA"):
-        if not Path(setting).is_dir():
-            raise DataError(
-                f"ITERANT_DATA names {setting!r}, which is no folder; correct or unset it"
-            )
-        folders = [Path(setting), Path(setting) / "chess", *folders]
-    return next((folder for folder in folders if holds_puzzles(folder)), SAMPLE)
-
-
 @lru_cache(maxsize=4)
 def _order(seed: int, first: int, stop: int) -> NDArray[np.int64]:
     """The puzzles of a range, shuffled by a seed."""
@@ -130,7 +110,10 @@ def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[
 
 
 class Chess:
-    """Find the move; the puzzles (see `find_puzzles`) are loaded when first needed."""
+    """Find the move; the puzzles are loaded when first needed.
+
+    ``data`` is a folder of packed puzzles (`iterant data chess`) or of the original benchmark.
+    """
 
     spec = TaskSpec(
         name="chess",
@@ -151,7 +134,7 @@ class Chess:
     @cached_property
     def puzzles(self) -> Puzzles:
         """The set that sizes refer to."""
-        folder = find_puzzles(self.data)
+        folder = Path(self.data or SAMPLE)
         puzzles = load_puzzles(folder)
         if folder == SAMPLE:
             puzzles = replace(puzzles, source="the sample that comes with the package")
@@ -186,8 +169,7 @@ class Chess:
         if not 0 <= first < stop <= total:
             raise TaskError(
                 f"the range {first}:{stop} is empty or goes beyond the set, which is "
-                f"{self.source()}; choose one within 0:{total}, or give a larger set with "
-                "--data or ITERANT_DATA"
+                f"{self.source()}; choose one within 0:{total}, or give a larger set with --data"
             )
         return first, stop
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from iterant.errors import DataError, MissingExtra, TaskError
-from iterant.io.files import cache_folder
 from iterant.nets import TwoBest
 from iterant.tasks.chess.position import legal_moves, marked_squares, targets
 from iterant.tasks.chess.puzzles import write_puzzles
@@ -21,7 +20,6 @@ from iterant.tasks.chess.task import (
     SAMPLE,
     WRONG,
     Chess,
-    find_puzzles,
     position_at,
 )
 from iterant.tasks.datasets import save_easy_to_hard
@@ -29,12 +27,6 @@ from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Batch
 
 TASK = Chess(SAMPLE)
-
-
-@pytest.fixture(autouse=True)
-def no_puzzles_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("ITERANT_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def marked(batch: Batch, text: str) -> torch.Tensor:
@@ -106,28 +98,12 @@ def test_encoding_agrees_with_sampling() -> None:
         assert not encoded.labelled
 
 
-def test_where_puzzles_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert find_puzzles() == SAMPLE
-    few = TASK.puzzles.take(slice(0, 20))
-    cached = cache_folder() / "chess"
-    assert cached == tmp_path / "cache" / "iterant" / "chess"
-    write_puzzles(few, cached, source="test")
-    assert find_puzzles() == cached
-    (tmp_path / "data").mkdir()
-    monkeypatch.setenv("ITERANT_DATA", str(tmp_path / "data"))
-    assert find_puzzles() == cached, "a folder of other data is passed over"
-    write_puzzles(few.take(slice(0, 10)), tmp_path / "data" / "chess", source="test")
-    assert find_puzzles() == tmp_path / "data" / "chess"
-    assert len(Chess().puzzles) == 10
-    monkeypatch.setenv("ITERANT_DATA", str(tmp_path / "data" / "chess"))
-    assert find_puzzles() == tmp_path / "data" / "chess"
-    assert find_puzzles(SAMPLE) == SAMPLE
-    assert Chess().check_size(None) == (0, 4)
-    monkeypatch.setenv("ITERANT_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match=r"ITERANT_DATA names .*, which is no folder"):
-        find_puzzles()
+def test_a_folder_without_puzzles(tmp_path: Path) -> None:
+    assert "the sample that comes with the package" in Chess().source()
     with pytest.raises(DataError, match="is not a folder of packed puzzles"):
         Chess(tmp_path / "nowhere").sample(1)
+    write_puzzles(TASK.puzzles.take(slice(0, 10)), tmp_path / "few", source="test")
+    assert Chess(tmp_path / "few").check_size(None) == (0, 4)
 
 
 def test_data_in_easy_to_hard_files(tmp_path: Path) -> None:
