@@ -99,11 +99,8 @@ class Batch:
         indexer = which.cpu().numpy() if isinstance(which, Tensor) else which
         rows = np.atleast_1d(np.arange(len(self))[indexer])
         index = torch.from_numpy(rows)
-        return Batch(
-            self.inputs[index.to(self.inputs.device)],
-            self.targets[index.to(self.targets.device)],
-            {name: column[rows] for name, column in self.extras.items()},
-        )
+        extras = {name: column[rows] for name, column in self.extras.items()}
+        return Batch(self.inputs[index], self.targets[index], extras)
 
     def to(self, device: torch.device | str) -> Batch:
         return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
@@ -274,20 +271,16 @@ class SizedTask(ABC):
     def check_size(self, size: Size | None) -> int:
         size = self.spec.train_size if size is None else size
         if not is_whole(size) or size not in self.sizes:
-            raise self._wrong_size(size)
+            raise TaskError(
+                f"a size of {self.spec.name} is {self.spec.size_means}, up to {self.sizes[-1]:,}, "
+                f"got {size!r}; try {self.spec.train_size}"
+            )
         return int(size)  # type: ignore[arg-type]
 
     def parse_size(self, text: str) -> int:
         """A size as text: ``"64"``."""
-        if not text.strip().isdecimal() or len(text) > 50:  # int() takes at most 4300 digits
-            raise self._wrong_size(text[:50])
-        return self.check_size(int(text))
-
-    def _wrong_size(self, size: object) -> TaskError:
-        return TaskError(
-            f"a size of {self.spec.name} is {self.spec.size_means}, up to {self.sizes[-1]:,}, "
-            f"got {size!r}; try {self.spec.train_size}"
-        )
+        text = text.strip()[:50]  # int() takes at most 4300 digits
+        return self.check_size(int(text) if text.isdecimal() else text)  # type: ignore[arg-type]
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0

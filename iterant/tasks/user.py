@@ -40,8 +40,8 @@ _PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
 _COLOURS = np.array([[86.0, 180.0, 233.0], [230.0, 159.0, 0.0], [0.0, 158.0, 115.0],
                      [204.0, 121.0, 167.0], [0.0, 114.0, 178.0], [240.0, 228.0, 66.0]])  # fmt: skip
 """Colours of classes 1, 2, …, repeated from class 7 on: Okabe and Ito's colour-blind palette."""
-_SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz+"))
-"""Characters of classes, if there are more than two, and of channels."""
+_SIGNS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
+"""Characters of classes, if there are more than two, and of channels; repeated from 36 on."""
 _COUNT = 2
 """Problems that `check_task` samples."""
 
@@ -89,19 +89,25 @@ class PlainTask(SizedTask):
         On a grid the answer is drawn over the input, for a string on a second line. In text, ``#``
         is a nonzero input, ``o`` or a number the class of the answer, ``x`` a wrong position.
         """
-        string, binary = self.spec.dims == 1, self.spec.classes == 2
-        width = batch.inputs.shape[-1]
-        inputs = batch.inputs[index].detach().cpu().float().numpy()
-        inputs = inputs.reshape(len(inputs), -1, width)  # (C, rows, columns); a string is one row
-        target = answer = batch.targets[index].cpu().numpy().reshape(-1, width)
         if prediction is not None:
             check_prediction(prediction, batch)
-            answer = prediction[index].cpu().numpy().reshape(target.shape)
+        string, binary, width = self.spec.dims == 1, self.spec.classes == 2, batch.inputs.shape[-1]
+        inputs = batch.inputs[index].detach().cpu().float().numpy()
+        inputs = inputs.reshape(len(inputs), -1, width)  # (C, rows, columns); a string is one row
+        answers = batch.targets if prediction is None else prediction
+        target, answer = (
+            each[index].cpu().numpy().reshape(-1, width) for each in (batch.targets, answers)
+        )
         wrong = (answer != target) & (target >= 0)
-        # On a grid a number is a class of the answer if there are several, else a channel.
-        shade, signs = _shades(inputs, numbers=string or binary)
+        # Every channel from its least to its largest value; later ones are darker.
+        scaled = inputs - inputs.min(axis=(1, 2), keepdims=True)
+        scaled /= np.maximum(scaled.max(axis=(1, 2), keepdims=True), 1e-9)
+        shade = np.average(scaled, axis=0, weights=np.arange(1, len(scaled) + 1))
+        signs = np.where(shade > 0, "#", ".")
         labels = ("input", "answer") if string else ()
         if string:  # the answer is a second row, below the input
+            if len(scaled) > 1 and ((scaled > 0).sum(axis=0) == 1).all():  # one-hot
+                signs = _SIGNS[scaled.argmax(axis=0) % len(_SIGNS)]
             shade, signs = np.pad(shade, ((0, 1), (0, 0))), np.vstack([signs, ["."] * width])
             answer, wrong = (np.pad(part, ((1, 0), (0, 0))) for part in (answer, wrong))
         marked = answer > 0
@@ -109,7 +115,7 @@ class PlainTask(SizedTask):
         # A third of the input shows through the colour of the answer.
         cells[marked] = (cells[marked] + 2 * _COLOURS[(answer[marked] - 1) % len(_COLOURS)]) / 3
         cells[wrong] = _WRONG
-        signs = np.where(marked, "o" if binary else _sign(answer), signs)
+        signs = np.where(marked, "o" if binary else _SIGNS[answer % len(_SIGNS)], signs)
         lines = ["".join(line) for line in np.where(wrong, "x", signs)]
         if labels:
             lines = [f"{label:>6} {line}" for label, line in zip(labels, lines, strict=True)]
@@ -122,27 +128,6 @@ class PlainTask(SizedTask):
             row_labels=labels,
             caption=f"{size}, {int(wrong.sum())} wrong" if checked else size,
         )
-
-
-def _shades(
-    inputs: NDArray[np.float32], *, numbers: bool
-) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
-    """Greys from 0 to 1 and characters (rows, columns) for inputs (C, rows, columns).
-
-    Later channels are darker. With ``numbers``, one-hot inputs show the number of their channel.
-    """
-    scaled = inputs - inputs.min(axis=(1, 2), keepdims=True)
-    scaled = scaled / np.maximum(scaled.max(axis=(1, 2), keepdims=True), 1e-9)
-    weights = np.arange(1, len(scaled) + 1, dtype=scaled.dtype)
-    shade = np.average(scaled, axis=0, weights=weights).astype(scaled.dtype)
-    if numbers and len(scaled) > 1 and bool(((scaled > 0).sum(axis=0) == 1).all()):
-        return shade, _sign(scaled.argmax(axis=0))
-    return shade, np.where(shade > 0, "#", ".")
-
-
-def _sign(numbers: NDArray[np.int64]) -> NDArray[np.str_]:
-    signs: NDArray[np.str_] = _SIGNS[np.clip(numbers, 0, len(_SIGNS) - 1)]
-    return signs
 
 
 def task(word: str, **options: Any) -> Task:
@@ -196,19 +181,17 @@ def _check_batch(spec: TaskSpec, batch: object, count: int, name: str) -> None:
     if not isinstance(batch, Batch):
         raise TaskError(f"{name} gave {type(batch).__name__}, wanted Batch(inputs, targets)")
     inputs, targets, space = batch.inputs, batch.targets, batch.inputs.shape[2:]
-    wrong_shape = inputs.shape[:2] != (count, spec.channels) or len(space) != spec.dims
-    if wrong_shape or inputs.dtype != torch.float32:
+    least, most = int(targets.min()), int(targets.max())
+    if (
+        inputs.shape[:2] != (count, spec.channels)
+        or len(space) != spec.dims
+        or targets.shape != (count, *space)
+        or (inputs.dtype, targets.dtype) != (torch.float32, torch.int64)
+        or not -1 <= least <= most < spec.classes
+    ):
         raise TaskError(
-            f"{name} gave inputs of shape {tuple(inputs.shape)} and {inputs.dtype}, wanted "
-            f"({count}, {spec.channels}) and {spec.dims} axes of space of torch.float32"
-        )
-    if targets.dtype != torch.int64 or targets.shape != (count, *space):
-        raise TaskError(
-            f"{name} gave targets of shape {tuple(targets.shape)} and {targets.dtype}, wanted a "
-            f"class for each position, {(count, *space)} of torch.int64"
-        )
-    if int(targets.min()) < -1 or int(targets.max()) >= spec.classes:
-        raise TaskError(
-            f"{name} gave class {int(targets.min())} to {int(targets.max())}, wanted 0 to "
-            f"{spec.classes - 1}; say how many there are: TaskSpec(classes=…)"
+            f"{name} gave inputs {tuple(inputs.shape)} of {inputs.dtype} and targets "
+            f"{tuple(targets.shape)} of {targets.dtype}, classes {least} to {most}; its spec says "
+            f"({count}, {spec.channels}, *S) of torch.float32 and ({count}, *S) of torch.int64, "
+            f"{spec.dims} axes of space, classes 0 to {spec.classes - 1}"
         )

@@ -110,7 +110,7 @@ def test_encode_is_refused() -> None:
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        ((np.zeros(8), np.zeros(8)), r"shape \(2, 8\) .* wanted \(2, 1\) and 1 axes of space"),
+        ((np.zeros(8), np.zeros(8)), r"inputs \(2, 8\) .* says \(2, 1, \*S\) .* 1 axes"),
         (np.zeros((1, 8)), "must give a pair of arrays"),
         ((np.zeros((1, 8)), ["a"] * 8), "must give a pair of arrays"),
         ((np.full((1, 8), np.nan), np.zeros(8)), "an input that is NaN or infinite"),
@@ -152,12 +152,12 @@ def task(change: Callable[[Batch], Any], **members: Any) -> Task:
     [
         (task(lambda b: b, spec={"name": "x"}), "is dict, wanted a TaskSpec"),
         (task(lambda b: (b.inputs, b.targets)), "gave tuple, wanted Batch"),
-        (task(lambda b: b[:1]), r"shape \(1, 1, 32\) .* wanted \(2, 1\) and"),
-        (task(lambda b: Batch(b.inputs.repeat(1, 2, 1), b.targets)), r"shape \(2, 2, 32\)"),
-        (task(lambda b: Batch(b.inputs[..., 1:], b.targets)), r"each position, \(2, 31\)"),
-        (task(lambda b: Batch(b.inputs.double(), b.targets)), "torch.float64, wanted"),
-        (task(lambda b: Batch(b.inputs, b.targets.float())), "targets .* torch.float32, wanted"),
-        (task(lambda b: Batch(b.inputs, b.targets + 1)), "to 2, wanted 0 to 1; .*classes="),
+        (task(lambda b: b[:1]), r"inputs \(1, 1, 32\) .* says \(2, 1, "),
+        (task(lambda b: Batch(b.inputs.repeat(1, 2, 1), b.targets)), r"inputs \(2, 2, 32\)"),
+        (task(lambda b: Batch(b.inputs[..., 1:], b.targets)), r"targets \(2, 32\)"),
+        (task(lambda b: Batch(b.inputs.double(), b.targets)), "of torch.float64 and"),
+        (task(lambda b: Batch(b.inputs, b.targets.float())), "of torch.float32, classes"),
+        (task(lambda b: Batch(b.inputs, b.targets + 1)), "classes 1 to 2; .* classes 0 to 1"),
         (task(lambda b: Batch(b.inputs + next(calls), b.targets)), "is not deterministic"),
         (task(lambda b: b, solved=lambda *_: True), "gave True for 2 problems, wanted a tensor"),
         (task(lambda b: b, solved=lambda *_: torch.ones(3) > 0), "wanted a tensor of 2 bools"),
