@@ -8,7 +8,8 @@ The benchmark's files:
     maze_data_train_9/       inputs.npy (N, 3, H, W)       solutions.npy (N, H, W)
     prefix_sums_data/len_32/ 32_data.pth (N, 32)           32_targets.pth (N, 32)
     chess_data/              data.pth (N, 12, 8, 8)        segment_targets.pth or targets.pth
-                             who_moves.pth (N, 1), 1 for black
+                             who_moves.pth (N, 1), 1 for black; rows are ranks 1 to 8. Without it
+                             the mover's back rank is row 7, as `save_easy_to_hard` writes.
 
 and those of Maze-Hard (30x30-hard), one token per cell: 1 wall, 2 free, 3 start, 4 goal, 5 path:
 
@@ -41,8 +42,6 @@ from iterant.rng import Stream
 from iterant.tasks.mazes.grid import to_image, to_pixels
 from iterant.tasks.protocol import Batch, Size, SizedTask, Task, problem_numbers
 
-_ORIENTATION_SAMPLE = 2_000
-"""About how many chess puzzles of each colour decide the orientation of a file."""
 _TOKEN_FILES = ("all__inputs.npy", "all__labels.npy")
 
 
@@ -97,46 +96,31 @@ class _ProblemSet:
         for path, values in zip(self.paths, (inputs, targets), strict=True):
             _check(path, ((values == 0) | (values == 1)).all(), "0 and 1")
         if self.channels == 12:
-            flip_board, flip_move = self._flips[self._black[index].long()].unbind(1)
-            inputs = torch.where(flip_board[:, None, None, None], inputs.flip(2), inputs)
-            targets = torch.where(flip_move[:, None, None], targets.flip(1), targets)
+            flip = self._white[index, None, None]  # so that the mover's back rank is row 7
+            inputs = torch.where(flip[..., None], inputs.flip(2), inputs)
+            targets = torch.where(flip ^ self._moves_reversed, targets.flip(1), targets)
         return Batch(inputs - 0.5 if self.channels == 1 else inputs, targets)
 
     def _orient(self, colours: Path) -> None:
-        """Decide, for each colour to move, whether to flip the rows of boards and of moves.
+        """Read who moves, and find out whether the rows of moves are reversed to those of boards.
 
-        Afterwards the mover's back rank is row 7. The mover's pawns are then below the opponent's,
-        and a move starts on a piece of the mover and ends on a square without one. A single puzzle
-        can mislead, so a majority of thousands decides.
+        A move starts on a piece of the mover and ends on a square without one.
         """
-        self._black = torch.zeros(self.count, dtype=torch.bool)
-        if has_colours := colours.is_file():
-            self._black = _load(colours).flatten() > 0
-            _check(colours, len(self._black) == self.count, f"{self.count} values")
-        self._flips = torch.zeros(2, 2, dtype=torch.bool)  # by colour: boards, moves
-        for colour in range(2):
-            rows = torch.nonzero(self._black == bool(colour)).flatten()
-            rows = rows[:: max(1, len(rows) // _ORIENTATION_SAMPLE)]
-            if not len(rows):
-                continue
-            boards, moves = self.inputs[rows].float(), self.targets[rows]
-            row_sums = torch.arange(8.0) @ boards.sum(3).transpose(1, 2)  # (N, 12)
-            counts = boards.sum((2, 3))  # (N, 12)
-            # The mean rows of the mover's and of the opponent's pawns, planes 5 and 11.
-            own, other = (row_sums[:, plane] / counts[:, plane].clamp(min=1) for plane in (5, 11))
-            below = (own > other)[(counts[:, 5] > 0) & (counts[:, 11] > 0)].float()
-            share = float(below.mean()) if len(below) else 1.0
-            mine = (boards.flip(2) if share < 0.5 else boards)[:, :6].sum(1) > 0
-            agree = [
-                float(((mine & (marks > 0)).sum((1, 2)) == 1).float().mean())
-                for marks in (moves, moves.flip(1))
-            ]
-            if max(agree) < 0.99 or (not has_colours and 0.2 < share < 0.8):
-                raise DataError(
-                    f"{self.folder}: boards and moves belong to different files, or boards of both "
-                    "colours are mixed; check them and put who_moves.pth beside them"
-                )
-            self._flips[colour] = torch.tensor([share < 0.5, agree[1] > agree[0]])
+        self._white = torch.zeros(self.count, dtype=torch.bool)
+        if colours.is_file():
+            self._white = _load(colours).flatten() == 0
+            _check(colours, len(self._white) == self.count, f"{self.count} values")
+        some = slice(None, None, max(1, self.count // 2_000))
+        mine, moves = self.inputs[some, :6].sum(1) > 0, self.targets[some] > 0
+        agree = [
+            float(((mine & marks).sum((1, 2)) == 1).float().mean())
+            for marks in (moves, moves.flip(1))
+        ]
+        if max(agree) < 0.99:
+            raise DataError(
+                f"{self.folder}: boards and moves belong to different files; check them"
+            )
+        self._moves_reversed = agree[1] > agree[0]
 
 
 class _TokenSet:
@@ -269,7 +253,7 @@ def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
         files = {f"{length}_data.pth": inputs[:, 0] + 0.5, f"{length}_targets.pth": targets.float()}
     elif inputs.shape[1] == 3:
         files = {"inputs.npy": inputs.numpy(), "solutions.npy": targets.numpy()}
-    else:  # the mover's back rank is in row 7; the reader recognises that
+    else:
         files = {"data.pth": inputs, "segment_targets.pth": targets}
     for name, values in files.items():
         buffer = io.BytesIO()

@@ -138,8 +138,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
     if exists:
         files = [path]
         if path.is_dir():
-            visible = (each for each in path.iterdir() if not each.name.startswith("."))
-            files = sorted(each for each in visible if each.is_file())
+            files = sorted(each for each in path.glob("[!.]*") if each.is_file())
         if not files:
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
@@ -155,11 +154,12 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
 
 def _detect_kind(name: str, content: bytes, kind: str | None) -> Material:
     """The material with its kind detected by name and first bytes; DataError if too large."""
-    is_pgn = name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event ")
-    is_picture = content.startswith(_PICTURE_HEADERS)
-    kind = kind or (PICTURE if is_picture else GAMES if is_pgn else TEXT)
+    if content.startswith(_PICTURE_HEADERS):
+        kind = kind or PICTURE
+    elif name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event "):
+        kind = kind or GAMES
     if len(content) > _LARGEST:
         raise DataError(
             f"{name} has more than {byte_size(_LARGEST)}, the most that is read; give it in parts"
         )
-    return Material(name, content, kind)
+    return Material(name, content, kind or TEXT)
