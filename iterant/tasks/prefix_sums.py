@@ -96,16 +96,16 @@ class PrefixSums(BenchmarkTask):
         """The input, the target and the prediction as strips of bits, errors marked."""
         bits = (batch.inputs[index, 0] > 0).cpu().numpy().astype(np.int64)
         truth = batch.targets[index].cpu().numpy()
-        strips = [("bits", bits)]
+        strips = {"bits": bits}
         if prediction is None or bool((truth >= 0).any()):
-            strips.append(("answer", truth))
+            strips["answer"] = truth
         wrong = np.zeros(len(bits), dtype=np.bool_)
         caption = counted(len(bits), "bit")
         if prediction is not None:
             check_prediction(prediction, batch)
             answer = prediction[index].cpu().numpy().astype(np.int64)
             wrong = (answer != truth) & (truth >= 0)
-            strips.append(("predicted", answer))
+            strips["predicted"] = answer
             caption += f", {int(wrong.sum())} wrong"
         return _strips(strips, wrong, caption)
 
@@ -118,41 +118,38 @@ def _batch(bits: NDArray[np.uint8]) -> Batch:
 
 
 def _strips(
-    strips: list[tuple[str, NDArray[np.int64]]], wrong: NDArray[np.bool_], caption: str
+    strips: dict[str, NDArray[np.int64]], wrong: NDArray[np.bool_], caption: str
 ) -> Description:
-    """Strips of bits below each other, wrapped to `_STRIP` columns."""
-    width = min(len(wrong), _STRIP)
-    title_width = max(len(title) for title, _ in strips)
+    """Strips of bits below each other, wrapped to `_STRIP` columns; the last may have errors."""
+    width, titles = min(len(wrong), _STRIP), list(strips)
+    margin = max(map(len, titles))
     lines: list[str] = []
     rows: list[NDArray[np.int64]] = []
-    labels: list[str] = []
     glyphs: list[Glyph] = []
     for first in range(0, len(wrong), width):
         part = slice(first, first + width)
         if rows:  # an empty row keeps the continuation apart
             rows.append(np.full(width, _NONE))
-            labels.append("")
             lines.append("")
-        for title, strip in strips:
-            bits = strip[part]
-            signs = ["?" if bit < 0 else str(bit) for bit in bits.tolist()]
-            for column, sign in enumerate(signs):
-                colour = "#ffffff" if sign == "1" else "#000000"
-                glyphs.append(Glyph(len(rows), column, sign, colour))
-            codes = np.where(bits < 0, _NONE, bits)
-            if title == strips[-1][0]:
-                codes[wrong[part]] = _WRONG
-            rows.append(np.pad(codes, (0, width - len(codes)), constant_values=_NONE))
-            labels.append(title)
-            lines.append(f"{title:>{title_width}} {''.join(signs)}")
+        for title, strip in strips.items():
+            bits = np.where(strip[part] < 0, _NONE, strip[part])
+            signs = ["01?"[min(bit, 2)] for bit in bits.tolist()]
+            glyphs += [
+                Glyph(len(rows), column, sign, "#ffffff" if sign == "1" else "#000000")
+                for column, sign in enumerate(signs)
+            ]
+            lines.append(f"{title:>{margin}} {''.join(signs)}")
+            if title == titles[-1]:
+                bits[wrong[part]] = _WRONG
+            rows.append(np.pad(bits, (0, width - len(bits)), constant_values=_NONE))
         if wrong[part].any():
-            marks = "".join("^" if bad else " " for bad in wrong[part])
-            lines.append(f"{'wrong':>{title_width}} {marks}")
+            marks = "".join(np.where(wrong[part], "^", " "))
+            lines.append(f"{'wrong':>{margin}} {marks}")
     return Description(
         title=PrefixSums.spec.title,
-        text="\n".join(line.ljust(title_width + 1 + width) for line in lines),
+        text="\n".join(line.ljust(margin + 1 + width) for line in lines),
         cells=_COLOURS[np.stack(rows)],
         glyphs=tuple(glyphs),
-        row_labels=tuple(labels),
+        row_labels=tuple([*titles, ""] * len(rows))[: len(rows)],
         caption=caption,
     )
