@@ -27,8 +27,9 @@ class Thirds(PlainTask):
 
 
 SHIPPED = {name: iterant.task(name) for name in ("prefix-sums", "mazes", "chess")}
+KINDS = {text: iterant.task("mazes", problems=text) for text in ("start=any,p=0.1", "walls=0.35")}
 every_task = pytest.mark.parametrize(
-    "task", [*SHIPPED.values(), Thirds()], ids=lambda t: t.spec.name
+    "task", [*SHIPPED.values(), *KINDS.values(), Thirds()], ids=[*SHIPPED, *KINDS, "thirds"]
 )
 
 
@@ -155,10 +156,12 @@ def test_a_dataset_gives_what_the_task_samples(task: Task) -> None:
         ("mazes", 9, 7, "92302a571b16d742"),
         ("mazes", 59, 1, "42a62555dd2d1a96"),
         ("chess", (1600, 1866), 1, "dd5d41bbc15f2e66"),
+        ("start=any,p=0.1", 9, 1, "5b9c460e9699b8b5"),
+        ("walls=0.35", 8, 1, "2f0106a604a3cef2"),
     ],
 )
 def test_problems_never_change(name: str, size: Any, seed: int, digest: str) -> None:
-    batch = SHIPPED[name].sample(100, size=size, seed=seed)
+    batch = {**SHIPPED, **KINDS}[name].sample(100, size=size, seed=seed)
     parts = (batch.inputs.numpy().astype("<f4"), batch.targets.numpy().astype("<i8"))
     assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16] == digest
 

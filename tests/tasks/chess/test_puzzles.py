@@ -156,7 +156,7 @@ def plain_subset(puzzles: Puzzles, count: int) -> list[bytes]:
     return [name for _, name in sorted(chosen)]
 
 
-@pytest.mark.parametrize("count", [1, 250, 604, 605, 5000])
+@pytest.mark.parametrize("count", [250, 604, 605])
 def test_the_subset_follows_its_rule(sample: Puzzles, count: int) -> None:
     # Shuffled, a third of the positions repeated under other ids and ratings; of four repeats the
     # other side is to move, which makes them other positions.

@@ -48,16 +48,12 @@ def test_mazes_of_the_authors_generator(size: int, shared_data: Path) -> None:
     assert ours.targets.shape[1:] == solutions.shape[1:]
 
 
-@pytest.mark.parametrize(("size", "count"), [(3, 50), (9, 50), (13, 80), (59, 3), (101, 1)])
+@pytest.mark.parametrize(("size", "count"), [(3, 50), (13, 80), (59, 3)])
 def test_targets_are_the_path(size: int, count: int) -> None:
     batch = TASK.sample(count, size=size, seed=6)
-    assert batch.inputs.shape == (count, 3, 2 * size + 6, 2 * size + 6)
-    for cells, target, length in zip(
-        from_image(batch.inputs), batch.targets.numpy(), batch.extras["path_length"], strict=True
-    ):
-        path = solution(cells)
-        assert np.array_equal(to_pixels(path), target)
-        assert path.sum() == length + 1
+    paths = np.stack([solution(cells) for cells in from_image(batch.inputs)])
+    assert np.array_equal(to_pixels(paths), batch.targets.numpy())
+    assert np.array_equal(paths.sum(axis=(1, 2)), batch.extras["path_length"] + 1)
 
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
