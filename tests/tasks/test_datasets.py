@@ -61,8 +61,6 @@ def test_save_and_read(name: str, tmp_path: Path) -> None:
 
 def test_layout_of_the_files(benchmark: Path) -> None:
     mazes, bits = benchmark / "maze_data_test_9", benchmark / "prefix_sums_data" / "len_16"
-    assert np.load(mazes / "inputs.npy", allow_pickle=False).shape == (20, 3, 24, 24)
-    assert np.load(mazes / "solutions.npy", allow_pickle=False).shape == (20, 24, 24)
     assert torch.load(bits / "16_data.pth", weights_only=True).shape == (20, 16)
     # The benchmark's own mazes are stored as doubles.
     batch = read_easy_to_hard(mazes)
@@ -155,12 +153,7 @@ def test_moves_of_other_boards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [
-        ("maze_data_test_9", "inputs.npy"),
-        ("maze_data_test_9", "solutions.npy"),
-        ("prefix_sums_data/len_16", "16_data.pth"),
-        ("prefix_sums_data/len_16", "16_targets.pth"),
-    ],
+    [("maze_data_test_9", "solutions.npy"), ("prefix_sums_data/len_16", "16_data.pth")],
 )
 @pytest.mark.parametrize("damage", ["pickle", "truncated", "empty", "text", "missing", "short"])
 def test_corrupt_files_are_refused_in_one_line(

@@ -84,7 +84,6 @@ def test_folder(tmp_path: Path) -> None:
         ("mazes", "./pictures/", "there is no file './pictures/'"),
         ("prefix-sums", "10x1", "got 'x'"),
         ("prefix-sums", "  ", "empty"),
-        ("prefix-sums", "bits.txt", "there is no file"),
         ("chess", "8/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "no black king"),
         ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "2 to 6 fields"),
         ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "stalemated"),
