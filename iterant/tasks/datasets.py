@@ -72,6 +72,8 @@ class _ProblemSet:
             )
         self.folder, self.paths = folder, [folder / name for name in names]
         inputs, self.targets = map(_load, self.paths)
+        if names == _TOKEN_FILES:
+            inputs, self.targets = _from_tokens(self.paths, inputs, self.targets)
         self.inputs = inputs.unsqueeze(1) if inputs.dim() == 2 else inputs
         self.count, self.channels, *space = self.inputs.shape if self.inputs.dim() > 2 else (0, 0)
         fits = {
@@ -123,37 +125,18 @@ class _ProblemSet:
         self._moves_reversed = agree[1] > agree[0]
 
 
-class _TokenSet:
-    """A folder of Maze-Hard: a token per cell."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.channels = folder, 3
-        self.paths = [folder / name for name in _TOKEN_FILES]
-        self.inputs, self.labels = map(_load, self.paths)
-        cells = self.inputs.shape[1] if self.inputs.dim() == 2 else 0
-        self.count, self.size = len(self.inputs), math.isqrt(cells)
-        _check(self.paths[0], self.count and 1 < cells == self.size**2, "(N, s * s) tokens")
-        shape = self.inputs.shape
-        _check(self.paths[1], self.labels.shape == shape, f"an array of shape {tuple(shape)}")
-
-    def read(self, rows: NDArray[np.int64]) -> Batch:
-        """The problems of these rows, in the conventions of `Batch`."""
-        index = torch.from_numpy(rows)
-        tokens, labels = (
-            values[index].numpy().reshape(-1, self.size, self.size)
-            for values in (self.inputs, self.labels)
-        )
-        ends = [(tokens == token).sum(axis=(1, 2)) == 1 for token in (3, 4)]
-        _check(self.paths[0], np.isin(tokens, (1, 2, 3, 4)).all() and np.all(ends), "tokens 1 to 4")
-        _check(self.paths[1], np.isin(labels, (1, 2, 3, 4, 5)).all(), "tokens 1 to 5")
-        cells = (tokens - 1).astype(np.uint8)  # in the order of the codes: wall, free, start, end
-        path = (labels >= 3).astype(np.uint8)
-        inputs = torch.from_numpy(to_image(cells)).float()
-        return Batch(inputs, torch.from_numpy(to_pixels(path)).long())
-
-
-def _open_set(folder: Path) -> _ProblemSet | _TokenSet:
-    return _TokenSet(folder) if _file_names(folder) == _TOKEN_FILES else _ProblemSet(folder)
+def _from_tokens(paths: list[Path], inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Images and paths (uint8) of mazes with one token per cell, (N, s * s)."""
+    side = math.isqrt(inputs.shape[1]) if inputs.dim() == 2 else 0
+    _check(paths[0], 1 < side**2 == inputs[:1].numel(), "(N, s * s) tokens")
+    _check(paths[1], labels.shape == inputs.shape, f"an array of shape {tuple(inputs.shape)}")
+    tokens, marks = (each.numpy().reshape(-1, side, side) for each in (inputs, labels))
+    ends = [(tokens == token).sum(axis=(1, 2)) == 1 for token in (3, 4)]
+    _check(paths[0], np.isin(tokens, (1, 2, 3, 4)).all() and np.all(ends), "tokens 1 to 4")
+    _check(paths[1], np.isin(marks, (1, 2, 3, 4, 5)).all(), "tokens 1 to 5")
+    cells = (tokens - 1).astype(np.uint8)  # in the order of the codes: wall, free, start, end
+    path = (marks >= 3).astype(np.uint8)
+    return torch.from_numpy(to_image(cells)), torch.from_numpy(to_pixels(path))
 
 
 class StoredProblems:
@@ -162,9 +145,8 @@ class StoredProblems:
     def __init__(self, data: str | Path, channels: int) -> None:
         """Find the sets with that many channels in `data` and the folders below it."""
         self.data = Path(data)
-        self._sets = [
-            each for each in map(_open_set, _folders(self.data)) if each.channels == channels
-        ]
+        sets = map(_ProblemSet, _folders(self.data))
+        self._sets = [each for each in sets if each.channels == channels]
         if not self._sets:
             raise DataError(
                 f"{self.data} holds no Easy-to-Hard problems with {counted(channels, 'channel')}; "
@@ -193,7 +175,7 @@ class StoredProblems:
         order = Stream(seed, "stored").order(len(rows))
         return problem_set.read(rows[order[numbers]])
 
-    def _choose(self, size: Size | None) -> _ProblemSet | _TokenSet:
+    def _choose(self, size: Size | None) -> _ProblemSet:
         sets = [each for each in self._sets if size is None or each.size == size]
         if len(sets) != 1:
             names = ", ".join(f"{each.folder.name} (size {each.size})" for each in self._sets)
@@ -236,7 +218,7 @@ def read_easy_to_hard(path: str | Path) -> Batch:
 
     >>> read_easy_to_hard("data/maze_data_test_13").inputs.shape
     """
-    problems = _open_set(Path(path))
+    problems = _ProblemSet(Path(path))
     return problems.read(np.arange(problems.count))
 
 
