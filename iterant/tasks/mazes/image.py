@@ -51,17 +51,15 @@ _UNEVEN = 0.12
 """Relative difference in the lightness of paper below which a picture is left as it is."""
 _PEAK = 0.5
 """Smallest strength of a frequency, where 1 is perfectly periodic."""
-_RESOLUTION = 8
-"""Frequencies tried for each whole number of cells."""
 _TRIES = 60
-_THIN, _PEN = 0.7, 0.35
-"""Walls thinner than these shares of a path's width lie between cells; were drawn with a pen."""
-_BAND = 0.3
-"""Smallest difference in mean darkness between the lines of walls and of paths."""
-_WIDTHS = 12
-"""Distances between edges that are tried as widths of paths and walls."""
+_LINES = 500
+"""About how many rows and columns of pixels are measured to find the width of walls."""
+_THIN = 0.7
+"""Walls thinner than this share of a path's width lie between cells."""
 _MIXED, _PLAIN = 0.1, 0.9
 """Largest share of cells of two colours; smallest mean share of a cell's main colour."""
+_MOST_WRONG, _FEW_WRONG, _BETTER = 0.5, 0.05, 0.6
+"""Pixels in cells of the other colour: most, few enough to stop, and in a finer grid."""
 _SHARP_COLOURS = 8
 _RIM = 0.2
 """Share of a cell on each side that is ignored, because edges are blurred."""
@@ -237,46 +235,55 @@ def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, 
     Also returns the shares (h, w) of every cell that are dark, and those that are green and red.
     """
     walls = codes == WALL
-    too_fine = ""
-    for grid in filter(None, _grids(walls, sharp=sharp)):
+    sums = _sums(walls)
+    best, least, too_fine = None, _MOST_WRONG, ""
+    grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
+    for grid in grids:
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             too_fine = f"its squares may be too small, at most {LARGEST_READ} a side are read; "
             continue
-        dark = _shares(walls, grid)
-        main = np.maximum(dark, 1 - dark)
-        if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN:
+        dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
+        # Where thin walls cross, the walls beside decide.
+        main = np.maximum(dark, 1 - dark)[~np.outer(*grid.thin)]
+        # Pixels in cells of the other colour, relative to dark pixels: a grid that misses thin
+        # walls has about 1. A finer grid must be much better than a coarser one.
+        area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
+        wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
+        if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN or wrong >= least:
             continue
-        is_wall = dark > 0.5
-        # Rooms between thin walls are open; closed ones are thick walls with blurred edges.
-        thin_rows, thin_columns = grid.thin
-        rooms = is_wall[np.outer(~thin_rows, ~thin_columns)]
-        if thin_rows.any() and thin_columns.any() and rooms.mean() > _MIXED:
-            continue
-        spots = {code: _shares(codes == code, grid) for code in _SPOTS}
+        spots = {code: _shares(_sums(codes == code), grid) for code in _SPOTS}
         if not any(_too_fine(share) for share in spots.values()):
-            return grid, dark, spots
-    raise TaskError(
-        "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
-        f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # and "
-        "spaces"
-    )
+            best, least = (grid, dark, spots), _BETTER * wrong
+            if wrong < _FEW_WRONG:
+                break
+    if best is None:
+        raise TaskError(
+            "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
+            f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # "
+            "and spaces"
+        )
+    return best
 
 
-def _shares(mask: NDArray[np.bool_], grid: _Grid) -> Values:
-    """(h, w): the share of the mask's pixels in the middle of every cell."""
+def _sums(mask: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """(H + 1, W + 1): how many pixels of the mask lie above and to the left."""
+    sums = np.zeros((mask.shape[0] + 1, mask.shape[1] + 1), dtype=np.int32)
+    np.cumsum(mask, axis=0, dtype=np.int32, out=sums[1:, 1:])
+    np.cumsum(sums, axis=1, out=sums)
+    return sums
+
+
+def _shares(sums: NDArray[np.int32], grid: _Grid, rim: float = _RIM) -> Values:
+    """(h, w): the share of the mask's pixels in every cell, without a rim on each side."""
     bounds = []
-    for edges in (grid.rows, grid.columns):
-        begins, ends = edges[:-1], edges[1:]
-        rim = _RIM * (ends - begins)
-        first = np.minimum(np.rint(begins + rim), np.ceil(ends) - 1)
-        last = np.maximum(np.rint(ends - rim), first + 1)
-        bounds.append(np.stack([first, last], axis=1).ravel().astype(np.int64))
-    rows, columns = bounds
-    inside = mask[: rows[-1], : columns[-1]]
-    # Every other sum is that of a rim between two cells.
-    down = np.add.reduceat(inside, rows[:-1], axis=0, dtype=np.int32)[::2]
-    area = np.outer(np.diff(rows)[::2], np.diff(columns)[::2])
-    shares: Values = np.add.reduceat(down, columns[:-1], axis=1)[:, ::2] / area
+    for lines in (grid.rows, grid.columns):
+        margin = rim * np.diff(lines)
+        first = np.minimum(np.rint(lines[:-1] + margin), np.ceil(lines[1:]) - 1)
+        last = np.maximum(np.rint(lines[1:] - margin), first + 1)
+        bounds.append((first.astype(np.int64), last.astype(np.int64)))
+    (top, bottom), (left, right) = bounds
+    counts = sums[np.ix_(bottom, right)] - sums[np.ix_(bottom, left)] - sums[np.ix_(top, right)]
+    shares: Values = (counts + sums[np.ix_(top, left)]) / np.outer(bottom - top, right - left)
     return shares
 
 
@@ -300,143 +307,86 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
     return row, column
 
 
-def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid | None]:
-    """The grids on which the edges of walls may lie, the coarsest first; None: a try that failed.
+def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
+    """The grids on which the edges of walls may lie.
 
-    Edges between dark and light lie on the lines of the grid, so they are periodic. In a sharp
-    picture, drawn pixel by pixel, a pixel may be a cell.
+    Cells have one size, or paths and thin walls alternate. In a sharp picture, drawn pixel by
+    pixel, a pixel may be a cell.
     """
-    # Pixels of edge before each row and before each column, (H + 1,) and (W + 1,).
-    counts = []
-    for pixels in (walls, walls.T):
-        counts.append(np.zeros(len(pixels) + 1, dtype=np.int64))
-        counts[-1][1:-1] = (pixels[1:] != pixels[:-1]).sum(axis=1)
-    darkness = [walls.mean(axis=1), walls.mean(axis=0)]
-    yield _thin_walls(counts)
-    for pitch in _pitches(counts):
-        yield _blurred_walls(darkness, pitch)
-        yield _regular(counts, pitch)
+    path, wall = (_typical_run(walls, dark) for dark in (False, True))
+    regular = _counts(walls)
+    rooms = [round((side + wall) / (path + wall)) for side in walls.shape]
+    near = [(max(1, rooms[0] + more), max(1, rooms[1] + more)) for more in (0, -1, 1, 2)]
+    for count in dict.fromkeys([*regular, *near]):
+        period = (walls.shape[1] + wall) / count[1]
+        if 0 < wall < _THIN * min(path, period - wall):
+            darkness = walls.mean(axis=1), walls.mean(axis=0)
+            rows, columns = map(_thin_walls, darkness, count, (wall, wall))
+            yield _Grid(rows, columns, f"{_pixels(period - wall)} between thin walls")
+        if count in regular:
+            sides = zip(walls.shape, count, strict=True)
+            rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
+            yield _Grid(rows, columns, _pixels(columns[1]))
     if sharp:
-        rows, columns = (np.arange(float(len(each))) for each in counts)
+        rows, columns = (np.arange(side + 1.0) for side in walls.shape)
         yield _Grid(rows, columns, "1 pixel")
 
 
-def _pitches(counts: list[NDArray[np.int64]]) -> Iterator[float]:
-    """Periods of the edges along both axes: peaks of their spectrum."""
-    lengths = [len(each) - 1 for each in counts]
-    points = _RESOLUTION * max(*lengths, 16)
-    total = sum(int(each.sum()) for each in counts)
-    if not total:
-        return
-    # Each axis has its own phase, so magnitudes are added.
-    spectrum = [np.abs(np.fft.rfft(each.astype(np.float64), points)) for each in counts]
-    strength = (spectrum[0] + spectrum[1]) / total
+def _counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Numbers of rows and columns on whose lines most edges lie: peaks of the edges' spectrum."""
+    spectra, total = [], 1
+    for pixels in (walls, walls.T):
+        edges = np.zeros(len(pixels))
+        edges[1:] = (pixels[1:] != pixels[:-1]).sum(axis=1)
+        spectra.append(np.fft.rfft(edges).real)
+        total += int(edges.sum())
+    height, width = walls.shape
+    columns = np.arange(1, len(spectra[1]))
+    rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(spectra[0]) - 1)
+    strength = np.pad((spectra[0][rows] + spectra[1][columns]) / total, 1)
     inner = strength[1:-1]
-    is_peak = (inner >= strength[:-2]) & (inner > strength[2:]) & (inner > _PEAK)
-    peaks = (np.flatnonzero(is_peak) + 1).tolist()
-    if strength[-1] > _PEAK and strength[-1] > strength[-2]:
-        peaks.append(len(strength) - 1)
-    for peak in [peak for peak in peaks if points / peak <= min(lengths) + 1][:_TRIES]:
-        yield points / peak
+    is_peak = (inner >= strength[:-2]) & (inner >= strength[2:]) & (inner > _PEAK)
+    return list(zip(rows[is_peak].tolist(), columns[is_peak].tolist(), strict=True))[:_TRIES]
 
 
-def _regular(counts: list[NDArray[np.int64]], pitch: float) -> _Grid | None:
-    """Cells of about that pitch along both axes, whose outermost edges are the picture's."""
-    axes: list[Values] = []
-    for each in counts:
-        length = len(each) - 1
-        wave = complex((each * np.exp(2j * np.pi * np.arange(length + 1) / pitch)).sum())
-        offset = np.angle(wave) / (2 * np.pi) * pitch if wave else 0.0
-        count = max(1, round((length - offset) / pitch))
-        edges: Values = np.linspace(offset, offset + pitch * count, count + 1)
-        # A pixel may have been lost to blurring.
-        if max(abs(edges[0]), abs(edges[-1] - length)) > max(1.6, 0.25 * pitch):
-            return None
-        edges[0], edges[-1] = 0, length
-        axes.append(edges)
-    return _Grid(axes[0], axes[1], _pixels(length / count))
+def _typical_run(walls: NDArray[np.bool_], dark: bool) -> float:
+    """The width of walls or paths: the shortest of the lengths of runs that most pixels lie in."""
+    lengths = []
+    for pixels in (walls, walls.T):
+        some = pixels[:: max(1, len(pixels) // _LINES)]
+        flat = np.pad(some == dark, ((0, 0), (1, 1))).ravel()
+        edges = np.flatnonzero(flat[1:] != flat[:-1])
+        lengths.append(edges[1::2] - edges[::2])
+    counts = np.bincount(np.concatenate(lengths), minlength=3)
+    pixels_in = np.convolve(counts * np.arange(len(counts)), [1, 1, 1], "same")
+    mode = int((pixels_in > pixels_in.max() / 2).argmax())
+    near = np.arange(max(1, mode - 1), min(mode + 2, len(counts)))
+    return float((counts[near] * near**2).sum() / max(1, (counts[near] * near).sum()))
 
 
-def _thin_walls(counts: list[NDArray[np.int64]]) -> _Grid | None:
-    """Walls that are lines: paths and walls alternate, each with its own width."""
-    axes = [
-        np.array([0.0, *np.flatnonzero(each).tolist(), float(len(each) - 1)]) for each in counts
-    ]
-    # An edge between two may be the end of a wall, which a pen leaves anywhere in a crossing.
-    distances = [edges[lag:] - edges[:-lag] for edges in axes for lag in (1, 2, 3)]
-    widths, frequency = np.unique(np.concatenate(distances), return_counts=True)
-    common = widths[np.argsort(-frequency, kind="stable")[:_WIDTHS]]
-    pairs = [(path, wall) for path in common for wall in common if wall < _THIN * path]
-    for path, wall in sorted(pairs, key=sum, reverse=True):
-        rows, columns = (_alternating(edges, path, wall) for edges in axes)
-        if rows is not None and columns is not None:
-            return _Grid(rows, columns, f"{_pixels(path)} between thin walls")
-    return None
+def _thin_walls(darkness: Values, count: int, wall: float) -> Values:
+    """The lines of thin walls between that many paths, by the mean darkness along an axis.
 
-
-def _alternating(edges: Values, path: float, wall: float) -> Values | None:
-    """Lines path, wall, path … path apart, if every edge lies on one of them.
-
-    Walls drawn with a pen may end anywhere within a crossing, and are centred on their line where
-    the frame lies inside it: the outermost paths are then a little narrower.
+    Usually the outermost paths begin where the wall around was cropped (``frame`` = 1). They are
+    narrower (2) where a pen centres walls on their lines and draws the frame inside it; and the
+    blurred rest of the wall around may still be there (-1). The greatest contrast decides.
     """
-    by_pen = wall < _PEN * path
-    period, length, inner = path + wall, edges[-1], edges[1:-1]
-    count = round((length + wall) / period)
-    if count < 2:
-        return None
-    slack = min(0.1 * path, 0.4 * wall)
-    shifts = {0.0, *((inner - path) % period).tolist()} if by_pen else {0.0}
-    for shift in sorted(min(each, each - period, key=abs) for each in shifts):
-        starts = shift + period * np.arange(count)
-        lines = np.sort(np.concatenate([starts, starts + path]))
-        if max(abs(lines[0]), abs(lines[-1] - length)) > slack + (wall if by_pen else 0.0):
-            continue
-        crossing = ((inner - shift) % period > path) & by_pen
-        after = np.searchsorted(lines, inner).clip(1, len(lines) - 1)
-        away = np.minimum(np.abs(inner - lines[after - 1]), np.abs(inner - lines[after]))
-        if (crossing | (away <= slack)).all():
-            return np.array([0.0, *lines[1:-1].tolist(), length])
-    return None
-
-
-def _blurred_walls(darkness: list[Values], pitch: float) -> _Grid | None:
-    """Thin walls whose edges are blurred: averaged over periods, the wall is a dark band."""
-    periods = pitch * np.linspace(0.98, 1.02, _TRIES)
-    period = float(
-        max(periods, key=lambda each: sum(float(_fold(d, each).var()) for d in darkness))
-    )
-    rows, columns = (_bands(each, period) for each in darkness)
-    if rows is None or columns is None:
-        return None
-    return _Grid(rows, columns, f"{_pixels(period)} from wall to thin wall")
-
-
-def _fold(darkness: Values, period: float) -> Values:
-    """The mean darkness at each pixel of a period."""
-    bins = max(2, int(period))
-    which = ((np.arange(len(darkness)) + 0.5) % period * bins / period).astype(np.int64)
-    counts = np.bincount(which, minlength=bins)
-    mean: Values = np.bincount(which, weights=darkness, minlength=bins) / np.maximum(counts, 1)
-    return mean
-
-
-def _bands(darkness: Values, period: float) -> Values | None:
-    """Lines of paths and walls by the one dark band of a period, if it is thin."""
-    mean = _fold(darkness, period)
-    dark = mean > (mean.max() + mean.min()) / 2
-    starts = np.flatnonzero(dark & ~np.roll(dark, 1))
-    if len(starts) != 1 or mean.max() - mean.min() < _BAND:
-        return None
-    wall, path = (part.sum() * period / len(mean) for part in (dark, ~dark))
-    if wall >= _THIN * path:
-        return None
-    begins = np.arange(starts[0] * period / len(mean) - period, len(darkness), period)
-    lines = np.sort(np.concatenate([begins, begins + wall]))
+    side = len(darkness)
+    ink = np.concatenate([[0], np.cumsum(darkness)])  # before each pixel
+    fits = []
+    for frame in (1, 1.5, 2, 0.5, 0, -0.5, -1):
+        period = (side + frame * wall) / count
+        for shift in (0, -wall / 4, wall / 4, -wall / 2, wall / 2):
+            ends = (1 - frame) * wall / 2 + shift + period * np.arange(count + 1)
+            walls = np.stack([ends - wall, ends]).clip(0, side)
+            dark = np.diff(np.interp(walls, np.arange(side + 1), ink), axis=0).sum()
+            width = max(np.diff(walls, axis=0).sum(), 1e-9)
+            contrast = dark / width - (ink[-1] - dark) / max(side - width, 1e-9)
+            fits.append((round(float(contrast), 6), walls))
+    lines = np.sort(max(fits, key=lambda fit: fit[0])[1].ravel())
     # The blurred rest of a surrounding wall is not a cell.
     rim = max(1.2, 0.8 * wall)
-    lines = lines[(lines > rim) & (lines < len(darkness) - rim)]
-    return np.array([0.0, *lines.tolist(), float(len(darkness))])
+    return np.array([0.0, *lines[(lines > rim) & (lines < side - rim)].tolist(), side])
 
 
 def _pixels(size: float) -> str:
