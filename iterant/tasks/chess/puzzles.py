@@ -148,7 +148,7 @@ def _read(file: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
             most = (16 << 20) + 8 * len(packed)
             xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_LARGEST_DICTIONARY)
             stream = io.BytesIO(xz.decompress(packed, most))
-            column = npy.read_array(stream)
+            column = npy.read_array(stream, allow_pickle=False)
             if not xz.eof or stream.read(1):
                 raise ValueError("it is cut off, or larger than its file allows")
     except Exception as error:  # on arbitrary bytes numpy raises nearly anything
