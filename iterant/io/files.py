@@ -20,13 +20,12 @@ import json
 import math
 import os
 import secrets
-import signal
 import socket
 import stat
 import sys
 import time
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
@@ -417,57 +416,75 @@ def _is_record(line: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: PathLike) -> Iterator[None]:
-    """Lock a folder and remove temporary files of killed writers; an error if it is locked."""
+def lock_folder(folder: PathLike) -> Iterator[FileIO]:
+    """Lock a folder and remove temporary files of killed writers; an error if it is locked.
+
+    A process that inherits the file holds the lock, too, until it ends.
+    """
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
         with one_line_errors("lock", path):
+            deadline = time.monotonic() + 0.3  # `lock_holder` of others locks for an instant
             file = stack.enter_context(open_to_append(path))
-            deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
             # The file that was locked must be the one that other processes find by its name.
             while not (_try_lock(file, fcntl.LOCK_EX) and _is_at(file, path)):
-                time.sleep(0.02)
-                file.close()
-                file = stack.enter_context(open_to_append(path))
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"{quoted(folder)} is in use by {lock_holder(folder)}; "
                         "wait for it, stop it, or choose another folder"
                     )
-            owner = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "command": " ".join(" ".join(sys.argv).split()),
-                "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-            file.truncate(0)
-            file.write(json.dumps(owner).encode() + b"\n")
+                time.sleep(0.02)
+                file.close()
+                file = stack.enter_context(open_to_append(path))
+            name_lock_holder(file, os.getpid(), sys.argv)
             for leftover in path.parent.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
-        yield
+        yield file
+
+
+def name_lock_holder(lock: FileIO, pid: int, command: Sequence[str]) -> None:
+    """Write which process holds a lock: this one, or one that inherited the file."""
+    owner = {
+        "pid": pid,
+        "host": socket.gethostname(),
+        "command": " ".join(" ".join(command).split()),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    lock.truncate(0)
+    lock.write(json.dumps(owner).encode() + b"\n")
 
 
 def lock_holder(folder: PathLike) -> str | None:
     """The process that writes into a folder, in words, or None."""
-    owner = lock_info(folder)
-    if not owner:
-        return None if owner is None else "another process"
-    pid, host, since, command = (owner.get(k) for k in ("pid", "host", "since", "command"))
-    return f"process {pid} on {host} since {since} ({command})"
-
-
-def lock_info(folder: PathLike) -> dict[str, Any] | None:
-    """The same as a dict (pid, host, since, command), empty where they are not written yet."""
     try:
         with open_to_read(Path(folder) / LOCK) as file:
-            owner = None if _try_lock(file, fcntl.LOCK_SH) else _parse(file.read(1 << 16), "")
+            if _try_lock(file, fcntl.LOCK_SH):
+                return None
+            owner = _parse(file.read(1 << 16), "")
+        return "process {pid} on {host} since {since} ({command})".format(**owner)
     except OSError:
         return None
-    except RunError:
-        return {}
-    # Numbers below 1 stand for groups of processes where a signal is sent.
-    known = isinstance(owner, dict) and isinstance(owner.get("pid"), int) and owner["pid"] > 0
-    return owner if owner is None or known else {}
+    except (RunError, LookupError, TypeError):
+        return "another process"
+
+
+def signal_lock_holder(folder: PathLike, number: int) -> int | None:
+    """Signal the process that holds the lock of a folder; its number, or None if it is unknown.
+
+    The number in the file is not believed: the system must say that this process has the file
+    locked. It is unknown on another machine, and on systems without /proc.
+    """
+    path = Path(folder) / LOCK
+    with contextlib.suppress(OSError, RunError, LookupError, TypeError, ValueError):
+        pid = int(_parse(read_bytes(path, 1 << 16), "")["pid"])
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was closed in the meantime
+                if descriptor.samefile(path):
+                    state = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
+                    if "\nlock:" in state:
+                        os.kill(pid, number)
+                        return pid
+    return None
 
 
 def _is_at(file: FileIO, path: Path) -> bool:
@@ -482,90 +499,3 @@ def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
         return True
     return False
-
-
-def lock_file(file: FileIO, seconds: float) -> bool:
-    """Lock an open file for it and the processes that inherit it; False if that takes longer."""
-    deadline = time.monotonic() + seconds
-    while not _try_lock(file, fcntl.LOCK_EX):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def is_locked(path: PathLike) -> bool:
-    """Whether a process holds a lock on a file."""
-    try:
-        with open_to_read(path) as file:
-            return not _try_lock(file, fcntl.LOCK_SH)
-    except OSError:
-        return False
-
-
-def lock_processes(*paths: PathLike) -> dict[int, int]:
-    """Processes of this machine that hold a lock on one of the files, each with its parent.
-
-    This is what the system says, never the content of a file. Empty where it does not say: on
-    systems without /proc, and of processes of other users.
-    """
-    files: set[tuple[int, int]] = set()
-    processes: dict[int, int] = {}
-    for path in paths:
-        with contextlib.suppress(OSError):
-            files.add(_identity(Path(path)))
-    for process in Path("/proc").glob("[0-9]*"):
-        descriptors: list[Path] = []
-        with contextlib.suppress(OSError):
-            descriptors += (process / "fd").iterdir()
-        for descriptor in descriptors:
-            with contextlib.suppress(OSError):  # the process has ended, or closed the file
-                if _identity(descriptor) in files:
-                    state = (process / "fdinfo" / descriptor.name).read_text()
-                    if any(line.startswith("lock:") for line in state.splitlines()):
-                        # The name of the program, which may have spaces, is in brackets.
-                        fields = (process / "stat").read_text().rpartition(")")[2].split()
-                        processes[int(process.name)] = int(fields[1])
-    return processes
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    file = path.stat()
-    return file.st_dev, file.st_ino
-
-
-def signal_lock_holders(number: int, *paths: PathLike) -> list[int]:
-    """Signal the processes that hold a lock on one of the files; returns their numbers.
-
-    Of a process and its children that inherited the lock, only the first, which passes the signal
-    on; SIGKILL goes to all.
-    """
-    signalled = []
-    for pid, parent in (holders := lock_processes(*paths)).items():
-        if parent in holders and number != signal.SIGKILL:
-            continue
-        with contextlib.suppress(ProcessLookupError):
-            # The number may be reused when the process ends; its handle is not. So open the handle
-            # first, then check again that the process holds the lock.
-            handle = _process_handle(pid)
-            try:
-                if pid in lock_processes(*paths):
-                    if handle is None:
-                        os.kill(pid, number)
-                    else:
-                        signal.pidfd_send_signal(handle, number)
-                    signalled.append(pid)
-            finally:
-                if handle is not None:
-                    os.close(handle)
-    return signalled
-
-
-def _process_handle(pid: int) -> int | None:
-    """A handle of a process, or None on systems without them."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        raise
-    except (AttributeError, OSError):
-        return None

@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,7 @@ class RunFolder:
         changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[FileIO]:
         """The lock for writing: ``with run.lock(): ...``; a second process is refused."""
         return lock_folder(self.path)
 

@@ -7,7 +7,7 @@
     sweep.json              the plan, with a checksum; a sweep only ever grows
     runs/NAME/              the run folder that training writes
     work/NAME/lock          held by the process of the run
-    work/NAME/log           its output, all attempts one after the other; locked by it, too
+    work/NAME/log           its output, all attempts one after the other
     work/NAME/record.json   how often it failed and why
     work/NAME/outcome.json  the figures of the trained run; with it, the run is done
     slurm/                  files of submitit: see `iterant.runner.slurm`
@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,11 @@ from iterant.io.files import (
     PathLike,
     check_no_link,
     check_no_other_files,
-    is_locked,
     lock_folder,
     lock_holder,
-    lock_processes,
     make_folder,
     make_subfolder,
     quoted,
-    signal_lock_holders,
     to_json,
 )
 from iterant.runner.plan import Plan, PlannedRun
@@ -141,29 +139,13 @@ class SweepFolder:
                 check_no_link(part)
         return path
 
-    def work_lock(self, name: str) -> AbstractContextManager[None]:
-        """Held by the process that works on a run."""
+    def work_lock(self, name: str) -> AbstractContextManager[FileIO]:
+        """Held by the process that works on a run, from its first moment on."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
-        """The process that works on a run, in words; None: there is none.
-
-        It holds two locks: that of its log from its first moment, inherited from the process that
-        started it, and that of its work folder as soon as it has loaded its libraries.
-        """
-        lock, log = self._worker_locks(name)
-        if holder := lock_holder(lock.parent):
-            return holder
-        if not is_locked(log):
-            return None
-        return f"process {min(lock_processes(log), default='unknown')}"
-
-    def signal_worker(self, name: str, number: int) -> list[int]:
-        """Signal the process that works on a run if it is one of this machine; its number."""
-        return signal_lock_holders(number, *self._worker_locks(name))
-
-    def _worker_locks(self, name: str) -> tuple[Path, Path]:
-        return self.work_path(name) / LOCK, self.work_path(name) / LOG
+        """The process that works on a run, in words; None: there is none."""
+        return lock_holder(self.work_path(name))
 
     def is_started(self, name: str) -> bool:
         """Whether training has created its folder."""

@@ -33,12 +33,11 @@ from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_result
 from iterant.io.files import (
-    LOCK,
     PathLike,
     check_writable_folder,
     lock_holder,
     make_folder,
-    signal_lock_holders,
+    signal_lock_holder,
 )
 from iterant.runner import slurm
 from iterant.runner.folder import SweepFolder, SweepStatus, status
@@ -293,22 +292,20 @@ def stop(path: PathLike) -> str:
     process is signalled only if the system says that it holds a lock of this sweep.
     """
     folder, texts, others = SweepFolder.open(path), [], []
-    if lock_holder(folder.path) is not None:  # it passes the signal on
-        pids = signal_lock_holders(signal.SIGTERM, folder.path / LOCK)
-        texts += [f"process {pid} was signalled to save and stop" for pid in pids]
-        if not pids and (holder := lock_holder(folder.path)):
-            others.append(f"{folder.path} is run by {holder}")
-    else:
+    places = {str(folder.path): folder.path}  # its process passes the signal on
+    if lock_holder(folder.path) is None:
         queued: dict[str, str] = {}
         with contextlib.suppress(IterantError):  # `cancel` raises it again
             queued = slurm.queued(folder)
-        for name in folder.planned:
-            if name in queued or folder.worker(name) is None:
-                continue
-            pids = folder.signal_worker(name, signal.SIGTERM)
-            texts += [f"process {pid} of {name} was signalled to save and stop" for pid in pids]
-            if not pids and (holder := folder.worker(name)):
-                others.append(f"{name} is run by {holder}")
+        places = {name: folder.work_path(name) for name in folder.planned if name not in queued}
+    for name, place in places.items():
+        if (holder := lock_holder(place)) is None:
+            continue
+        if pid := signal_lock_holder(place, signal.SIGTERM):
+            whose = "" if place == folder.path else f" of {name}"
+            texts.append(f"process {pid}{whose} was signalled to save and stop")
+        elif lock_holder(place) is not None:
+            others.append(f"{name} is run by {holder}")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
     if others:

@@ -380,17 +380,9 @@ def test_content_of_the_lock_does_not_matter(tmp_path: Path, content: bytes) -> 
         assert lock_holder(tmp_path) == "another process"
 
 
-@pytest.mark.parametrize(("pid", "known"), [(-1, False), (0, False), (1, True)])
-def test_numbers_below_1_are_no_process(tmp_path: Path, pid: int, known: bool) -> None:
-    owner = {"pid": pid, "host": "h", "since": "today", "command": "train"}
-    with lock_folder(tmp_path):
-        (tmp_path / LOCK).write_text(json.dumps(owner))
-        assert files.lock_info(tmp_path) == (owner if known else {})
-
-
 def test_a_process_that_looks_does_not_disturb(tmp_path: Path) -> None:
     with (tmp_path / LOCK).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)  # as `lock_info` does for an instant
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `lock_holder` does for an instant
         threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN)).start()
         with lock_folder(tmp_path):
             assert lock_holder(tmp_path) is not None
