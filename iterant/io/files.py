@@ -44,7 +44,7 @@ _MOST_DOTS = 100
 """In a line of TOML: the time and memory to read a key a.a.a… grow with the square of its parts."""
 
 LOCK = "lock"
-"""The name of the file that `lock_folder` locks."""
+"""The file that `lock_folder` locks."""
 
 
 def quoted(path: PathLike) -> str:
@@ -67,10 +67,7 @@ def one_line_errors(verb: str, path: PathLike) -> Iterator[None]:
 
 def cache_folder() -> Path:
     """The user's cache folder for iterant."""
-    home = Path.home()
-    folders = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
-    override = os.environ.get("XDG_CACHE_HOME")
-    return (Path(override) if override else folders.get(sys.platform, home / ".cache")) / "iterant"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iterant"
 
 
 def make_folder(path: PathLike) -> Path:
@@ -90,9 +87,8 @@ def make_subfolder(path: PathLike) -> Path:
 def check_no_link(path: PathLike) -> None:
     """Refuse a symbolic link where iterant makes a folder itself.
 
-    A run folder from someone else could have ``checkpoints -> ~/other``; what is written and
-    removed in ``checkpoints`` would be written and removed there. The folder that the user names
-    may be a link.
+    With ``checkpoints -> ~/other`` in a run folder from someone else, files would be written and
+    removed there. The folder that the user names may be a link.
     """
     if Path(path).is_symlink():
         raise RunError(
@@ -107,13 +103,9 @@ def check_no_link(path: PathLike) -> None:
 def check_writable_file(path: PathLike) -> Path:
     """Check that a file can be written into an existing folder."""
     target = Path(path)
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"cannot write {quoted(path)}: there is no folder {quoted(target.parent)}; "
-            "make it first or choose another"
-        )
-    if target.is_dir():
-        raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
+    if target.is_dir() or not target.parent.is_dir():
+        problem = "it is a folder" if target.is_dir() else f"no folder {quoted(target.parent)}"
+        raise UsageError(f"cannot write {quoted(path)}: {problem}; choose another name or folder")
     check_writable_folder(target.parent)
     return target
 
@@ -160,41 +152,24 @@ def open_to_read(path: PathLike, *, pipes: bool = False) -> BufferedReader:
 
     A pipe that no process has open for writing is at its end at once.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            if not pipes:
-                raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
-            os.set_blocking(handle, True)
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
+    file = FileIO(path, "r", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        if not pipes:
+            file.close()
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+        os.set_blocking(file.fileno(), True)
+    return BufferedReader(file)
 
 
 def open_to_append(path: PathLike) -> FileIO:
     """Open a file to read and append, or create it; no link, pipe or device."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        handle = os.open(path, flags | safe, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link: remove it") from error
-        raise
-    try:
-        file = os.fstat(handle)
-        if not stat.S_ISREG(file.st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file: remove it")
-        if file.st_nlink > 1:
-            raise OSError(errno.EMLINK, "it is a hard link to a file elsewhere: remove it")
-        return FileIO(handle, "ab+")
-    except BaseException:
-        os.close(handle)
-        raise
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK
+    file = FileIO(path, "a+", opener=lambda path, flags: os.open(path, flags | safe, 0o666))
+    info = os.fstat(file.fileno())
+    if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, or a hard link: remove it")
+    return file
 
 
 def check_regular(path: PathLike) -> None:
@@ -244,18 +219,15 @@ def read_toml(path: PathLike) -> dict[str, Any]:
     try:
         text = read_bytes(path, 1 << 20, pipes=True).decode()
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-            raise UsageError(
-                f"{quoted(path)} has a line with more than {_MOST_DOTS} dots; "
-                "write a long list with one value a line"
+            raise ValueError(
+                f"a line has more than {_MOST_DOTS} dots; write a long list with one value a line"
             )
         return tomllib.loads(text)
     except RunError as error:
         raise UsageError(str(error)) from error
-    except UsageError:
-        raise
     except (ValueError, RecursionError) as error:
         cause = str(error) or "it is nested too deeply"
-        raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
+        raise UsageError(f"{quoted(path)} is not a TOML file for iterant: {cause}") from error
 
 
 # JSON
