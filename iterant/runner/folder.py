@@ -258,9 +258,7 @@ class SweepStatus:
                 "runs": [asdict(run) for run in self.runs]}  # fmt: skip
 
 
-def status(
-    folder: SweepFolder, queued: Mapping[str, str] | None = None, at_once: int | None = None
-) -> SweepStatus:
+def status(folder: SweepFolder, queued: Mapping[str, str] | None = None) -> SweepStatus:
     """The state of every run; ``queued``: states of jobs in a cluster's queue."""
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
     left = [run for run in runs if run.state not in ("done", "failed")]
@@ -269,7 +267,7 @@ def status(
         return SweepStatus(folder.plan.name, runs, None if left else 0.0)
     mean = sum(durations) / len(durations)
     remaining = [mean if run.seconds_left is None else run.seconds_left for run in left]
-    parallel = at_once or max(1, sum(run.state == "running" for run in runs))
+    parallel = max(1, sum(run.state == "running" for run in runs))
     return SweepStatus(folder.plan.name, runs, max(max(remaining), sum(remaining) / parallel))
 
 
