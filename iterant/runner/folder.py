@@ -79,7 +79,7 @@ class SweepFolder:
             )
         plan = read_json(folder / PLAN, checksummed=True)
         try:
-            if plan["format"] == _FORMAT:
+            if plan.pop("format") == _FORMAT:
                 sweep = cls(folder, Plan.of(plan))
                 _check_names(sweep)
                 return sweep

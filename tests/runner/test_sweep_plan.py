@@ -14,7 +14,7 @@ from small_sweeps import FIELDS, small_plan
 
 from iterant.errors import RunError, UsageError
 from iterant.io import write_json
-from iterant.runner import Plan, SweepFolder, TestSpec, planned, read_plan
+from iterant.runner import EvaluationSpec, Plan, SweepFolder, planned, read_plan
 
 WIDTHS = st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True)
 RATES = st.lists(st.sampled_from([1e-4, 1e-3, 2.5e-3]), min_size=1, max_size=3, unique=True)
@@ -74,7 +74,7 @@ def test_lists_in_tests_give_one_test_each() -> None:
     assert len(plan.tests) == 5
     by_task = {run.task: plan.tests_of(run) for run in plan.runs}
     assert len(by_task["mazes"]) == 4
-    assert by_task["prefix-sums"] == (TestSpec(task="prefix-sums"),)
+    assert by_task["prefix-sums"] == (EvaluationSpec(task="prefix-sums"),)
 
 
 REFUSED: list[tuple[str, str]] = [
