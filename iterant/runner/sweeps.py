@@ -19,7 +19,6 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,7 +105,6 @@ def sweep(
     with SweepFolder.locked(path, plan) as folder:
         if trust:
             registry.allow(folder.plan.described())
-        launch = replace(launch, trusted=registry.allowed())
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
         # A run may go on in a process whose parent was killed.
         names = {run.name for run in plan.runs}

@@ -174,8 +174,6 @@ class Launch:
     threads: int = 1
     """Of a process on the CPU: results are equal bit for bit only with the same number"""
     device: str = "auto"
-    trusted: tuple[str, ...] = ()
-    """Names of user-defined code that runs may import: see `iterant.registry.allow`"""
 
     def __post_init__(self) -> None:
         for word in ("processes", "nodes", "threads"):
@@ -197,7 +195,7 @@ def command_for(
     if time_limit is not None:
         worker += ["--time", f"{time_limit:.3f}s"]
     code = _code(folder.run(name))
-    if code and set(code) <= set(launch.trusted):
+    if code and set(code) <= set(registry.allowed()):
         worker.append("--trust-code")
     if launch.processes * launch.nodes == 1:
         return [sys.executable, *worker]

@@ -153,9 +153,11 @@ def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
 
 
 def test_a_pickled_job_has_only_strings() -> None:
-    content = cloudpickle.dumps(functools.partial(run_job, "/folder", {"processes": 1}, "run"))
+    content = cloudpickle.dumps(
+        functools.partial(run_job, "/folder", {"processes": 1}, ("mine:Net",), "run")
+    )
     strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
-    assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "run"}
+    assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "mine:Net", "run"}
     assert len(content) < 300
 
 
