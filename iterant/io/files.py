@@ -399,7 +399,10 @@ def lock_folder(folder: PathLike) -> Iterator[FileIO]:
             deadline = time.monotonic() + 0.3  # `lock_holder` of others locks for an instant
             file = stack.enter_context(open_to_append(path))
             # The file that was locked must be the one that other processes find by its name.
-            while not (_try_lock(file, fcntl.LOCK_EX) and _is_at(file, path)):
+            while not (
+                _try_lock(file, fcntl.LOCK_EX)
+                and os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+            ):
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"{quoted(folder)} is in use by {lock_holder(folder)}; "
@@ -457,13 +460,6 @@ def signal_lock_holder(folder: PathLike, number: int) -> int | None:
                         os.kill(pid, number)
                         return pid
     return None
-
-
-def _is_at(file: FileIO, path: Path) -> bool:
-    """Whether an open file is still the one of this name."""
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
-    return False
 
 
 def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:

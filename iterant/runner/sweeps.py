@@ -153,7 +153,6 @@ def train_seeds(
     *,
     seeds: Sequence[int],
     recipe: Recipe | str = "quick",
-    net: str | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
     data: str | Path | None = None,
@@ -177,7 +176,7 @@ def train_seeds(
     drop_pool and tensorboard of each run. The other arguments are those of `train`.
     """
     seeds = parse_seeds(seeds)
-    registry.allow([task, net])
+    registry.allow([task, changes.get("net")])
     if trust and isinstance(recipe, Recipe):
         registry.allow(recipe.net)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -195,9 +194,9 @@ def train_seeds(
                 )
         threads = None
         name, task_object = find_task(task, data)
-        full_recipe = recipe_for(task_object, recipe, **({"net": net} if net else {}), **changes)
+        full_recipe = recipe_for(task_object, recipe, **changes)
     else:
-        if changes or net:
+        if changes:
             raise UsageError("resumed runs keep their recipe; its fields cannot change")
         existing = [path for path in paths.values() if path.exists()]
         if not existing:

@@ -382,18 +382,16 @@ def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
     It is asked to stop as a process of ours would be. One on another machine cannot be, and is
     left alone then.
     """
-    if folder.worker(name) is None:
-        return False
-    passed_on = None
+    passed_on, waited = None, False
     while folder.worker(name) is not None:
-        reason = stop()
+        waited, reason = True, stop()
         if reason is not None and reason != passed_on:
             number = signal.SIGKILL if reason == KILL else signal.SIGTERM
             if signal_lock_holder(folder.work_path(name), number) is None:
                 break
             passed_on = reason
         time.sleep(0.1)
-    return True
+    return waited
 
 
 def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:

@@ -23,7 +23,6 @@ from iterant import draw
 from iterant.analysis import Subject
 from iterant.errors import UsageError
 from iterant.evaluation import Curve
-from iterant.io import RunFolder
 from iterant.nets import build
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
@@ -211,10 +210,6 @@ def test_notebooks_show_results(tmp_path: Path) -> None:
     html = iterant.analyze(subject, what="zeros", size=8, count=2, max_steps=4)._repr_html_()
     assert "&lt;mine&gt;" in html
     assert "<html" not in html, "it is part of another page"
-    run = RunFolder.create(tmp_path / "a&b", {"seed": 0})
-    run.set_status("stopped", reason="time <over>", step=1200, steps=5000)
-    assert "a&amp;b" in run._repr_html_()
-    assert "time &lt;over&gt;, 1,200 of 5,000" in run._repr_html_()
 
 
 def test_no_warning_without_a_writable_home(tmp_path: Path) -> None:
