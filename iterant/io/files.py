@@ -233,36 +233,31 @@ def read_toml(path: PathLike) -> dict[str, Any]:
 # JSON
 
 
-def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
+def to_json(value: Any, *, nan_to_null: bool = False) -> Any:
     """Convert a value to dict, list, str, int, float, bool and None.
 
-    Tuples become lists, paths text, numpy and torch values numbers and lists. ``where`` is the
-    position of the value for error messages.
+    Tuples become lists, paths text, numpy and torch values numbers and lists.
     """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, (str, PurePath)):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float) and (nan_to_null or math.isfinite(value)):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping) and all(type(key) in (str, int) for key in value):
-        return {
-            str(key): to_json(item, nan_to_null=nan_to_null, where=f"{where}.{key}".lstrip("."))
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [
-            to_json(item, nan_to_null=nan_to_null, where=f"{where}[{index}]")
-            for index, item in enumerate(value)
-        ]
-    if hasattr(value, "tolist"):
-        return to_json(value.tolist(), nan_to_null=nan_to_null, where=where)
-    raise UsageError(
-        f"cannot write {str(value)[:50]!r} ({type(value).__name__}) as JSON at {where!r}; give "
-        "text, finite numbers, lists and dicts with text or whole numbers as keys"
-    )
+
+    def plain(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        if isinstance(other, PurePath):
+            return str(other)
+        if hasattr(other, "tolist"):
+            return other.tolist()
+        raise TypeError(f"{str(other)[:50]!r} is a {type(other).__name__}")
+
+    def not_finite(text: str) -> None:
+        if not nan_to_null:
+            raise ValueError(f"{text} is no number of JSON")
+
+    try:
+        return json.loads(json.dumps(value, default=plain), parse_constant=not_finite)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"cannot write this as JSON: {error}; give text, finite numbers, lists and dicts"
+        ) from error
 
 
 def checksum(value: dict[str, Any]) -> str:
@@ -310,8 +305,8 @@ def _parse(data: bytes, where: str) -> Any:
 
 # JSON lines: one record a line, appended during a run.
 #
-# A process killed while appending leaves a torn last line. `read_lines` skips it and the next
-# `append_line` cuts it off. A last line that lacks only its newline is complete and is kept.
+# A process killed while appending leaves a torn last line, without its newline. `read_lines` skips
+# it and the next `append_line` cuts it off.
 
 
 def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
@@ -324,12 +319,8 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     with one_line_errors("append to", path), open_to_append(path) as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
-        if file.read() not in (b"", b"\n"):
-            tail = _last_line(path)
-            if _is_record(tail):
-                data = b"\n" + data
-            else:
-                end -= len(tail)
+        if file.read() != b"\n":
+            end -= len(_last_line(path))
         file.truncate(end)
         try:
             while data:  # one call may write less than it is given
@@ -346,8 +337,7 @@ def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
 
 def read_lines(path: PathLike) -> list[Record]:
     """All complete records; a damaged line other than a torn last one is an error."""
-    *lines, tail = read_bytes(path).split(b"\n")
-    lines += [tail] if _is_record(tail) else []
+    *lines, _ = read_bytes(path).split(b"\n")
     records = []
     for number, line in enumerate(lines, start=1):
         where = f"line {number} of {quoted(path)}"
@@ -360,8 +350,7 @@ def read_lines(path: PathLike) -> list[Record]:
 
 def is_torn(path: PathLike) -> bool:
     """Whether the last line is incomplete, so that `read_lines` skips it."""
-    tail = _last_line(path)
-    return bool(tail) and not _is_record(tail)
+    return _last_line(path) != b""
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -371,13 +360,6 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def _last_line(path: PathLike) -> bytes:
     """What follows the last newline."""
     return read_bytes(path).rpartition(b"\n")[2]
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        return isinstance(_parse(line, ""), dict)
-    except RunError:
-        return False
 
 
 # Locks: one writer per folder.

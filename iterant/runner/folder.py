@@ -188,22 +188,16 @@ _LONGEST_NAME = 200
 
 def _check_names(sweep: SweepFolder) -> None:
     """Check the names in sweep.json, which may come from someone else: they become folders."""
-    plan, own = sweep.plan, sweep.path.absolute().name
-    form = re.escape(own) + "-s[0-9]+" if plan.beside else r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
-    for name in sweep.planned:
-        valid = isinstance(name, str) and len(name) <= _LONGEST_NAME
-        if not valid or not re.fullmatch(form, name):
-            kind = f"{own}-s and a number" if plan.beside else "letters, digits and . _ + = -"
+    own, plain = sweep.path.absolute().name, r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
+    form = re.escape(own) + "-s[0-9]+" if sweep.plan.beside else plain
+    names = [("[^/]+", sweep.plan.name), *((form, name) for name in sweep.planned)]
+    for pattern, name in names:
+        known = isinstance(name, str) and name.isprintable() and len(name) <= _LONGEST_NAME
+        if not known or not re.fullmatch(pattern, name):
             raise RunError(
-                f"{quoted(sweep.path / PLAN)} has a run {str(name)[:100]!r}, and its runs are "
-                f"named by {kind}; do not use this sweep unless you know where it comes from"
+                f"{quoted(sweep.path / PLAN)} has a sweep or run of the name {str(name)[:100]!r}, "
+                "which iterant does not write; do not use it unless you know where it comes from"
             )
-    valid = isinstance(plan.name, str) and len(plan.name) <= _LONGEST_NAME
-    if not valid or not plan.name.isprintable() or "/" in plan.name:
-        raise RunError(
-            f"{quoted(sweep.path / PLAN)} has the name {str(plan.name)[:100]!r}, which has no "
-            "place in a file name; do not use this sweep unless you know where it comes from"
-        )
 
 
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:

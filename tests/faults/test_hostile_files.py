@@ -199,7 +199,7 @@ def test_names_in_a_sweep_stay_in_its_folder(tmp_path: Path, name: Any) -> None:
     content = read_json(folder.path / "sweep.json", checksummed=True)
     content["runs"][0]["name"] = name
     write_json(folder.path / "sweep.json", content, checksummed=True)
-    refused(lambda: SweepFolder.open(folder.path), "has a run")
+    refused(lambda: SweepFolder.open(folder.path), "of the name")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_runs_beside_a_sweep_have_its_name(tmp_path: Path, name: str) -> None:
     content = read_json(folder.path / "sweep.json", checksummed=True)
     content["runs"][0]["name"] = name
     write_json(folder.path / "sweep.json", content, checksummed=True)
-    refused(lambda: SweepFolder.open(folder.path), "sum s-s and a number")
+    refused(lambda: SweepFolder.open(folder.path), "of the name")
 
 
 @pytest.mark.parametrize("title", ["a\n#SBATCH --wrap=x", "../a", "a/b", 7, None])

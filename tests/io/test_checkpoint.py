@@ -225,7 +225,7 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     for tensor in (torch.ones(1, dtype=torch.complex128), torch.ones(2, 2).to_sparse()):
         with pytest.raises(UsageError, match="bad"):
             save_tensors(tmp_path / "a", {"good": torch.ones(9000), "bad": tensor}, shard_mb=0.01)
-    with pytest.raises(UsageError, match=r"'best\.loss'"):
+    with pytest.raises(UsageError, match="as JSON"):
         save_tensors(tmp_path / "a", TENSORS, {"best": {"loss": object()}})
     assert not list(tmp_path.iterdir())
 

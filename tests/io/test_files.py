@@ -248,15 +248,15 @@ def test_nan_is_refused_or_becomes_null(tmp_path: Path, value: float) -> None:
     assert read_json(path) == {"loss": [1.0, None]}
     with pytest.raises(UsageError) as caught:
         write_json(path, {"best": {"loss": [1.0, value]}})
-    check_message(caught, "'best.loss[1]'")
+    check_message(caught, "cannot write this as JSON", "is no number")
     assert read_json(path) == {"loss": [1.0, None]}
 
 
-@pytest.mark.parametrize("value", [{1}, {1.5: 1}, {True: 1}, object()])
+@pytest.mark.parametrize("value", [{1}, {(1, 2): 1}, object()])
 def test_other_objects_and_keys_are_refused(value: object) -> None:
     with pytest.raises(UsageError) as caught:
         to_json({"x": [value]})
-    check_message(caught, "'x[0]'")
+    check_message(caught, "cannot write this as JSON")
 
 
 # JSON lines
@@ -272,8 +272,8 @@ def test_lines_cut_at_every_byte_are_read_and_repaired(tmp_path: Path) -> None:
     ends = [i for i in range(len(data)) if data[i : i + 1] == b"\n"]
     for length in range(len(data) + 1):
         path.write_bytes(data[:length])
-        whole = RECORDS[: sum(end <= length for end in ends)]
-        assert is_torn(path) == (length not in (0, *ends, *(end + 1 for end in ends)))
+        whole = RECORDS[: sum(end < length for end in ends)]
+        assert is_torn(path) == (length not in (0, *(end + 1 for end in ends)))
         assert read_lines(path) == whole
         append_line(path, {"step": math.nan})
         assert read_lines(path) == [*whole, {"step": None}]
