@@ -384,10 +384,3 @@ def test_an_index_that_lists_one_file_many_times(tmp_path: Path) -> None:
     content["weights"]["shards"] *= 1000
     write_json(folder / "config.json", content, checksummed=True)
     refused(lambda: read_weights(folder), "twice")
-
-
-def test_a_lock_with_other_content_names_no_process(tmp_path: Path) -> None:
-    for content in ('{"pid": 7}', "[" * 60_000):
-        with lock_folder(tmp_path):
-            (tmp_path / LOCK).write_text(content)
-            assert lock_holder(tmp_path) == "another process"

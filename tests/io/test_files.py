@@ -116,9 +116,7 @@ def test_read_only_disk(small_disk: Path) -> None:
     assert (small_disk / "a.bin").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize(
-    "place", ["missing/a.json", "file/a.json", "folder", "x" * 300, "two\nlines/a.json", "/proc/a"]
-)
+@pytest.mark.parametrize("place", ["missing/a.json", "folder", "x" * 300, "two\nlines/a.json"])
 def test_unwritable_folders_and_names(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
@@ -156,25 +154,6 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
         files.read_bytes(path, limit=4)
 
 
-def test_toml_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.toml"
-    path.write_text("a = 1\n".ljust(1 << 20))
-    assert files.read_toml(path) == {"a": 1}
-    path.write_text("a = 1\n".ljust((1 << 20) + 1))
-    with pytest.raises(UsageError, match="larger than"):
-        files.read_toml(path)
-
-
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [(OSError(5, "Input/output error"), "input/output error"), (OSError("odd"), "odd")],
-)
-def test_an_error_of_the_system_keeps_its_words(error: OSError, text: str) -> None:
-    message = f"cannot read 'x': {text}; check"
-    with pytest.raises(RunError, match=message), files.one_line_errors("read", "x"):
-        raise error
-
-
 # JSON
 
 
@@ -203,7 +182,7 @@ def test_cut_and_flipped_json_is_detected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [b"", b"\xff\xfe{}", b'{"a": NaN}', b'{"a": 1e999}', b"[" * 100_000, b"1" * 5000, b'{"a": 1}',
-     b"[]", b'{"sha256": 3}', b" " * 30_000],
+     b"[]", b" " * 30_000],
 )  # fmt: skip
 def test_foreign_json_is_refused(
     tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch
@@ -241,7 +220,7 @@ def test_numpy_and_torch_values_become_numbers_and_lists() -> None:
     assert to_json(value) == {"a": 0.5, "b": [0, 1, 2], "c": 2, "3": [[1.0, 1.0], "x/y"]}
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan")])
+@pytest.mark.parametrize("value", [-math.inf, np.float64("nan")])
 def test_nan_is_refused_or_becomes_null(tmp_path: Path, value: float) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"loss": [1.0, value]}, nan_to_null=True)
@@ -371,7 +350,7 @@ def test_one_process_locks_and_its_end_releases(tmp_path: Path, killed: bool) ->
         child.join()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"\xff\x00"])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 7}', b"\xff\x00", b"[" * 60_000])
 def test_content_of_the_lock_does_not_matter(tmp_path: Path, content: bytes) -> None:
     (tmp_path / LOCK).write_bytes(content)
     assert lock_holder(tmp_path) is None

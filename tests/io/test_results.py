@@ -1,7 +1,6 @@
 """Result files carry their provenance and no paths of the machine."""
 
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -161,13 +160,3 @@ def test_threads_and_gpus_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
         assert hardware()["gpu"] == gpu
     monkeypatch.delitem(sys.modules, "torch")
     assert (hardware()["threads"], hardware()["gpu"]) == (None, None)
-
-
-def test_memory_is_none_where_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hardware()["memory_gib"] > 0
-
-    def sysconf(word: str) -> int:
-        raise ValueError("unrecognized configuration name")
-
-    monkeypatch.setattr(os, "sysconf", sysconf)
-    assert hardware()["memory_gib"] is None

@@ -126,11 +126,6 @@ def test_a_second_process_is_refused(finished: SweepFolder) -> None:
         sweep(small_plan(), out=finished.path)
 
 
-def test_an_unknown_run_is_refused(finished: SweepFolder) -> None:
-    with pytest.raises(RunError, match="has no run 'other'"):
-        run_one(finished.path, "other")
-
-
 def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
     folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
     names = list(folder.planned)
