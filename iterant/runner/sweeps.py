@@ -113,7 +113,18 @@ def sweep(
         say(f"{len(left)} of {counted(len(names), 'run')} to do; progress: "
             f"iterant sweep status {path}")  # fmt: skip
         if on == "local":
-            _run_here(folder, left, launch, at_once or capacity(launch), limit, say)
+            working = {name: folder.worker(name) for name in left}
+            for name, worker in working.items():
+                if worker is not None:
+                    say(f"{name}: continued by {worker} from an earlier start; waiting for it")
+            run_local(
+                folder,
+                sorted(left, key=lambda name: working[name] is None),  # they count among at_once
+                launch,
+                at_once=at_once or capacity(launch),
+                limit=limit,
+                on_end=lambda name, how: say(f"{name}: {how} ({summary(status(folder))})"),
+            )
             now = status(folder)
         else:
             submit = partial(slurm.submit, folder, launch=launch, cluster=cluster, at_once=at_once)
@@ -125,27 +136,6 @@ def sweep(
         for file in collect(folder, results):
             say(f"written to {file}")
     return now
-
-
-def _run_here(
-    folder: SweepFolder,
-    names: Sequence[str],
-    launch: Launch,
-    at_once: int,
-    limit: float | None,
-    say: Say,
-) -> None:
-    """Execute runs on this machine and say a line at the end of each."""
-    working = {name: worker for name in names if (worker := folder.worker(name)) is not None}
-    for name, worker in working.items():
-        say(f"{name}: continued by {worker} from an earlier start; waiting for it")
-    # First: they count among those that run at once.
-    names = [*working, *(name for name in names if name not in working)]
-
-    def on_end(name: str, how: str) -> None:
-        say(f"{name}: {how} ({summary(status(folder))})")
-
-    run_local(folder, names, launch, at_once=at_once, limit=limit, on_end=on_end)
 
 
 def train_seeds(

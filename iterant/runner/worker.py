@@ -215,16 +215,20 @@ def supervise(
     head: bool = True,
     time_limit: float | None = None,
 ) -> str:
-    """Run the process of a run, again if it fails; returns how it ended.
+    """Run the process of a run, again if it fails; returns "done", "stopped" or "failed".
 
-    That is "done", "stopped", "failed", or "elsewhere" if another process works on the run.
-    ``head``: whether this is the node that records failures.
+    If a process of an earlier start works on the run, wait for it, and continue the run if that
+    process ends before it is done. ``head``: whether this is the node that records failures.
     """
     failures = folder.failures(name).failures
     work = make_folder(folder.work_path(name))
     while stop() is None:
         if failures >= ATTEMPTS:
             return "failed"
+        if head and _wait_for_worker(folder, name, stop):
+            if folder.outcome(name) is not None:
+                return "done"
+            continue
         command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
         variables = {
             **os.environ,
@@ -241,7 +245,7 @@ def supervise(
         except RunError:
             if folder.worker(name) is None:
                 raise
-            return "elsewhere"
+            continue  # another process was faster
         if code == 0:
             return "done"
         if code == STOPPED or stop() is not None:
@@ -252,6 +256,24 @@ def supervise(
             with contextlib.suppress(RunError):
                 folder.write_failures(name, Failures(failures, failure_reason(work / LOG, code)))
     return "stopped"
+
+
+def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
+    """Wait for another process that works on a run; whether there was one.
+
+    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
+    left alone then.
+    """
+    passed_on, waited = None, False
+    while folder.worker(name) is not None:
+        waited, reason = True, stop()
+        if reason is not None and reason != passed_on:
+            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
+            if signal_lock_holder(folder.work_path(name), number) is None:
+                break
+            passed_on = reason
+        time.sleep(0.1)
+    return waited
 
 
 def _run_process(
@@ -330,8 +352,7 @@ def run_local(
     their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
     before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
     that are left. ``on_end(name, how)`` is called after each run, with the error if it failed. GPUs
-    are assigned in turn. A run that a process of an earlier start works on is waited for, and
-    continued if that process ends before the run is done.
+    are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -351,14 +372,10 @@ def run_local(
                 seconds = left if time_for is None else time_for(name)
                 if seconds is not None and seconds <= 0:
                     return "no time left"
-                how = "elsewhere"
-                while how == "elsewhere":
-                    if _wait_for_worker(folder, name, stop) and folder.outcome(name) is not None:
-                        return "done"
-                    how = supervise(
-                        folder, name, launch, stop=stop, time_limit=seconds,
-                        environment=_visible_gpus(slot, launch),
-                    )  # fmt: skip
+                how = supervise(
+                    folder, name, launch, stop=stop, time_limit=seconds,
+                    environment=_visible_gpus(slot, launch),
+                )  # fmt: skip
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
                 return f"failed: {error}"
@@ -374,24 +391,6 @@ def run_local(
                 except KeyboardInterrupt:
                     kill = True
         return stop()
-
-
-def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
-    """Wait for a process of an earlier start that works on a run; whether there was one.
-
-    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
-    left alone then.
-    """
-    passed_on, waited = None, False
-    while folder.worker(name) is not None:
-        waited, reason = True, stop()
-        if reason is not None and reason != passed_on:
-            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
-            if signal_lock_holder(folder.work_path(name), number) is None:
-                break
-            passed_on = reason
-        time.sleep(0.1)
-    return waited
 
 
 def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
