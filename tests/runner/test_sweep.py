@@ -77,6 +77,16 @@ def test_jobs_are_watched_until_none_is_left(
     assert next(polls) == 6
 
 
+def test_the_runs_of_the_given_plan_are_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(sweeps, "run_local", lambda _, runs, *__, **___: names.extend(runs))
+    SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
+    assert len(sweep(small_plan(seeds=[1]), out=tmp_path / "s", results=None).runs) == 3
+    assert names == ["prefix-sums-quick-s1"]
+
+
 def test_the_folder_of_results_is_checked_before_the_runs(tmp_path: Path) -> None:
     (tmp_path / "results").touch()
     with pytest.raises(IterantError, match="results"):
