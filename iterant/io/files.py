@@ -104,7 +104,8 @@ def check_writable_file(path: PathLike) -> Path:
     """Check that a file can be written into an existing folder."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        problem = "it is a folder" if target.is_dir() else f"no folder {quoted(target.parent)}"
+        missing = f"there is no folder {quoted(target.parent)}"
+        problem = "it is a folder" if target.is_dir() else missing
         raise UsageError(f"cannot write {quoted(path)}: {problem}; choose another name or folder")
     check_writable_folder(target.parent)
     return target
