@@ -13,7 +13,6 @@ from iterant.io.results import (
     check_result_path,
     code_version,
     command_line,
-    hardware,
     read_result,
     write_result,
 )
@@ -147,16 +146,3 @@ def test_importing_io_does_not_import_torch() -> None:
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert done.stdout == "False\n"
-
-
-def test_threads_and_gpus_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    assert hardware()["threads"] == torch.get_num_threads()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
-    for count, gpu in ((1, "NVIDIA H200"), (2, "2 x NVIDIA H200")):
-        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
-        assert hardware()["gpu"] == gpu
-    monkeypatch.delitem(sys.modules, "torch")
-    assert (hardware()["threads"], hardware()["gpu"]) == (None, None)

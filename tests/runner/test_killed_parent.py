@@ -180,16 +180,22 @@ def test_the_number_in_a_lock_file_is_not_believed(
             assert holder.wait() == -signal.SIGTERM
 
 
-def test_readers_of_a_locked_file_are_not_signalled(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+def test_processes_that_read_the_file_or_hold_another_lock_are_not_signalled(
+    tmp_path: Path,
+) -> None:
+    lock, other = tmp_path / "lock", tmp_path / "other"
+    other.mkdir()
     with (
         lock_folder(tmp_path),
         lock.open("rb") as file,
         subprocess.Popen(["/bin/sleep", "60"], stdin=file) as reader,
+        lock_folder(other) as held,
+        subprocess.Popen(["/bin/sleep", "60"], stdin=held) as holder,
     ):
-        lie(lock, reader)
-        assert signal_lock_holder(tmp_path, signal.SIGTERM) is None
-        reader.kill()
+        for process in (reader, holder):
+            lie(lock, process)
+            assert signal_lock_holder(tmp_path, signal.SIGTERM) is None
+            process.kill()
     for content in ("", "[]", '{"pid": -1}', '{"pid": "self"}'):
         lock.write_text(content)
         assert signal_lock_holder(tmp_path, signal.SIGTERM) is None

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_sweeps import FIELDS, assert_same_checkpoints, small_plan, solved_counts
 
+from iterant import registry
 from iterant.cli.main import run as run_command
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
@@ -164,6 +165,18 @@ def test_a_pickled_job_has_only_strings() -> None:
     strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
     assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "mine:Net", "run"}
     assert len(content) < 300
+
+
+def test_a_job_may_import_what_its_sweep_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(slurm, "supervise", lambda *_, **__: seen.append(registry.allowed()))
+    run_job(str(folder.path), {}, ["mine:Net"], next(iter(folder.planned)))
+    assert seen == [("mine:Net",)]
 
 
 @pytest.mark.parametrize(
