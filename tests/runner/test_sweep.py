@@ -55,18 +55,19 @@ def _finished(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
     return execute(SweepFolder.prepare(tmp_path_factory.mktemp("done"), small_plan()))
 
 
-def test_jobs_are_watched_until_none_is_left(
+def test_jobs_are_watched_and_a_missing_one_is_submitted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[list[str]] = []
     polls = itertools.count()
 
     def queued(folder: SweepFolder) -> dict[str, str]:
-        """All jobs are pending, and done between the polls 4 and 5."""
-        if (poll := next(polls)) == 5:
+        """All jobs are pending, the first is missing in two polls, and both are done at the end."""
+        poll, (first, second) = next(polls), folder.planned
+        if poll == 5:
             execute(folder)
-        pending = submitted and poll < 5
-        return dict.fromkeys(folder.planned, "PENDING") if pending else {}
+        names = {0: [], 3: [second], 4: [second], 5: []}.get(poll, [first, second])
+        return dict.fromkeys(names, "PENDING")
 
     monkeypatch.setattr(slurm, "queued", queued)
     monkeypatch.setattr(slurm, "submit", lambda folder, names, **_: submitted.append(list(names)))
@@ -74,7 +75,8 @@ def test_jobs_are_watched_until_none_is_left(
     now = sweep(small_plan(), watch=False, **options)
     assert now.counts["waiting"] == 2
     assert sweep(small_plan(), look_seconds=0.01, **options).counts["done"] == 2
-    assert submitted == [[run.name for run in now.runs]]
+    names = [run.name for run in now.runs]
+    assert submitted == [names, names[:1]]
     assert next(polls) == 6
 
 
