@@ -52,7 +52,7 @@ LINEAR = 0.9
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A verdict on a claim."""
 
     verdict: str
@@ -60,7 +60,7 @@ class Verdict:
     """Our numbers, one line per comparison"""
 
 
-Check = Callable[[Records], Verdict]
+Check = Callable[[Records], ClaimVerdict]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Claim:
     """Names of experiments whose tables have our numbers"""
     checks: tuple[Check, ...]
 
-    def check(self, records: Records) -> Verdict:
+    def check(self, records: Records) -> ClaimVerdict:
         """Contrary where one check is, reproduced where all are.
 
         Otherwise the reason: not run, too few seeds, not seen, in this order.
@@ -82,7 +82,7 @@ class Claim:
         verdicts = [check(records) for check in self.checks]
         order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
         worst = min((result.verdict for result in verdicts), key=order.index)
-        return Verdict(worst, tuple(line for result in verdicts for line in result.ours))
+        return ClaimVerdict(worst, tuple(line for result in verdicts for line in result.ours))
 
 
 # Numbers of every seed of a model
@@ -197,7 +197,7 @@ def within(
             return CONTRARY
         return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
         numbers = quantity.heading + ", ".join(
             f"{name} {'not run' if value is None else quantity.text(value)}"
@@ -205,7 +205,7 @@ def within(
         )
         known = [value for value in values if value is not None]
         if len(known) < len(models):
-            return Verdict(NOT_RUN, (numbers,) if known else ())
+            return ClaimVerdict(NOT_RUN, (numbers,) if known else ())
         *others, last = dict.fromkeys(value.seeds for value in known)
         seeds = " and ".join([*map(str, others), counted(last, "seed")])
         line, verdict = f"{numbers} ({seeds})", TOO_FEW
@@ -214,7 +214,7 @@ def within(
             verdict = decide(low, middle, high)
             if len(known) > 1:
                 line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
-        return Verdict(verdict, (line,) if shown else ())
+        return ClaimVerdict(verdict, (line,) if shown else ())
 
     return check
 
@@ -245,21 +245,23 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
     fewer than `LEAST_SEEDS`.
     """
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         by_model = {
             model: [value for one in records.of(model) if (value := has(one)) is not None]
             for model in models
         }
         if not any(by_model.values()):
-            return Verdict(NOT_RUN)
+            return ClaimVerdict(NOT_RUN)
         ours = tuple(
             f"{label(model)}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
             for model, seeds in by_model.items()
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
-            return Verdict(TOO_FEW, ours)
+            return ClaimVerdict(TOO_FEW, ours)
         values = [value for seeds in by_model.values() for value in seeds]
-        return Verdict(REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours)
+        return ClaimVerdict(
+            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
+        )
 
     return check
 
@@ -267,20 +269,20 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
 def any_solved(model: str, size: str) -> Check:
     """Check that some problem of this size is solved; one network is enough."""
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         results = [
             (count, one.problems, steps)
             for one in records.counts(model, size)
             for steps, count in one.solved.items()
         ]
         if not results:
-            return Verdict(NOT_RUN)
+            return ClaimVerdict(NOT_RUN)
         # The largest share; of equal ones, that with the fewest iterations.
         count, problems, steps = max(
             results, key=lambda result: (result[0] / result[1], -result[2])
         )
         ours = f"{label(model)}: {count} of {problems} after {steps:,} iterations"
-        return Verdict(REPRODUCED if count else NOT_SEEN, (ours,))
+        return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
 
     return check
 

@@ -21,10 +21,9 @@ from iterant.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
-class TestSpec:
+class SizeTest:
     """A test set: problems of one size, and the number of iterations."""
 
-    __test__ = False  # not for pytest
     size: Size
     count: int
     steps: int
@@ -74,7 +73,7 @@ class Model:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields that differ from the named recipe"""
     recipe_name: str = "paper"
-    tests: tuple[TestSpec, ...] = ()
+    tests: tuple[SizeTest, ...] = ()
     studies: tuple[StudySpec, ...] = ()
     study_size: Size | None = None
     seeds: int = 5
@@ -99,10 +98,10 @@ class Model:
 
 
 _SUMS_TESTS = (
-    TestSpec(24, 1000, 100),
-    TestSpec(32, 1000, 100),
-    TestSpec(48, 1000, 300),
-    TestSpec(512, 200, 500),
+    SizeTest(24, 1000, 100),
+    SizeTest(32, 1000, 100),
+    SizeTest(48, 1000, 300),
+    SizeTest(512, 200, 500),
 )
 _LONG_TEST = _SUMS_TESTS[-1:]
 _SUMS_STUDIES = (
@@ -110,18 +109,18 @@ _SUMS_STUDIES = (
     StudySpec("bit-flip", seeds=3),
 )  # fmt: skip
 _MAZE_TESTS = (
-    TestSpec(9, 1000, 100),
-    TestSpec(13, 1000, 300),
-    TestSpec(33, 100, 600),
-    TestSpec(59, 100, 1000),
+    SizeTest(9, 1000, 100),
+    SizeTest(13, 1000, 300),
+    SizeTest(33, 100, 600),
+    SizeTest(59, 100, 1000),
 )
 _MAZE_STUDIES = (
     *map(StudySpec, ("clean", "noise", "zeros")), StudySpec("zeros", after=50),
     *map(StudySpec, ("swap", "move-end", "convergence", "near-misses")),
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
-_CHESS_TESTS = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
-_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], TestSpec(59, 100, 1500))
+_CHESS_TESTS = tuple(SizeTest(size, 10_000, 100) for size in _RANGES)
+_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], SizeTest(59, 100, 1500))
 """A local rule needs one iteration per cell of the longest path. Larger mazes are tested without
 curves."""
 
@@ -184,7 +183,7 @@ def _chess() -> Iterator[Model]:
 
 def _ours() -> Iterator[Model]:
     # A local rule needs one iteration per position, and a few more.
-    sums_tests = (*_SUMS_TESTS[:-1], TestSpec(512, 200, 700))
+    sums_tests = (*_SUMS_TESTS[:-1], SizeTest(512, 200, 700))
     sums_studies = (*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1))
     yield Model("sums-ours", "prefix-sums", "", "ours", recipe_name=OURS, tests=sums_tests,
                 studies=sums_studies, study_size=48)  # fmt: skip

@@ -30,7 +30,7 @@ from iterant.analysis import Result, Subject, analyze
 from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, evaluate_batch, evaluate_long
 from iterant.experiments.catalogue import CountRow, Experiment
-from iterant.experiments.models import MODELS, OURS, Model, StudySpec, TestSpec
+from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
 from iterant.experiments.records import CONFIDENT, Record, Records, keep_record
 from iterant.formatting import seconds
 from iterant.halting import MostConfident
@@ -389,7 +389,7 @@ def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure_test(net: Net, task: Task, test: TestSpec, *, confident: bool) -> dict[str, Any]:
+def measure_test(net: Net, task: Task, test: SizeTest, *, confident: bool) -> dict[str, Any]:
     """Problems solved after each iteration; ``confident``: also with `MostConfident` halting."""
     batch = task.sample(test.count, size=test.size, seed=_SEED)
     steps = budget_of(net, test.steps, cut=True)

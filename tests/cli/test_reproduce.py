@@ -13,7 +13,7 @@ from made_up import figures, keep, keep_count
 from rich.console import Console
 
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.models import MODELS, Model, TestSpec
+from iterant.experiments.models import MODELS, Model, SizeTest
 from iterant.experiments.records import keep_record, read_records
 from iterant.io import append_line
 from iterant.io.results import make_result
@@ -97,7 +97,7 @@ def test_without_a_gpu_runs_are_made_smaller(
         monkeypatch.setitem(
             MODELS, key,
             Model(key, old.task, old.net, old.label, old.alpha, old.changes,
-                  tests=(TestSpec(512, 20, 4),)),
+                  tests=(SizeTest(512, 20, 4),)),
         )  # fmt: skip
     words = ("compare-n-zero", "--seeds", 1, "--budget", "3m", "--device", "cpu")
     text = reproduce(*words)

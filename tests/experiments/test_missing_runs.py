@@ -20,7 +20,7 @@ from iterant.errors import RunError, TrainingStopped
 from iterant.experiments import reproduce as reproducing
 from iterant.experiments.catalogue import CountRow, Experiment, Row
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
-from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
+from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
 from iterant.experiments.records import Record, Records, read_records
 from iterant.experiments.reproduce import (
     estimate_counts,
@@ -59,8 +59,8 @@ LARGE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0)
 def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiny models; runs are executed in this process instead of a pool."""
     for model in (
-        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(TestSpec(8, 5, 4),)),
-        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(TestSpec(8, 5, 9),),
+        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(SizeTest(8, 5, 4),)),
+        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(SizeTest(8, 5, 9),),
               confident=True),
     ):  # fmt: skip
         monkeypatch.setitem(MODELS, model.key, model)
@@ -228,7 +228,7 @@ def record(**figures: Any) -> Record:
 
 
 def test_test_of_an_exact_network() -> None:
-    figures = measure_test(exact_prefix_sums(), SUMS, TestSpec(8, 6, 20), confident=True)
+    figures = measure_test(exact_prefix_sums(), SUMS, SizeTest(8, 6, 20), confident=True)
     assert figures["problems"] == 6
     assert figures["solved"][-1] == figures["solved by the most confident"][-1] == 6
     cell = Peaks("8").of([record(tests={"8": figures})])
@@ -286,7 +286,7 @@ def test_history_by_epoch() -> None:
 def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
                         batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
-    model = replace(MODEL, tests=(TestSpec(8, 2, 3),),
+    model = replace(MODEL, tests=(SizeTest(8, 2, 3),),
                     studies=(StudySpec("clean"), StudySpec("swap", seeds=3)))  # fmt: skip
 
     def fail(*given: object) -> None:
