@@ -130,8 +130,8 @@ def _read(results: Path, small: bool = False) -> Records:
 
 def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
-    from iterant.experiments import figures as drawing
     from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.figures import save_figure
     from iterant.experiments.report import results_page
     from iterant.io import write_atomic
 
@@ -144,9 +144,7 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
             _show_experiment(experiment, records)
     pictures = []
     for experiment in EXPERIMENTS.values():
-        pictures += drawing.save_figure(experiment, records, figures)
-    panels = drawing.reference_panels(drawing.read_reference(results, records))
-    pictures += drawing.save_panels(panels, drawing.REFERENCE, figures, regime=None)
+        pictures += save_figure(experiment, records, figures)
     echo(f"{len(pictures)} pictures in {figures}")
 
 

@@ -28,7 +28,7 @@ from iterant.experiments.claims import (
     VERDICTS,
     share_solved,
 )
-from iterant.experiments.figures import REFERENCE, figure_panels, read_reference, reference_table
+from iterant.experiments.figures import figure_panels
 from iterant.experiments.measures import (
     LEAST_SEEDS,
     VISIBLE,
@@ -65,8 +65,6 @@ def results_page(results: PathLike) -> str:
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
-        reference=_reference(results, records),
-        every_seed=_every_seed(records, Path(results)),
         missing=_missing(records),
         seeds="; ".join(seeds),
         margin=MARGIN,
@@ -146,33 +144,6 @@ def _numbers(experiment: Experiment, records: Records) -> str:
     # Rows that were not run and that the paper has no number for say nothing.
     cells = [row for row in cells if row["all seeds"] or row["the paper"]]
     return markdown(cells) if cells else "Not run; the paper gives a picture only."
-
-
-def _reference(results: PathLike, records: Records) -> str:
-    """Figure and table of the authors' own maze run."""
-    runs = read_reference(results, records)
-    if not runs:
-        return "None."
-    return f"{_picture('Loss, validation and 33×33', REFERENCE)}\n\n{reference_table(runs)}"
-
-
-def _every_seed(records: Records, results: Path) -> str:
-    """Table of tests of our recipes without curves, then notes on how they were trained."""
-    rows, notes = [], []
-    for model in MODELS.values():
-        tests = [one for one in records.all if one.model == model.key and not one.is_run]
-        if model.recipe_name != OURS:
-            continue
-        for size in sorted({count.size for one in tests for count in one.counts}, key=int):
-            best = max(PEAKS.get(size, {}).values(), key=lambda value: value.mean, default=None)
-            cells = _count_cells(CountRow(model.key, size, paper=best), records)
-            rows += [{**row, "model": f"{model.label}, {model.task}"} for row in cells]
-        notes += [
-            f"- {_file_link(one.file, results)}: {one.figures['provenance']}."
-            for one in tests
-            if one.figures.get("provenance")
-        ]
-    return "\n".join([markdown(rows), *([""] if notes else []), *dict.fromkeys(notes)])
 
 
 def _missing(records: Records) -> str:

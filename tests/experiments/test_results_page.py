@@ -10,13 +10,7 @@ from made_up import keep, keep_count
 
 from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import (
-    REFERENCE,
-    figure_panels,
-    read_reference,
-    reference_panels,
-    save_figure,
-)
+from iterant.experiments.figures import figure_panels, save_figure
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import results_page, rows_of, state_of
@@ -163,8 +157,7 @@ def test_figures_are_reproducible(tmp_path: Path) -> None:
 def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
     records = read_results(results).whole
-    shown = {REFERENCE: reference_panels(read_reference(results, records))}
-    shown |= {one.name: figure_panels(one, records) for one in EXPERIMENTS.values()}
+    shown = {one.name: figure_panels(one, records) for one in EXPERIMENTS.values()}
     drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
     assert {path.stem for path in (results / "figures").iterdir()} == set(drawn)
     for name, panels in drawn.items():
@@ -198,8 +191,6 @@ def test_done_and_planned_tests_without_curves(tmp_path: Path) -> None:
     assert missing(tmp_path)[f"{RECALL} at size 201"] == ["0, 1"]
     assert "mazes-ours at size 201" not in page
     assert "[measure-a](results/paper/measure-a.json), [measure-b]" in page
-    ours = "| ours, mazes | size 201, 100 problems | 100.00 ± 0.00 % after 2,000 and 4,000 |"
-    assert ours in page.partition("## Our own recipes from every seed")[2]
 
 
 def test_a_figure_links_to_the_table_with_its_numbers(tmp_path: Path) -> None:
