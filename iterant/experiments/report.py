@@ -39,7 +39,6 @@ from iterant.experiments.measures import (
 )
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Count, Record, Records, read_results
-from iterant.experiments.reproduce import EXACT, missing_counts
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
@@ -159,9 +158,9 @@ def _missing(records: Records) -> str:
             "by an older recipe": [seed for seed, one in done.items() if one.older],
         }))  # fmt: skip
     for experiment in EXPERIMENTS.values():
-        tests = missing_counts(experiment, records)
         for row in experiment.count_rows:
-            missing = [seed for other, seed in tests if other == row]
+            tested = {count.seed for count in records.counts(row.model, row.size)}
+            missing = [seed for seed in range(row.seeds) if seed not in tested]
             rows.append((f"{row.model} at size {row.size}", row.seeds, {"missing": missing}))
     reasons = rows[0][2]
     return markdown([
@@ -176,7 +175,8 @@ def _missing(records: Records) -> str:
 
 def rows_of(experiment: Experiment, records: Records) -> list[TableRow]:
     """The table of an experiment: rows with curves, then rows without."""
-    several = len(experiment.tasks) > 1  # labels repeat between tasks, so rows name the task too
+    # Labels repeat between tasks, so rows name the task too.
+    several = len({MODELS[row.model].task for row in experiment.rows}) > 1
     rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
     return rows + [cells for row in experiment.count_rows for cells in _count_cells(row, records)]
 
@@ -212,13 +212,9 @@ def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
         "95 %": "" if cell.value is None else cell.value.interval_text,
         "seeds": _seeds(cell.seeds, (one.precision for one in measured)),
         "converged": filtered,
-        "the paper": _paper(row),
+        "the paper": row.paper_text,
         "beside the paper": verdict(cell.value, row.paper),
     }
-
-
-def _paper(row: Row | CountRow) -> str:
-    return row.text or (row.paper.text if row.paper else "")
 
 
 def _seeds(seeds: int, precision: Iterable[str]) -> str:
@@ -245,11 +241,11 @@ def _is_measured(row: Row, record: Record) -> bool:
 
 
 def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
-    """A row for every test without curves; "not run" where one is planned."""
+    """A row for every number of problems and iterations; "not run" without any."""
     cells = {
         "model": MODELS[row.model].title, "measured": f"size {row.size}", "all seeds": "",
         "95 %": "", "seeds": "not run", "converged": "",
-        "the paper": _paper(row), "beside the paper": "",
+        "the paper": row.paper_text, "beside the paper": "",
     }  # fmt: skip
     groups: dict[tuple[int, int], list[Count]] = {}
     for one in records.counts(row.model, row.size):
@@ -273,14 +269,14 @@ def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
             "seeds": _seeds(first.seeds, (one.precision for one in counts)),
             "beside the paper": verdict(first, row.paper),
         }
-    if row.seeds and not groups:
+    if not groups:
         yield cells
 
 
 def _tested(counts: Sequence[Count]) -> str:
     """The precision of tests where it is not float32."""
     names = precisions(one.test_precision for one in counts)
-    return f", tested in {names}" if names not in ("", EXACT) else ""
+    return f", tested in {names}" if names not in ("", "fp32") else ""
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,

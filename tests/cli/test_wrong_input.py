@@ -117,7 +117,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         (("fig-width", "--budget", ""), "a time is written like"),
         ("fig-width --seeds 1", "give --train or --budget with it"),
         ("fig-width --results text", "is a file"),
-        ("mazes-201 --train --device cpu", "of a GPU, and there is none here; test a"),
+        ("mazes-201 --train", "then test them with scripts/measure-network"),
     ],
     "export": [
         ("ff --to keras", "keras"),

@@ -56,7 +56,7 @@ def test_every_number_of_the_paper_has_a_row() -> None:
             row = table[model, Recovered(study)]
             assert row.paper is not None
             assert row.paper.mean == height
-            assert row.text.startswith("– (" if steps is None else f"{steps:.2f} (")
+            assert row.paper_text.startswith("– (" if steps is None else f"{steps:.2f} (")
 
 
 @EVERY

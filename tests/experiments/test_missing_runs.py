@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import runpy
 import signal
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exact import exact_prefix_sums
-from made_up import keep, keep_count
+from made_up import keep
 
 import iterant
 from iterant.analysis import Subject
-from iterant.errors import RunError, TrainingStopped
+from iterant.errors import TrainingStopped
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.catalogue import CountRow, Experiment, Row
+from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
-from iterant.experiments.records import Record, Records, read_records
+from iterant.experiments.records import Record, read_records
 from iterant.experiments.reproduce import (
-    estimate_counts,
-    fill_counts,
     history,
     measure,
     measure_study,
     measure_test,
-    missing_counts,
     planned_run,
     train_missing,
-    trained_run,
 )
 from iterant.io import RunFolder
 from iterant.nets import build, variant_config
 from iterant.runner import Launch, SweepFolder
-from iterant.runner.plan import PlannedRun
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
 from iterant.training.run import recipe_for
@@ -49,10 +41,6 @@ SMALL: dict[str, Any] = {
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
 MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8)
-KEY = "mazes-recall-a0.01"
-LARGE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0),
-                                         CountRow("mazes-ours", "11", 1, 3, 4, 7.0),
-                                         CountRow("mazes-ours", "9")))  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -110,11 +98,6 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
-    train(tmp_path, [TINY], recorded=records.names)
-    assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2
-    train(tmp_path, [TINY])
-    with pytest.raises(RunError, match=r"tiny with seed 0 is recorded twice, in .*all.jsonl' and"):
-        read_records(tmp_path / "records" / "all.jsonl")
 
 
 def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +108,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.Monke
         return validate(*given)
 
     monkeypatch.setattr(Validator, "validate", interrupt)
-    experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
+    experiment = Experiment("x", "x", "x", table=(Row("tiny", Peaks("8")),))
     assert train(tmp_path, [TINY], experiment=experiment) == [TINY]
     assert not (tmp_path / "records").exists(), "an interrupted run has no record"
     assert run_folder(tmp_path).status.reason == "stopped by SIGTERM"
@@ -155,7 +138,7 @@ def test_reduced_runs_are_recorded_at_their_time_limit(
 ) -> None:
     endless = replace(MODELS["tiny"], changes={**SMALL, "epochs": 10**6})
     monkeypatch.setitem(MODELS, "tiny", endless)
-    experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
+    experiment = Experiment("x", "x", "x", table=(Row("tiny", Peaks("8")),))
     assert train(tmp_path, [TINY], experiment=experiment, budget=1.0) == []
     records = read_records(tmp_path / "records")
     assert (records.names, len(records.unfinished)) == (set(), 1)
@@ -189,37 +172,6 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (record,) = read_records(tmp_path / "other" / "records").of("tiny")
     assert record.failed
     assert record.figures["training"]["ended"] == "the loss became nan"
-
-
-def test_script_runs_the_named_units(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = Path(__file__).resolve().parents[2] / "scripts" / "campaign"
-    monkeypatch.chdir(tmp_path)
-    words = ["--units", "tiny-s0", "--out", "a.jsonl", "--runs", "runs", "--device", "cpu",
-             "--time-limit", "10m", "--processes", "1"]  # fmt: skip
-
-    def run() -> str:
-        monkeypatch.setattr(sys, "argv", [str(script), *words])
-        runpy.run_path(str(script), run_name="__main__")
-        return capsys.readouterr().out
-
-    keep(tmp_path / "results" / "paper", "tiny", 0, [1], reduced={"seconds": 70})
-    for _ in range(2):  # the second call has nothing to do
-        assert "left over: nothing" in run()
-        (record,) = read_records(tmp_path / "a.jsonl").all
-        assert record.name == "tiny-s0"
-    keep(tmp_path / "results" / "runs", "tiny", 0, [1])
-    words[3] = "b.jsonl"
-    assert "tiny-s0: recorded already" in run()
-    assert not Path("b.jsonl").exists()
-    words.append("--again")
-    for line in ("tiny-s0: recorded after", "tiny-s0: recorded already"):
-        assert line in run()
-        assert read_records("b.jsonl").names == {"tiny-s0"}
-    words[1] = "tini-s0"
-    with pytest.raises(SystemExit, match="did you mean 'tiny'"):
-        run()
 
 
 def record(**figures: Any) -> Record:
@@ -307,52 +259,3 @@ def test_a_run_with_studies_only_has_not_failed(tmp_path: Path) -> None:
     cell = Recovered("noise").of(records.of("sums-recall-a1"))
     assert cell.value is not None
     assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
-
-
-def names(tests: list[tuple[CountRow, int]]) -> list[str]:
-    return [f"{row.model}-s{seed}" for row, seed in tests]
-
-
-def test_missing_tests_without_curves(tmp_path: Path) -> None:
-    assert names(missing_counts(LARGE, Records())) == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
-    keep_count(tmp_path, KEY, 0, "11", {4: 1, 8: 1}, problems=3)
-    records = read_records(tmp_path)
-    assert names(missing_counts(LARGE, records)) == ["mazes-ours-s0", f"{KEY}-s1"]
-    assert names(missing_counts(LARGE, records, seeds=1)) == ["mazes-ours-s0"]
-    seconds = MODELS[KEY].seconds + MODELS["mazes-ours"].seconds
-    assert estimate_counts(missing_counts(LARGE, records), tmp_path) == pytest.approx(seconds + 57)
-
-
-def test_networks_are_trained_once_and_tested_without_curves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained: list[str] = []
-    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
-                             "epochs": 1, "watch_every": 0}  # fmt: skip
-
-    def train_small(
-        runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any
-    ) -> None:
-        assert recorded == {f"{KEY}-s1"}
-        for run in runs:
-            trained.append(run.name)
-            iterant.train("mazes", recipe="paper", seed=run.seed, device="cpu",
-                          out=folder / "runs" / run.name, **small)  # fmt: skip
-
-    monkeypatch.setattr(reproducing, "train_missing", train_small)
-    out, runs = tmp_path / "records", tmp_path / "r"
-    keep(out, KEY, 1, [1])
-    first, _, second = missing_counts(LARGE, Records())
-
-    def fill(**more: Any) -> list[Any]:
-        return fill_counts([first, second], read_records(out), out=out, folder=runs, device="cpu",
-                           say=lambda text: None, **more)  # fmt: skip
-
-    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "no time is left to test"
-    assert trained == [f"{KEY}-s0", f"{KEY}-s1"]
-    assert fill() == []
-    assert trained == [f"{KEY}-s0", f"{KEY}-s1"], "their runs exist"
-    counts = read_records(out).counts(KEY, "11")
-    assert [(one.seed, one.problems, *one.solved) for one in counts] == [(0, 3, 4, 8), (1, 3, 4, 8)]
-    assert [one.precision for one in counts] == ["fp32", "fp32"]
-    assert trained_run(f"{KEY}-s2", runs) is None
