@@ -195,11 +195,9 @@ def read_records(*places: PathLike) -> Records:
             if record is None:
                 continue
             reduced = str(sorted(record.reduced.items()))
-            keys: list[tuple[Any, ...]] = [
-                (*count.solved, count.problems, count.size) for count in record.counts
-            ]
-            keys += [(record.finished,)] if record.is_run else []
-            for key in ((record.name, reduced, *key) for key in keys):
+            parts = {(one.size, one.problems, *one.solved) for one in record.counts}
+            parts |= {(record.finished,)} if record.is_run else set()
+            for key in ((record.name, reduced, *part) for part in parts):
                 if key in seen:
                     raise RunError(
                         f"{record.model} with seed {record.seed} is recorded twice, in "
@@ -256,17 +254,17 @@ def check_figures(figures: Mapping[str, Any]) -> None:
 
     Users copy and edit these files.
     """
-    for name, kind in (
-        ("model", str), ("finished", bool), ("reduced", dict), ("tests", dict), ("studies", dict),
-    ):  # fmt: skip
-        _check_type(name, figures[name], kind)
-    _check_counts("seed", [figures["seed"]])
     training = figures.get("training", {})
-    for name in ("train", "validation"):
-        if name in training:
-            _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    _check_type("recipe", training.get("recipe", {}), dict)
-    _check_numbers("epoch", [row["epoch"] for row in training.get("history", [])] or [0])
+    checked = {**figures, "recipe": training.get("recipe", {})}
+    kinds = {"model": str, "finished": bool, "reduced": dict, "tests": dict, "studies": dict,
+             "recipe": dict}  # fmt: skip
+    for name, kind in kinds.items():
+        if not isinstance(checked[name], kind):
+            raise TypeError(f"{name} is {reprlib.repr(checked[name])}")
+    _check_counts("seed", [figures["seed"]])
+    for name in training.keys() & {"train", "validation"}:
+        _check_counts(name, [training[name]["solved"]], training[name]["of"])
+    _check_numbers("epoch", [0, *(row["epoch"] for row in training.get("history", []))])
     for name, test in figures["tests"].items():
         solved = test["solved"]
         if isinstance(solved, dict):
@@ -285,21 +283,16 @@ def check_figures(figures: Mapping[str, Any]) -> None:
                 _check_numbers(f"study {name}", study[inputs]["change"])
 
 
-def _check_type(name: str, value: Any, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is {reprlib.repr(value)}")
-
-
 def _check_numbers(name: str, values: Any) -> None:
     """Check for a non-empty list of numbers; None stands for a missing one."""
-    _check_type(name, values, list)
-    if not values or not all(type(value) in (int, float, type(None)) for value in values):
-        raise TypeError(f"{name} has {reprlib.repr(values)}")
+    numbers = (int, float, type(None))
+    if type(values) is not list or not values or any(type(one) not in numbers for one in values):
+        raise ValueError(f"{name} has {reprlib.repr(values)}")
 
 
 def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
     """Check for a non-empty list of integers from 0 to ``most``, at most 2**53: exact as floats."""
-    _check_type(name, values, list)
+    _check_numbers(name, values)
     possible = type(most) is int and 0 < most <= 2**53
-    if not values or not possible or not all(type(n) is int and 0 <= n <= most for n in values):
+    if not possible or not all(type(count) is int and 0 <= count <= most for count in values):
         raise ValueError(f"{name} has {reprlib.repr(values)} of {reprlib.repr(most)}")

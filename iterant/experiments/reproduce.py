@@ -232,15 +232,14 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
     their problems. Runs that reached their time limit are then measured, too.
     """
     start, options = time.monotonic(), job.folder.plan.options
-    key, share, reduced = job.planned.point, 1.0, {}
-    model = MODELS[key]
+    model, seed, reduced = MODELS[job.planned.point], job.planned.seed, {}
     if options:
-        needs, share = options["needs"][key], SMALLER_TESTS
-        reduced = {**options["reduced"][key], "share of the tests": share}
+        needs = options["needs"][model.key]
+        reduced = {**options["reduced"][model.key], "share of the tests": SMALLER_TESTS}
         tests = tuple(test for test in model.tests if test.name in needs)
         studies = tuple(study for study in model.studies if study.name in needs)
-        model = replace(model, tests=tests, studies=studies)
-    record = {"model": key, "seed": job.planned.seed, "reduced": reduced, "finished": True}
+        model = replace(model, tests=tests, studies=studies, share=SMALLER_TESTS)
+    record = {"model": model.key, "seed": seed, "reduced": reduced, "finished": True}
     try:
         run = _train(job)
     except TrainingStopped as failure:
@@ -251,8 +250,7 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
     if not record["finished"] and not (options and "time limit" in str(run.status.reason)):
         return None
     record["precision"] = run.config["recipe"]["precision"]
-    device = registry.device(job.device)
-    record |= measure(model, run, job.task, device, seed=job.planned.seed, share=share)
+    record |= measure(model, run, job.task, registry.device(job.device), seed=seed)
     return {"finished": record["finished"], "seconds": time.monotonic() - start,
             "steps": run.status.step, "tests": {}, "record": record}  # fmt: skip
 
@@ -279,33 +277,26 @@ def is_over(run: RunFolder) -> bool:
 
 @torch.no_grad()
 def measure(
-    model: Model,
-    run: RunFolder,
-    task: Task,
-    device: torch.device,
-    *,
-    seed: int,
-    share: float = 1.0,
+    model: Model, run: RunFolder, task: Task, device: torch.device, *, seed: int
 ) -> dict[str, Any]:
-    """All figures of one run; ``share``: of the problems of every test, less on small machines."""
+    """All figures of one run."""
     net, tests, studies = load(run.path, device), {}, {}
     for test in model.tests:
-        some = replace(test, count=_part(test.count, share))
-        tests[test.name] = measure_test(net, task, some, confident=model.confident)
+        tests[test.name] = measure_test(net, task, test, model)
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
     for study in model.studies:
         if not study.covers(seed):
             continue
         try:
-            studies[study.name] = measure_study(subject, study, model, share)
+            studies[study.name] = measure_study(subject, study, model)
         except (IterantError, RuntimeError) as failure:  # keep what was trained and tested
             studies[study.name] = {"skipped": f"it failed: {failure}"}
-    training = measure_training(run, net, task, device, share)
+    training = measure_training(run, net, task, device, model.share)
     return {"training": training, "tests": tests, "studies": studies}
 
 
 def measure_training(
-    run: RunFolder, net: Net, task: Task, device: torch.device, share: float = 1.0
+    run: RunFolder, net: Net, task: Task, device: torch.device, share: float
 ) -> dict[str, Any]:
     """Recipe, history and end of training, and the tested weights' accuracy at that size."""
     recipe, status = Recipe().changed(**run.config["recipe"]), run.status
@@ -344,9 +335,9 @@ def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measure_test(net: Net, task: Task, test: SizeTest, *, confident: bool) -> dict[str, Any]:
-    """Problems solved after each iteration; ``confident``: also with `MostConfident` halting."""
-    batch = task.sample(test.count, size=test.size, seed=_SEED)
+def measure_test(net: Net, task: Task, test: SizeTest, model: Model) -> dict[str, Any]:
+    """Problems solved after each iteration; of some models also with `MostConfident` halting."""
+    batch = task.sample(_part(test.count, model.share), size=test.size, seed=_SEED)
     steps = budget_of(net, test.steps, cut=True)
     curve = evaluate_batch(net, task, batch, steps=steps)
     figures = {
@@ -355,21 +346,19 @@ def measure_test(net: Net, task: Task, test: SizeTest, *, confident: bool) -> di
         "change": _rounded(curve.change),
         "broken": curve.broken,
     }
-    if confident and depth_of(net) is None:
+    if model.confident and depth_of(net) is None:
         by_confidence = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())
         figures[CONFIDENT] = by_confidence.solved.tolist()
     return figures
 
 
-def measure_study(
-    subject: Subject, study: StudySpec, model: Model, share: float = 1.0
-) -> dict[str, Any]:
+def measure_study(subject: Subject, study: StudySpec, model: Model) -> dict[str, Any]:
     """The figures of one study, or the reason why it was skipped."""
     after = study.iteration
     steps = min(_STUDY_STEPS, depth_of(subject.net) or _STUDY_STEPS)
     if (after or 0) >= steps:
         return {"skipped": f"there are {steps} iterations"}
-    count = max(2, _part(_STUDY_COUNT, share))
+    count = max(2, _part(_STUDY_COUNT, model.share))
     report = analyze(
         [subject], [study.study], size=model.study_size, count=count, max_steps=steps,
         after=study.after, seed=_SEED,

@@ -40,7 +40,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
-MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8)
+MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8, confident=True)
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def record(**figures: Any) -> Record:
 
 
 def test_test_of_an_exact_network() -> None:
-    figures = measure_test(exact_prefix_sums(), SUMS, SizeTest(8, 6, 20), confident=True)
+    figures = measure_test(exact_prefix_sums(), SUMS, SizeTest(8, 6, 20), MODEL)
     assert figures["problems"] == 6
     assert figures["solved"][-1] == figures["solved by the most confident"][-1] == 6
     cell = Peaks("8").of([record(tests={"8": figures})])
@@ -197,7 +197,7 @@ def test_studies_of_an_exact_network() -> None:
         StudySpec("convergence"),
         StudySpec("zeros", after=50),
     )
-    studies = {one.name: measure_study(subject, one, MODEL, 0.03) for one in specs}
+    studies = {one.name: measure_study(subject, one, replace(MODEL, share=0.03)) for one in specs}
     assert [study.get("after") for study in studies.values()] == [50, 50, None, 50]
     exact = [record(studies=studies)]
     for name in ("swap", "zeros after 50"):
