@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from iterant import bounds
 from iterant.cli.options import FLAG, DataPath, DeviceName, Duration
 from iterant.cli.output import console, echo, output_may_fail, print_table
-from iterant.errors import RunError, UsageError
+from iterant.errors import UsageError
 from iterant.formatting import counted, duration
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ def reproduce(
         write: with --all: write them into this Markdown file
         train: train what is missing (--budget implies this)
         seeds: seeds per model [default: as many as planned]
-        budget: train this long: 10m, 1h
+        budget: train at most this long, and resume with the same command: 10m, 1h
         results: folder of records and pictures
     """
-    from iterant import registry
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.figures import save_figure
     from iterant.experiments.records import FOLDERS
@@ -86,25 +85,16 @@ def reproduce(
             f"{name} tests networks of table-maze-peaks: train these, then test them with "
             "scripts/measure-network, as docs/how-to/reproduce.md shows"
         )
-    small = training and registry.device(device).type != "cuda"
-    if small:
-        results = results / "reduced" / name
-        folders = [results]
     if training:
         with output_may_fail():
-            _train_missing(chosen, folders, small, seeds, budget, device, data)
-    every = _read(folders, reduced=small)
-    records = every.as_finished if small else every.whole
-    _show_experiment(chosen, records, small=small)
-    if small and every.unfinished:
-        names = ", ".join(record.name for record in every.unfinished)
-        echo(f"cut off by their time, and tested as they were: {names}; the same command gives "
-             "them more")  # fmt: skip
+            _train_missing(chosen, folders, seeds, budget, device, data)
+    records = _read(folders).whole
+    _show_experiment(chosen, records)
     for path in save_figure(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
 
 
-def _read(folders: list[Path], *, reduced: bool = False) -> Records:
+def _read(folders: list[Path]) -> Records:
     """The records of these folders; says which of them are not used."""
     from iterant.experiments.models import MODELS
     from iterant.experiments.records import read_records
@@ -113,16 +103,13 @@ def _read(folders: list[Path], *, reduced: bool = False) -> Records:
     for file in records.torn:
         echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
     if not any(folder.is_dir() for folder in folders):
-        echo(
-            f"there is no {folders[-1]} yet: give --results the folder of a clone, or train with "
-            "--budget 10m"
-        )
+        echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
         if record.model not in MODELS:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
-        elif smaller and not reduced:
+        elif smaller:
             echo(f"{record.file} is of a smaller run and is not used")
     return records
 
@@ -150,39 +137,26 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
 def _train_missing(
     experiment: Experiment,
     folders: list[Path],
-    small: bool,
     seeds: int | None,
     budget: str | None,
     device: str,
     data: Path | None,
 ) -> None:
-    """Train and test what is missing; ``small``: made smaller, for lack of a GPU."""
+    """Train and test what is missing; the records go to the last of the folders."""
+    from iterant import registry
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records
 
-    records, out = read_records(*folders), folders[-1]
-    runs = todo.missing(experiment, records if small else records.whole, seeds)
+    runs = todo.missing(experiment, read_records(*folders).whole, seeds)
     if not runs:
         echo("every run is there already; give more --seeds for another")
         return
-    unfinished = {record.name for record in records.unfinished}
-    runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
-    here = f"; here they get {budget}" if budget else ""
     time = duration(todo.estimate(runs))
+    here = "" if registry.device(device).type == "cuda" else ", and far longer here without a GPU"
     echo(f"missing: {counted(len(runs), 'run')}, about {time} on one H200{here}")
-    if small:
-        echo(
-            "there is no GPU here, so everything is made smaller, with "
-            f"{100 * todo.SMALLER_TESTS:g} % of every test set; such runs are kept in {out} and "
-            "are no part of RESULTS.md"
-        )
-        for task in dict.fromkeys(model.task for model in experiment.models):
-            fields = ", ".join(f"{field} {value}" for field, value in todo.SMALLER[task].items())
-            echo(f"  {task}: {fields}; grids in proportion, local rules as they are")
     try:
         left = todo.train_missing(
-            runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
-            budget=budget, experiment=experiment if small else None, say=echo,
+            runs, out=folders[-1], device=device, budget=budget, say=echo,
             data=None if data is None else str(data),
         )  # fmt: skip
     except KeyboardInterrupt:
@@ -190,17 +164,13 @@ def _train_missing(
         raise
     if left:
         echo(f"not done: {', '.join(left)}; give the same command again")
-    if small and len(left) == len(runs):
-        raise RunError(f"no run of {experiment.name} could be recorded; the lines above say why")
 
 
-def _show_experiment(experiment: Experiment, records: Records, *, small: bool = False) -> None:
+def _show_experiment(experiment: Experiment, records: Records) -> None:
     """Print the table of one experiment, without empty columns; rich breaks what does not fit."""
     from iterant.experiments.report import rows_of
 
-    smaller = ", made smaller: beside the paper's numbers, no reproduction of them"
-    title = f"{experiment.title} ({experiment.place}){smaller if small else ''}"
-    console().print(title, style="bold")
+    console().print(f"{experiment.title} ({experiment.place})", style="bold")
     rows = rows_of(experiment, records)
     names = [name for name in rows[0] if any(row[name] for row in rows)]
     if console().width < _WIDE:

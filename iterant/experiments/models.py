@@ -83,8 +83,6 @@ class Model:
     seconds: float = 15.0
     """About how long a run and its tests take on an H200; most runs on prefix sums end after a few
     epochs, when validation is perfect"""
-    share: float = 1.0
-    """The share of the problems of every test that is used; less on a machine without a GPU"""
 
     @property
     def title(self) -> str:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,13 +114,9 @@ class Record:
 
     @property
     def failed(self) -> bool:
-        """Whether training diverged: there was nothing to test, and it counts as solving nothing.
-
-        A run on a small machine may have studies and no tests.
-        """
-        if not self.finished or not self.is_run or "train" in self.figures["training"]:
-            return False
-        return not self.figures["tests"] and not self.studies
+        """Whether training diverged, so that there was nothing to test: it solves nothing."""
+        diverged = "train" not in self.figures.get("training", {"train": None})
+        return diverged and self.finished and not self.figures["tests"]
 
     @property
     def converged(self) -> bool:
@@ -153,18 +149,6 @@ class Records:
     def whole(self) -> Records:
         """The records of unreduced runs: trained by their model's recipe."""
         return Records(tuple(one for one in self.all if not one.reduced))
-
-    @property
-    def as_finished(self) -> Records:
-        """The same with unfinished runs marked as finished; a finished record replaces them."""
-        finished = [one for one in self.all if one.finished]
-        unfinished = [replace(one, finished=True) for one in self.unfinished]
-        return Records(tuple(finished + unfinished))
-
-    @property
-    def unfinished(self) -> tuple[Record, ...]:
-        """Runs that were stopped early and have no finished record."""
-        return tuple(one for one in self.all if not one.finished and one.name not in self.names)
 
     @property
     def names(self) -> set[str]:
@@ -264,7 +248,6 @@ def check_figures(figures: Mapping[str, Any]) -> None:
     _check_counts("seed", [figures["seed"]])
     for name in training.keys() & {"train", "validation"}:
         _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    _check_numbers("epoch", [0, *(row["epoch"] for row in training.get("history", []))])
     for name, test in figures["tests"].items():
         solved = test["solved"]
         if isinstance(solved, dict):

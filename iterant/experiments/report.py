@@ -150,10 +150,8 @@ def _missing(records: Records) -> str:
     rows: list[tuple[str, int, dict[str, list[int]]]] = []  # name, planned seeds, seeds by reason
     for model in MODELS.values():
         done = {one.seed: one for one in records.of(model.key)}
-        cut_off = [one.seed for one in records.unfinished if one.model == model.key]
         rows.append((model.key, model.seeds, {
-            "missing": [seed for seed in range(model.seeds) if seed not in {*done, *cut_off}],
-            "cut off": cut_off,
+            "missing": [seed for seed in range(model.seeds) if seed not in done],
             "diverged": [seed for seed, one in done.items() if one.failed],
             "by an older recipe": [seed for seed, one in done.items() if one.older],
         }))  # fmt: skip

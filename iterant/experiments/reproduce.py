@@ -33,37 +33,20 @@ from iterant.formatting import seconds
 from iterant.halting import MostConfident
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
-from iterant.nets import paper_net
-from iterant.nets.protocol import Net, depth_of
+from iterant.nets.protocol import Net
 from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
-from iterant.runner.worker import Job, Launch, capacity, run_local
+from iterant.runner.worker import Job, Launch, run_local
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.loop import PERFECT, Clock
 from iterant.training.recipe import Recipe
-from iterant.training.recipe import recipe as named_recipe
 from iterant.zoo.loading import load
 
 Say = Callable[[str], None]
 
 FOLDER = "runs/campaign"
-"""The folder of runs in full size."""
-
-SMALL_FOLDER = "runs/reduced"
-"""The folder of reduced runs."""
-
-SMALLER: dict[str, dict[str, Any]] = {
-    "prefix-sums": {"width": 32, "size": 16, "iterations": 16, "rate": 4e-3, "warmup": 2,
-                    "validate_every": 1, "checkpoint_every": 1, "watch_every": 0},
-    "mazes": {"width": 16, "count": 10_000, "warmup": 2, "validate_every": 1,
-              "checkpoint_every": 1, "watch_every": 0},
-    "chess": {"width": 16, "warmup": 2, "watch_every": 0},
-}  # fmt: skip
-"""Fields of the recipe on a machine without a GPU, by task."""
-
-SMALLER_TESTS = 0.05
-"""The share of every test set that is used on a machine without a GPU."""
+"""The folder of the runs."""
 
 EXACT = "fp32"
 """The precision in which a run is repeated if it diverges in half precision."""
@@ -71,8 +54,8 @@ EXACT = "fp32"
 PROCESSES = 2
 """Runs that share a GPU at the same time."""
 
-_TEST_SHARE, _TEST_SECONDS = 0.2, 30.0
-"""Time reserved for tests: a share of the budget on a small machine, seconds on a GPU."""
+_TEST_SECONDS = 30.0
+"""The end of the budget that is reserved for tests."""
 
 _GRACE = 60.0
 """Seconds after the end of the budget until running processes are stopped."""
@@ -88,24 +71,6 @@ _STUDY_COUNT, _STUDY_STEPS = 100, 300
 
 
 # What is missing
-
-
-def smaller(model: Model) -> dict[str, Any]:
-    """A model's recipe fields on a machine without a GPU.
-
-    Fields that a grid varies shrink in proportion; a model's learning rate keeps its ratio to that
-    of the paper's recipe.
-    """
-    recipe = named_recipe(model.recipe_name, model.task, model.net or None)
-    if recipe.net == "local-rule":  # small already
-        return {"watch_every": 0}
-    fields = dict(SMALLER[model.task])
-    usual = {"width": paper_net(model.task).width, "iterations": recipe.iterations}
-    for name in fields.keys() & model.changes.keys() & usual.keys():
-        fields[name] = max(2, round(fields[name] * model.changes[name] / usual[name]))
-    if "rate" in fields:
-        fields["rate"] *= model.recipe().rate / named_recipe("paper", model.task).rate
-    return fields
 
 
 def planned_run(key: str, seed: int) -> PlannedRun:
@@ -142,47 +107,36 @@ def train_missing(
     device: str = "auto",
     budget: str | float | None = None,
     precision: str | None = None,
-    processes: int | None = None,
-    experiment: Experiment | None = None,
+    processes: int = PROCESSES,
     data: str | None = None,
     say: Say = print,
 ) -> list[str]:
     """Train and measure these runs, write records to ``out``; return the names without one.
 
-    ``experiment``: for machines without a GPU: train reduced runs and test only what this
-    experiment shows. Every run then gets a share of the budget; one that reaches its limit is
-    measured as it is and resumed by the next call. ``precision``: of the paper's models (default:
-    fp16 on a GPU).
+    A run that reaches the end of the budget is resumed by the next call. ``precision``: of the
+    paper's models (default: fp16 on a GPU).
     """
-    plan = _plan(runs, folder, device, precision, experiment, data)
+    plan = _plan(runs, folder, device, precision, data)
     by_name = {run.name: run for run in plan.runs}
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
     launch, limit = Launch(device=device), None if budget is None else seconds(budget)
-    at_once = processes or (capacity(launch) if experiment else PROCESSES)
     done: set[str] = set()
-    clock, waiting = Clock(None), len(runs)
-
-    def time_for(name: str) -> float | None:
-        nonlocal waiting
-        share, waiting = min(1.0, at_once / waiting), waiting - 1
-        if limit is None:
-            return None
-        left = limit - clock.elapsed
-        return left - _TEST_SECONDS if experiment is None else share * (1 - _TEST_SHARE) * left
+    clock = Clock(None)
 
     def ended(name: str, how: str) -> None:
-        outcome = sweep.outcome(name, partial=True)
+        outcome = sweep.outcome(name)
         if how == "done" and outcome is not None:
             done.add(name)
             keep_record(out, name, outcome["record"], by_name[name].seed)
-            how = "recorded" if outcome.get("finished", True) else "recorded as it was cut off"
+            how = "recorded"
         say(f"{name}: {how} after {clock.elapsed:.0f} s")
 
     with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
-            sweep, list(by_name), launch, at_once=at_once, time_for=time_for, on_end=ended,
+            sweep, list(by_name), launch, at_once=processes, on_end=ended,
+            time_for=lambda _: None if limit is None else limit - clock.elapsed - _TEST_SECONDS,
             limit=None if limit is None else limit + _GRACE,
         )  # fmt: skip
     if reason not in (None, "the time limit"):
@@ -195,64 +149,40 @@ def _plan(
     folder: PathLike,
     device: str,
     precision: str | None,
-    experiment: Experiment | None,
     data: str | None,
 ) -> Plan:
     """The plan of `train_missing`; raises where a test is not possible with these data."""
-    models = {run.point: MODELS[run.point] for run in runs}
-    options: dict[str, Any] = {}
-    if experiment is not None:
-        changes = {key: smaller(model) for key, model in models.items()}
-        needs = {key: sorted(names) for key, names in experiment.needs.items()}
-        options = {"reduced": changes, "needs": needs}
-    else:
-        on_gpu = registry.device(device).type == "cuda"
-        precision = precision or ("fp16" if on_gpu else None)
-        papers = [key for key, model in models.items() if model.recipe_name != OURS]
-        changes = {key: {"precision": precision} for key in papers if precision}
-    for key, model in models.items():
-        task = registry.task(model.task, **({"data": data} if data else {}))
+    precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
+    changed = []
+    for run in runs:
+        model = MODELS[run.point]
         for test in model.tests:  # raise now rather than after hours of training
-            if not options or test.name in options["needs"][key]:
-                task.check_size(test.size)
-    changed = [replace(run, changes={**run.changes, **changes.get(run.point, {})}) for run in runs]
-    return Plan(
-        Path(folder).name, tuple(changed), data=data, job="train-and-measure", options=options
-    )
+            registry.task(model.task, data=data).check_size(test.size)
+        own = precision is None or model.recipe_name == OURS
+        changes = {} if own else {"precision": precision}
+        changed.append(replace(run, changes={**run.changes, **changes}))
+    return Plan(Path(folder).name, tuple(changed), data=data, job="train-and-measure")
 
 
 # One run: train it, test it, return its record
 
 
 def train_and_measure(job: Job) -> dict[str, Any] | None:
-    """Train a run until its recipe ends or validation is perfect, measure it, return its record.
-
-    Options of the plan, on a machine without a GPU: ``reduced``: by model, the recipe fields that
-    were made smaller; ``needs``: by model, the tests and studies to make, with `SMALLER_TESTS` of
-    their problems. Runs that reached their time limit are then measured, too.
-    """
-    start, options = time.monotonic(), job.folder.plan.options
-    model, seed, reduced = MODELS[job.planned.point], job.planned.seed, {}
-    if options:
-        needs = options["needs"][model.key]
-        reduced = {**options["reduced"][model.key], "share of the tests": SMALLER_TESTS}
-        tests = tuple(test for test in model.tests if test.name in needs)
-        studies = tuple(study for study in model.studies if study.name in needs)
-        model = replace(model, tests=tests, studies=studies, share=SMALLER_TESTS)
-    record = {"model": model.key, "seed": seed, "reduced": reduced, "finished": True}
+    """Train a run until its recipe ends or validation is perfect, measure it, return its record."""
+    start, model, seed = time.monotonic(), MODELS[job.planned.point], job.planned.seed
+    record = {"model": model.key, "seed": seed, "reduced": {}, "finished": True}
     try:
         run = _train(job)
     except TrainingStopped as failure:
         record |= {"precision": EXACT, "training": {"ended": str(failure)},
                    "tests": {}, "studies": {}}  # fmt: skip
         return {"seconds": time.monotonic() - start, "tests": {}, "record": record}
-    record["finished"] = is_over(run)
-    if not record["finished"] and not (options and "time limit" in str(run.status.reason)):
+    if run.state != "finished" and run.status.reason != PERFECT:
         return None
     record["precision"] = run.config["recipe"]["precision"]
     record |= measure(model, run, job.task, registry.device(job.device), seed=seed)
-    return {"finished": record["finished"], "seconds": time.monotonic() - start,
-            "steps": run.status.step, "tests": {}, "record": record}  # fmt: skip
+    return {"seconds": time.monotonic() - start, "steps": run.status.step, "tests": {},
+            "record": record}  # fmt: skip
 
 
 def _train(job: Job) -> RunFolder:
@@ -268,11 +198,6 @@ def _train(job: Job) -> RunFolder:
                 raise
             job.reporter.note(f"{failure}; again in {EXACT}")
     return job.train(f"-{EXACT}", {"precision": EXACT}, until_perfect=True)
-
-
-def is_over(run: RunFolder) -> bool:
-    """Whether training is complete: the recipe has ended, or validation is perfect."""
-    return run.state == "finished" or run.status.reason == PERFECT
 
 
 @torch.no_grad()
@@ -291,13 +216,11 @@ def measure(
             studies[study.name] = measure_study(subject, study, model)
         except (IterantError, RuntimeError) as failure:  # keep what was trained and tested
             studies[study.name] = {"skipped": f"it failed: {failure}"}
-    training = measure_training(run, net, task, device, model.share)
+    training = measure_training(run, net, task, device)
     return {"training": training, "tests": tests, "studies": studies}
 
 
-def measure_training(
-    run: RunFolder, net: Net, task: Task, device: torch.device, share: float
-) -> dict[str, Any]:
+def measure_training(run: RunFolder, net: Net, task: Task, device: torch.device) -> dict[str, Any]:
     """Recipe, history and end of training, and the tested weights' accuracy at that size."""
     recipe, status = Recipe().changed(**run.config["recipe"]), run.status
     figures: dict[str, Any] = {
@@ -308,11 +231,10 @@ def measure_training(
         "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
         "history": history(run.metrics()),
     }
-    problems = TrainingSet.of(task, recipe, device)
-    inputs, targets = problems[torch.arange(min(len(problems), _part(_TRAIN_PROBLEMS, share)))]
-    held_out = problems.held_out[: _part(len(problems.held_out), share)]
-    for name, batch in (("train", Batch(inputs.cpu(), targets.cpu())), ("validation", held_out)):
-        m = recipe.iterations
+    problems, m = TrainingSet.of(task, recipe, device), recipe.iterations
+    inputs, targets = problems[torch.arange(min(len(problems), _TRAIN_PROBLEMS))]
+    train = Batch(inputs.cpu(), targets.cpu())
+    for name, batch in (("train", train), ("validation", problems.held_out)):
         curve = evaluate_batch(net, task, batch, steps=m, at=[m], cut=True)
         figures[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
     return figures
@@ -337,7 +259,7 @@ def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def measure_test(net: Net, task: Task, test: SizeTest, model: Model) -> dict[str, Any]:
     """Problems solved after each iteration; of some models also with `MostConfident` halting."""
-    batch = task.sample(_part(test.count, model.share), size=test.size, seed=_SEED)
+    batch = task.sample(test.count, size=test.size, seed=_SEED)
     steps = budget_of(net, test.steps, cut=True)
     curve = evaluate_batch(net, task, batch, steps=steps)
     figures = {
@@ -346,24 +268,19 @@ def measure_test(net: Net, task: Task, test: SizeTest, model: Model) -> dict[str
         "change": _rounded(curve.change),
         "broken": curve.broken,
     }
-    if model.confident and depth_of(net) is None:
+    if model.confident:
         by_confidence = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())
         figures[CONFIDENT] = by_confidence.solved.tolist()
     return figures
 
 
 def measure_study(subject: Subject, study: StudySpec, model: Model) -> dict[str, Any]:
-    """The figures of one study, or the reason why it was skipped."""
-    after = study.iteration
-    steps = min(_STUDY_STEPS, depth_of(subject.net) or _STUDY_STEPS)
-    if (after or 0) >= steps:
-        return {"skipped": f"there are {steps} iterations"}
-    count = max(2, _part(_STUDY_COUNT, model.share))
+    """The figures of one study."""
     report = analyze(
-        [subject], [study.study], size=model.study_size, count=count, max_steps=steps,
-        after=study.after, seed=_SEED,
+        [subject], [study.study], size=model.study_size, count=_STUDY_COUNT,
+        max_steps=_STUDY_STEPS, after=study.after, seed=_SEED,
     )  # fmt: skip
-    figures: dict[str, Any] = {"after": after, "problems": count}
+    figures: dict[str, Any] = {"after": study.iteration, "problems": _STUDY_COUNT}
     for result in report.outcomes[0].results:
         figures |= _study_figures(result)
     return figures
@@ -392,10 +309,6 @@ def _study_figures(result: Result) -> dict[str, Any]:
             about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
         return {full["inputs"]: about}
     return {"starts": result.cells} if "starts" in full else full
-
-
-def _part(count: int, share: float) -> int:
-    return max(1, round(share * count))
 
 
 def _rounded(value: float | None) -> float | None:

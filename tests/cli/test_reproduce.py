@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from made_up import figures, keep, keep_count
 from rich.console import Console
 
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.models import MODELS, Model, SizeTest
+from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records
 from iterant.io import append_line
 from iterant.io.results import make_result
@@ -64,58 +65,30 @@ def test_one_table_and_figure(tmp_path: Path, reproduce: Any) -> None:
     assert (tmp_path / "figures" / "fig-arch-loss-ablation.svg").exists()
 
 
-def test_without_a_gpu_runs_are_made_smaller(
-    tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_run_is_trained_and_recorded(
+    reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
              "epochs": 2, "watch_every": 0}  # fmt: skip
-    monkeypatch.setitem(reproducing.SMALLER, "prefix-sums", small)
-    for key in ("sums-n0", "sums-recall-a1", "sums-ours"):
-        old = MODELS[key]
-        monkeypatch.setitem(
-            MODELS, key,
-            Model(key, old.task, old.net, old.label, old.alpha, old.changes,
-                  tests=(SizeTest(512, 20, 4),)),
-        )  # fmt: skip
-    words = ("compare-n-zero", "--seeds", 1, "--budget", "3m", "--device", "cpu")
+    model = MODELS["sums-n0"]
+    monkeypatch.setitem(MODELS, "sums-n0", replace(model, changes={**model.changes, **small}))
+    for key in ("sums-recall-a1", "sums-ours"):
+        keep(Path("results/paper"), key, 0, [50])
+    words = ("compare-n-zero", "--seeds", 1, "--budget", "9m", "--device", "cpu")
     text = reproduce(*words)
-    assert "missing: 3 runs, about" in text
-    assert "there is no GPU here, so everything is made smaller, with 5 % of every test set" in text
-    assert "prefix-sums: width 4, head (4,), iterations 3, count 40, " in text
-    assert "0.00 %" in text
-    assert read_records("results/reduced").names == {
-        "sums-n0-s0", "sums-recall-a1-s0", "sums-ours-s0"
-    }  # fmt: skip
-    assert read_records("results/runs").names == set()
-    assert "made smaller: beside the paper's numbers, no reproduction of them" in text
-    assert "cut off" not in text
+    assert "missing: 1 run, about" in text
+    assert "sums-n0-s0: recorded after" in text
+    (record,) = read_records("results/runs").of("sums-n0")
+    assert (record.seed, len(record.tests["512"]["solved"])) == (0, 500)
     assert "every run is there already" in reproduce(*words)
 
 
-def test_runs_cut_off_by_their_time(
+def test_runs_that_are_not_done(
     tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "reduced" / "compare-n-zero"
-    keep(folder, "sums-n0", 0, [0, 3], finished=False, reduced={"width": 4})
-    names: list[str] = []
-
-    def train_one(runs: Any, **_: Any) -> list[Any]:
-        names.extend(run.name for run in runs)
-        keep(folder, "sums-ours", 0, [0, 3], reduced={"watch_every": 0})
-        return names[:1]
-
-    monkeypatch.setattr(reproducing, "train_missing", train_one)
-    words = ("compare-n-zero", "--seeds", 1, "--budget", "1m", "--device", "cpu",
-             "--results", tmp_path)  # fmt: skip
-    text = reproduce(*words)
-    assert "missing: 3 runs, about" in text
-    assert names == ["sums-recall-a1-s0", "sums-ours-s0", "sums-n0-s0"], (
-        "runs without any record come first"
-    )
-    assert "not done: sums-recall-a1-s0; give the same command again" in text
-    assert "tested as they were: sums-n0-s0; the same command gives" in text
-    monkeypatch.setattr(reproducing, "train_missing", lambda runs, **_: [run.name for run in runs])
-    assert "no run of compare-n-zero could be recorded" in reproduce(*words, code=1)
+    monkeypatch.setattr(reproducing, "train_missing", lambda runs, **_: [runs[0].name])
+    text = reproduce("compare-n-zero", "--seeds", 1, "--budget", "1m", "--results", tmp_path)
+    assert "not done: sums-n0-s0; give the same command again" in text
 
 
 def test_a_run_of_limited_time_still_counts_as_missing(

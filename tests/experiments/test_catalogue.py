@@ -15,7 +15,6 @@ from iterant.experiments.catalogue import (
 )
 from iterant.experiments.measures import Accuracy, Peaks, Recovered
 from iterant.experiments.models import MODELS, OURS, Model
-from iterant.experiments.reproduce import smaller
 from iterant.registry import task
 from iterant.training.run import plan
 
@@ -77,15 +76,3 @@ def test_every_model_can_be_trained(model: Model) -> None:
     recipe = model.recipe()
     assert plan(task(model.task), recipe.changed(width=24))["updates"] > 0
     assert model.alpha in (None, recipe.alpha)
-
-
-def test_grids_shrink_in_proportion() -> None:
-    assert smaller(MODELS["sums-recall-a1"])["width"] == 32
-    assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
-    assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
-    assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
-    # The learning rate of plain DT is a tenth of the others', also here.
-    rates = [smaller(MODELS[key])["rate"] for key in ("sums-dt-a1", "sums-recall-a1")]
-    assert rates == pytest.approx([4e-4, 4e-3])
-    for model in MODELS.values():
-        model.recipe(**smaller(model))

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from exact import exact_prefix_sums
-from made_up import keep
 
 import iterant
 from iterant.analysis import Subject
 from iterant.errors import TrainingStopped
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.catalogue import Experiment, Row
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
 from iterant.experiments.records import Record, read_records
@@ -28,7 +26,6 @@ from iterant.experiments.reproduce import (
     train_missing,
 )
 from iterant.io import RunFolder
-from iterant.nets import build, variant_config
 from iterant.runner import Launch, SweepFolder
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
@@ -48,8 +45,7 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiny models; runs are executed in this process instead of a pool."""
     for model in (
         Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(SizeTest(8, 5, 4),)),
-        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(SizeTest(8, 5, 9),),
-              confident=True),
+        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(SizeTest(8, 5, 9),)),
     ):  # fmt: skip
         monkeypatch.setitem(MODELS, model.key, model)
 
@@ -108,12 +104,11 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.Monke
         return validate(*given)
 
     monkeypatch.setattr(Validator, "validate", interrupt)
-    experiment = Experiment("x", "x", "x", table=(Row("tiny", Peaks("8")),))
-    assert train(tmp_path, [TINY], experiment=experiment) == [TINY]
+    assert train(tmp_path, [TINY]) == [TINY]
     assert not (tmp_path / "records").exists(), "an interrupted run has no record"
     assert run_folder(tmp_path).status.reason == "stopped by SIGTERM"
     monkeypatch.setattr(Validator, "validate", validate)
-    assert train(tmp_path, [TINY], experiment=experiment) == []
+    assert train(tmp_path, [TINY]) == []
     steps = [
         line["step"] for line in run_folder(tmp_path).metrics() if line["kind"] == "validation"
     ]
@@ -133,18 +128,16 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_records(tmp_path / "records" / "all.jsonl").names == {"tiny-s0"}
 
 
-def test_reduced_runs_are_recorded_at_their_time_limit(
+def test_a_run_that_reaches_the_time_limit_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless = replace(MODELS["tiny"], changes={**SMALL, "epochs": 10**6})
-    monkeypatch.setitem(MODELS, "tiny", endless)
-    experiment = Experiment("x", "x", "x", table=(Row("tiny", Peaks("8")),))
-    assert train(tmp_path, [TINY], experiment=experiment, budget=1.0) == []
-    records = read_records(tmp_path / "records")
-    assert (records.names, len(records.unfinished)) == (set(), 1)
-    assert records.all[0].reduced["share of the tests"] == reproducing.SMALLER_TESTS
-    assert train(tmp_path / "large", [TINY], budget=0.01) == [TINY], "too little time to start"
-    assert not (tmp_path / "large" / "records").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
+        assert train(tmp_path, [TINY], budget="10m") == [TINY]
+    assert not (tmp_path / "records").exists()
+    assert train(tmp_path, [TINY], budget=0.01) == [TINY], "too little time for its tests"
+    assert train(tmp_path, [TINY], budget="10m") == []
+    assert read_records(tmp_path / "records").names == {TINY}
 
 
 def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +190,7 @@ def test_studies_of_an_exact_network() -> None:
         StudySpec("convergence"),
         StudySpec("zeros", after=50),
     )
-    studies = {one.name: measure_study(subject, one, replace(MODEL, share=0.03)) for one in specs}
+    studies = {one.name: measure_study(subject, one, MODEL) for one in specs}
     assert [study.get("after") for study in studies.values()] == [50, 50, None, 50]
     exact = [record(studies=studies)]
     for name in ("swap", "zeros after 50"):
@@ -210,14 +203,7 @@ def test_studies_of_an_exact_network() -> None:
     assert curve == sorted(curve, reverse=True), "later bits affect fewer outputs"
     (change,) = Changes("problems").curves(exact)
     assert (len(change), change[-1]) == (300, 0.0)
-    assert studies["convergence"]["problems"]["features"]["settled"] == 3
-
-
-def test_study_of_a_network_that_ends_before_the_intervention() -> None:
-    config = variant_config("ff", "prefix-sums", dims=1, channels=1, width=4, depth=3)
-    subject = Subject(build(config.kind, config, seed=0), SUMS, "deep")
-    assert measure_study(subject, StudySpec("swap"), MODEL) == {"skipped": "there are 3 iterations"}
-    assert Recovered("swap").of([record(studies={"swap": {"skipped": "…"}})]).value is None
+    assert studies["convergence"]["problems"]["features"]["settled"] == 100
 
 
 def test_history_by_epoch() -> None:
@@ -248,14 +234,3 @@ def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.Mon
     figures = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
     assert figures["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
     assert figures["tests"]["8"]["problems"] == 2
-
-
-def test_a_run_with_studies_only_has_not_failed(tmp_path: Path) -> None:
-    study = {"noise": {"samples": 10, "right": [0, 9], "mean iterations to first": 2.0}}
-    keep(tmp_path, "sums-recall-a1", 0, [], tests={}, studies=study)
-    keep(tmp_path, "sums-ours", 0, [], tests={})
-    records = read_records(tmp_path)
-    assert not any(record.failed for record in records.all)
-    cell = Recovered("noise").of(records.of("sums-recall-a1"))
-    assert cell.value is not None
-    assert (cell.value.seeds, cell.value.mean) == (1, 90.0)

@@ -121,14 +121,13 @@ def test_files_are_merged_and_two_records_of_one_run_are_an_error(tmp_path: Path
         assert name in str(caught.value)
 
 
-def test_a_run_without_tests_and_studies_has_failed(tmp_path: Path) -> None:
+def test_a_run_without_accuracies_has_failed(tmp_path: Path) -> None:
     ended = {"training": {"ended": "diverged"}}
     keep(tmp_path, "sums-n0", 0, [], **ended, tests={})
-    keep(tmp_path, "sums-n0", 1, [], **ended, tests={}, studies={"noise": STUDIES["noise"]})
-    keep(tmp_path, "sums-n0", 2, [50], **ended)
-    keep(tmp_path, "sums-n0", 3, [], tests={})  # it has an accuracy on its training set
+    keep(tmp_path, "sums-n0", 1, [50], **ended)
+    keep(tmp_path, "sums-n0", 2, [], tests={})  # it has an accuracy on its training set
     failed = {record.seed: record.failed for record in read_records(tmp_path).of("sums-n0")}
-    assert failed == {0: True, 1: False, 2: False, 3: False}
+    assert failed == {0: True, 1: False, 2: False}
 
 
 def test_an_edited_seed_is_an_error(tmp_path: Path) -> None:

@@ -123,7 +123,6 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
     records = read_records(tmp_path / "runs")
     assert state_of(EXPERIMENTS["compare-n-zero"], records.whole)[0] == 0, "neither counts"
-    assert len(records.as_finished.of("sums-recall-a1")) == 2
     now = MODELS["sums-n0"].recipe(precision="fp16").described()
     keep(tmp_path / "runs", "sums-n0", 0, [50], training={"recipe": {**now, "rate": 7.0}})
     keep(tmp_path / "runs", "sums-n0", 1, [], tests={}, training={"ended": "the loss exploded"})
@@ -131,15 +130,12 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     del before["pool_shake"]
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": before})
     table = missing(tmp_path)
-    assert table["model"] == ["missing", "cut off", "diverged", "by an older recipe"]
-    assert table["sums-recall-a1"] == ["1, 2, 3, 4", "0", "", ""]
-    assert table["sums-n0"] == ["2", "", "1", "0"]
-    assert table["sums-run-time"] == ["1, 2", "", "", ""], (
-        "a new field of the recipe is not a change"
-    )
+    assert table["model"] == ["missing", "diverged", "by an older recipe"]
+    assert table["sums-recall-a1"] == ["0, 1, 2, 3, 4", "", ""]
+    assert table["sums-n0"] == ["2", "1", "0"]
+    assert table["sums-run-time"] == ["1, 2", "", ""], "a new field of the recipe is not a change"
     keep(tmp_path / "runs" / "again", "sums-recall-a1", 0, [60])
     assert missing(tmp_path)["sums-recall-a1"][0] == "1, 2, 3, 4"
-    assert missing(tmp_path)["model"] == ["missing", "diverged", "by an older recipe"]
 
 
 def test_figures_are_reproducible(tmp_path: Path) -> None:
