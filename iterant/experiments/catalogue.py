@@ -24,6 +24,7 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     RecoveryByIndex,
+    Solved,
     Value,
 )
 from iterant.experiments.models import MODELS, Model
@@ -123,12 +124,18 @@ class Row:
     measure: Measure
     name: str = ""
     """Shown instead of the model's label: "m = 30" in a grid of m"""
+    text: str = ""
+    """The paper's result where it gives no number"""
+    seeds: int = 0
+    """Planned seeds of a test by scripts/measure-network; 0: the row is of runs"""
 
     @property
     def paper(self) -> Value | None:
         """The paper's number."""
         model, measure = MODELS[self.model], self.measure
-        if isinstance(measure, Peaks) and measure.confident == model.confident:
+        if isinstance(measure, Solved) or (
+            isinstance(measure, Peaks) and measure.confident == model.confident
+        ):
             return PEAKS.get(measure.size, {}).get(model.key)
         if isinstance(measure, Accuracy) and model.key in FITTED:
             return FITTED[model.key][measure.which == "validation"]
@@ -142,36 +149,11 @@ class Row:
         if isinstance(self.measure, Recovered) and self._intervention:
             steps, height = self._intervention
             return f"{'–' if steps is None else f'{steps:.2f}'} ({height:g} %)"
-        return self.paper.text if self.paper else ""
+        return self.paper.text if self.paper else self.text
 
     @property
     def _intervention(self) -> tuple[float | None, float] | None:
         return INTERVENTIONS.get(self.model, {}).get(self.measure.needs)
-
-
-@dataclass(frozen=True)
-class CountRow:
-    """A row of problems that are too large for a curve: how many are solved after some iterations.
-
-    ``scripts/measure-network`` tests trained networks on them.
-    """
-
-    model: str
-    size: str
-    seeds: int
-    """Planned seeds"""
-    text: str = ""
-    """The paper's result where it gives no number"""
-
-    @property
-    def paper(self) -> Value | None:
-        """The paper's number."""
-        return PEAKS.get(self.size, {}).get(self.model)
-
-    @property
-    def paper_text(self) -> str:
-        """The paper's result as tables show it."""
-        return self.paper.text if self.paper else self.text
 
 
 @dataclass(frozen=True)
@@ -199,7 +181,6 @@ class Experiment:
     note: str = ""
     table: tuple[Row, ...] = ()
     """Its rows where they are not those of its panels"""
-    count_rows: tuple[CountRow, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -213,17 +194,10 @@ class Experiment:
         return self.table or tuple(of_panels)
 
     @property
-    def needs(self) -> dict[str, set[str]]:
-        """The names of the tests and studies that it shows, by model."""
-        needs: dict[str, set[str]] = {}
-        for row in self.rows:
-            needs.setdefault(row.model, set()).add(row.measure.needs)
-        return needs
-
-    @property
     def models(self) -> tuple[Model, ...]:
         """The models whose runs its rows need."""
-        return tuple(MODELS[key] for key in self.needs)
+        keys = dict.fromkeys(row.model for row in self.rows if not row.seeds)
+        return tuple(MODELS[key] for key in keys)
 
 
 def _rows(measure: Measure, models: Sequence[str]) -> tuple[Row, ...]:
@@ -382,13 +356,13 @@ _ALL = (
     Experiment("mazes-201", "Mazes of 201×201", "Text, section 4",
                note="The paper: 74 of its 100 mazes with 2,000 iterations; 20 more have one pixel "
                "wrong and none has more than seven. It does not say from how many models.",
-               count_rows=(CountRow("mazes-recall-a0.01", "201", 3),
-                           CountRow("mazes-ours", "201", 8))),
+               table=(Row("mazes-recall-a0.01", Solved("201"), seeds=3),
+                      Row("mazes-ours", Solved("201"), seeds=8))),
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               count_rows=(CountRow("mazes-recall-a0.01", "801", 1, "one maze"),
-                           CountRow("mazes-ours", "801", 1))),
+               table=(Row("mazes-recall-a0.01", Solved("801"), text="one maze", seeds=1),
+                      Row("mazes-ours", Solved("801"), seeds=1))),
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

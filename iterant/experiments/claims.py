@@ -27,6 +27,7 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     RecoveryByIndex,
+    Solved,
     Value,
     mean_of,
 )
@@ -153,21 +154,12 @@ def iterations_needed(size: str) -> Quantity:
 
 
 def share_solved(size: str, iterations: int) -> Quantity:
-    """Large problems solved after some iterations, from tests without a curve.
-
-    Of several tests of a seed, the one with the most problems counts.
-    """
-
-    def of(records: Records, model: str) -> Value | None:
-        shares: dict[int, tuple[int, float]] = {}
-        for one in records.counts(model, size):
-            if iterations in one.solved:
-                share = 100 * one.solved[iterations] / one.problems
-                shares[one.seed] = max(shares.get(one.seed, (0, 0.0)), (one.problems, share))
-        fewest = min((problems for problems, _ in shares.values()), default=0)
-        return mean_of([share for _, share in shares.values()], fewest)
-
-    return Quantity(of, lambda value: f"{value.percent} after {iterations:,} iterations")
+    """Large problems solved after some iterations, from tests without a curve."""
+    large = Solved(size)
+    return Quantity(
+        lambda records, model: large.after(iterations, large.select(records, model)),
+        lambda value: f"{value.percent} after {iterations:,} iterations",
+    )
 
 
 # Checks
@@ -272,7 +264,7 @@ def any_solved(model: str, size: str) -> Check:
     def check(records: Records) -> ClaimVerdict:
         results = [
             (count, one.problems, steps)
-            for one in records.counts(model, size)
+            for one in Solved(size).counts(Solved(size).select(records, model))
             for steps, count in one.solved.items()
         ]
         if not results:

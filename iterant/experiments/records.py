@@ -55,14 +55,7 @@ class Count:
     solved: Mapping[int, int]
     """Problems solved, by iterations in ascending order"""
     precision: str
-    """Precision of training; "": unknown"""
-    test_precision: str
-    """Precision of the test; "": float32"""
-
-    @property
-    def iterations(self) -> int:
-        """The iterations of the first check."""
-        return next(iter(self.solved))
+    """Precision of the test"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +86,9 @@ class Record:
         for name, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
                 solved = dict(sorted((int(steps), n) for steps, n in test["solved"].items()))
+                precision = str(self.figures.get("test precision", "fp32"))
                 size = name.partition(":")[0]
-                tested = str(self.figures.get("test precision", ""))
-                yield Count(self.seed, size, test["problems"], solved, self.precision, tested)
+                yield Count(self.seed, size, test["problems"], solved, precision)
 
     @property
     def studies(self) -> dict[str, Any]:
@@ -154,11 +147,6 @@ class Records:
     def names(self) -> set[str]:
         """The names of the finished runs."""
         return {one.name for one in self.all if one.finished and one.is_run}
-
-    def counts(self, model: str, size: str) -> list[Count]:
-        """Tests of one model without curves on problems of one size."""
-        records = (one for one in self.all if one.model == model)
-        return [count for one in records for count in one.counts if count.size == size]
 
 
 def read_results(results: PathLike = "results") -> Records:

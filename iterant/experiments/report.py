@@ -8,37 +8,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import (
-    EXPERIMENTS,
-    PEAKS,
-    SEEDS,
-    CountRow,
-    Experiment,
-    Row,
-)
-from iterant.experiments.claims import (
-    AT_REST,
-    CLAIMS,
-    LINEAR,
-    MARGIN,
-    REACHED,
-    VERDICTS,
-    share_solved,
-)
+from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, SEEDS, Experiment, Row
+from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
 from iterant.experiments.figures import figure_panels
 from iterant.experiments.measures import (
     LEAST_SEEDS,
     VISIBLE,
     PeakMeasure,
     Peaks,
+    Solved,
     mean_of,
     verdict,
 )
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.records import Count, Record, Records, read_results
+from iterant.experiments.records import Record, Records, read_results
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
@@ -155,11 +141,12 @@ def _missing(records: Records) -> str:
             "diverged": [seed for seed, one in done.items() if one.failed],
             "by an older recipe": [seed for seed, one in done.items() if one.older],
         }))  # fmt: skip
-    for experiment in EXPERIMENTS.values():
-        for row in experiment.count_rows:
-            tested = {count.seed for count in records.counts(row.model, row.size)}
+    for row in (row for experiment in EXPERIMENTS.values() for row in experiment.rows):
+        if isinstance(row.measure, Solved):
+            counts = row.measure.counts(row.measure.select(records, row.model))
+            tested = {one.seed for one in counts}
             missing = [seed for seed in range(row.seeds) if seed not in tested]
-            rows.append((f"{row.model} at size {row.size}", row.seeds, {"missing": missing}))
+            rows.append((f"{row.model} at {row.measure.title}", row.seeds, {"missing": missing}))
     reasons = rows[0][2]
     return markdown([
         {"model": name, "planned seeds": "0" if planned == 1 else f"0 to {planned - 1}"}
@@ -172,51 +159,48 @@ def _missing(records: Records) -> str:
 
 
 def rows_of(experiment: Experiment, records: Records) -> list[TableRow]:
-    """The table of an experiment: rows with curves, then rows without."""
+    """The table of an experiment."""
     # Labels repeat between tasks, so rows name the task too.
     several = len({MODELS[row.model].task for row in experiment.rows}) > 1
-    rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
-    return rows + [cells for row in experiment.count_rows for cells in _count_cells(row, records)]
+    return [_row(row, row.measure.select(records, row.model), several) for row in experiment.rows]
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     """Runs done and planned, over all models of an experiment."""
     parts = [(len(records.of(model.key)), model.seeds) for model in experiment.models]
     parts += [
-        (len({one.seed for one in records.counts(row.model, row.size)}), row.seeds)
-        for row in experiment.count_rows
+        (row.measure.of(row.measure.select(records, row.model)).seeds, row.seeds)
+        for row in experiment.rows
+        if row.seeds
     ]
     return sum(min(part) for part in parts), sum(planned for _, planned in parts)
 
 
 def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
-    """A row with curves."""
     cell = row.measure.of(records)
     measured = [one for one in records if _is_measured(row, one)]
-    converged = [one for one in measured if one.converged]
+    runs = [one for one in measured if one.is_run]
+    converged = [one for one in runs if one.converged]
     text = cell.text
     if isinstance(row.measure, Peaks) and cell.value and cell.value.mean > 0:
         text = cell.value.text  # with the iteration of the peak
     task = f"{MODELS[row.model].task}: " if several else ""
-    if len(converged) == len(measured):
-        filtered = "all" if cell.seeds else ""
+    if len(converged) == len(runs):
+        filtered = "all" if runs else ""
     else:
         number = row.measure.of(converged).text
-        filtered = f"{number} ({len(converged)} of {len(measured)})" if converged else "none"
+        filtered = f"{number} ({len(converged)} of {len(runs)})" if converged else "none"
+    trained = precisions(one.precision for one in measured)
     return {
         "model": row.name or MODELS[row.model].title,
-        "measured": task + row.measure.title,
+        "measured": task + ", ".join(filter(None, (row.measure.title, cell.tests))),
         "all seeds": text,
         "95 %": "" if cell.value is None else cell.value.interval_text,
-        "seeds": _seeds(cell.seeds, (one.precision for one in measured)),
+        "seeds": ", ".join(filter(None, (str(cell.seeds), trained))) if cell.seeds else "not run",
         "converged": filtered,
         "the paper": row.paper_text,
         "beside the paper": verdict(cell.value, row.paper),
     }
-
-
-def _seeds(seeds: int, precision: Iterable[str]) -> str:
-    return ", ".join(filter(None, (str(seeds), precisions(precision)))) if seeds else "not run"
 
 
 def precisions(names: Iterable[str]) -> str:
@@ -236,45 +220,6 @@ def _is_measured(row: Row, record: Record) -> bool:
     if record.failed:
         return isinstance(row.measure, PeakMeasure)
     return row.measure.of([record]).seeds > 0
-
-
-def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
-    """A row for every number of problems and iterations; "not run" without any."""
-    cells = {
-        "model": MODELS[row.model].title, "measured": f"size {row.size}", "all seeds": "",
-        "95 %": "", "seeds": "not run", "converged": "",
-        "the paper": row.paper_text, "beside the paper": "",
-    }  # fmt: skip
-    groups: dict[tuple[int, int], list[Count]] = {}
-    for one in records.counts(row.model, row.size):
-        groups.setdefault((one.iterations, one.problems), []).append(one)
-    for (_, problems), counts in sorted(groups.items()):
-        values = {
-            steps: value
-            for steps in counts[0].solved
-            if (value := mean_of([100 * one.solved[steps] / problems for one in counts], problems))
-        }
-        steps_by_text: dict[str, list[str]] = {}
-        for steps, value in values.items():
-            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
-        first = values[counts[0].iterations]
-        yield cells | {
-            "measured": f"size {row.size}, {problems:,} problems{_tested(counts)}",
-            "all seeds": ", ".join(
-                f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items()
-            ),
-            "95 %": first.interval_text,
-            "seeds": _seeds(first.seeds, (one.precision for one in counts)),
-            "beside the paper": verdict(first, row.paper),
-        }
-    if not groups:
-        yield cells
-
-
-def _tested(counts: Sequence[Count]) -> str:
-    """The precision of tests where it is not float32."""
-    names = precisions(one.test_precision for one in counts)
-    return f", tested in {names}" if names not in ("", "fp32") else ""
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,
@@ -299,7 +244,7 @@ def headline(records: Records) -> str:
         steps = paper.step or 0
         curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
         ours = mean_of([curve[steps - 1] for curve in curves])
-        ours = ours or share_solved(size, steps).of(records, model)
+        ours = ours or Solved(size).after(steps, Solved(size).select(records, model))
         peak = Peaks(size).of(runs).value
         rows.append({
             "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",

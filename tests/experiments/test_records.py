@@ -146,7 +146,7 @@ def test_an_invalid_result_is_an_error(tmp_path: Path) -> None:
 def test_two_equal_tests_of_one_network_are_an_error(tmp_path: Path) -> None:
     keep_count(tmp_path, "mazes-ours", 0, "201", {2000: 90, 4000: 95})
     keep_count(tmp_path / "more", "mazes-ours", 0, "201", {2000: 9, 4000: 9}, problems=10)
-    assert len(read_records(tmp_path).counts("mazes-ours", "201")) == 2
+    assert len(read_records(tmp_path).all) == 2
     keep_count(tmp_path / "again", "mazes-ours", 0, "201", {2000: 90, 4000: 95})
     with pytest.raises(RunError, match=r"mazes-ours with seed 0 is recorded twice, in '.*again"):
         read_records(tmp_path)
