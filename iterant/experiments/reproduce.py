@@ -28,7 +28,7 @@ from iterant.errors import IterantError, TrainingStopped
 from iterant.evaluation import budget_of, evaluate_batch
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
-from iterant.experiments.records import CONFIDENT, Records, keep_record
+from iterant.experiments.records import CONFIDENT, Records, keep_record, read_records
 from iterant.formatting import seconds
 from iterant.halting import MostConfident
 from iterant.io import RunFolder
@@ -113,10 +113,11 @@ def train_missing(
 ) -> list[str]:
     """Train and measure these runs, write records to ``out``; return the names without one.
 
-    A run that reaches the end of the budget is resumed by the next call. ``precision``: of the
-    paper's models (default: fp16 on a GPU).
+    Runs that have a record there are skipped; one that reaches the end of the budget is resumed by
+    the next call. ``precision``: of the paper's models (default: fp16 on a GPU).
     """
-    plan = _plan(runs, folder, device, precision, data)
+    recorded = read_records(out).names
+    plan = _plan([run for run in runs if run.name not in recorded], folder, device, precision, data)
     by_name = {run.name: run for run in plan.runs}
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
@@ -155,9 +156,9 @@ def _plan(
     precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
     changed = []
     for run in runs:
-        model = MODELS[run.point]
+        model, task = MODELS[run.point], registry.task(run.task, data=data)
         for test in model.tests:  # raise now rather than after hours of training
-            registry.task(model.task, data=data).check_size(test.size)
+            task.check_size(test.size)
         own = precision is None or model.recipe_name == OURS
         changes = {} if own else {"precision": precision}
         changed.append(replace(run, changes={**run.changes, **changes}))

@@ -94,6 +94,8 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
+    assert train(tmp_path, [TINY, DEEP]) == []
+    assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2, "not recorded again"
 
 
 def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
