@@ -107,9 +107,10 @@ def test_show(command: Any) -> None:
 
 
 def test_one_run(command: Any) -> None:
-    code, output, errors = command("train", "prefix-sums", *SMALL, "--seed", "3")
+    code, output, errors = command("train", "prefix-sums", *SMALL, "--seed", "3", "--tensorboard")
     assert (code, errors) == (0, "")
     run = RunFolder.open("runs/prefix-sums-quick-3")
+    assert len(list((run.path / "events").iterdir())) == 1
     assert run.state == "finished"
     assert run.config["seed"] == 3
     assert run.config["recipe"]["width"] == 4
@@ -172,13 +173,6 @@ def test_several_seeds_one_of_which_fails(command: Any) -> None:
     assert errors.startswith("iterant: error: 1 of 2 runs failed twice (r-s1); r-s1: ")
     assert errors.endswith("--resume r --seeds 0-1\n")
     assert errors.count("\n") == 1
-
-
-def test_tensorboard(command: Any) -> None:
-    pytest.importorskip("tensorboard")
-    code, _, _ = command("train", "prefix-sums", *SMALL, "--out", "r", "--tensorboard")
-    assert code == 0
-    assert len(list(Path("r/events").iterdir())) == 1
 
 
 def test_several_processes_need_out(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

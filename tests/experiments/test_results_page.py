@@ -65,17 +65,6 @@ FLIPS = {"bit-flip": {"recovered": 0.0, "mean iterations": None,
             id="an interval is no narrower than the problems allow",
         ),
         pytest.param(
-            "table-in-distribution", "sums-dt-a0", [{"training": fit(10**6)}] * 3,
-            {"all seeds": "100.00 ± 0.00 %", "beside the paper": "above"},
-            id="many problems",
-        ),
-        pytest.param(
-            # The same 100 problems, all solved: Wilson's interval of 100 of 100.
-            "compare-n-zero", "sums-recall-a1", [{"curve": [100]}] * 4,
-            {"95 %": "96.30 to 100.00", "seeds": "4, fp16", "converged": "all"},
-            id="seeds share their problems",
-        ),
-        pytest.param(
             "fig-overthinking", "sums-recall-a1", [{"studies": FLIPS}, {"train": 50}],
             {"all seeds": "– (0.0 % recovered)", "seeds": "1, fp16", "converged": "all"},
             id="a study of the first seed only",
