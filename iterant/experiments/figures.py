@@ -18,13 +18,14 @@ from typing import Any
 
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
-from iterant.experiments.catalogue import PEAKS, Experiment, Panel
+from iterant.experiments.catalogue import PEAKS, Experiment, Panel, Row
 from iterant.experiments.measures import (
     Changes,
     Measure,
     Peaks,
     Recovered,
     RecoveryByIndex,
+    Value,
     mean_of,
 )
 from iterant.experiments.models import MODELS
@@ -151,29 +152,26 @@ def _even_ticks(panel: Panel) -> tuple[str, ...]:
 
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     """Peaks by a field of the recipe, and the paper's where it gives any."""
-    ours: list[tuple[float, float, float]] = []  # x, mean, error
-    paper: list[tuple[float, float, float]] = []
+    ours: dict[float, Value] = {}  # by x
+    paper: dict[float, Value] = {}
     for index, key in enumerate(panel.models):
         model = MODELS[key]
         field = index if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
         x = paper_net(model.task).width if field is None else field
-        cell = panel.measure.of(records.of(key))
-        if cell.value is not None:
-            ours.append((x, cell.value.mean, cell.value.error or 0.0))
-        if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
-            value = PEAKS[panel.measure.size][key]
-            paper.append((x, value.mean, value.error or 0.0))
-    if not ours:
-        return []
+        if value := panel.measure.of(records.of(key)).value:
+            ours[x] = value
+        if value := Row(key, panel.measure).paper:
+            paper[x] = value
+
+    def line(values: dict[float, Value], label: str, colour: int, marker: str = "") -> Line:
+        xs = sorted(values)
+        errors = [values[x].error or 0.0 for x in xs]
+        trace = Trace(xs, [values[x].mean for x in xs])
+        return Line(trace, label, colour, marker=marker, spread=errors if marker else ())
+
     name = "mean over seeds ± standard error"
-    xs, means, errors = (list(column) for column in zip(*sorted(ours), strict=True))
-    lines = [Line(Trace(xs, means), name, colour=_GRID),
-             Line(Trace(xs, means), name, colour=_GRID, marker="o", spread=errors)]  # fmt: skip
-    if paper:
-        xs, means, errors = (list(column) for column in zip(*sorted(paper), strict=True))
-        points = Trace(xs, means)
-        lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors))
-    return lines
+    lines = [line(ours, name, _GRID), line(ours, name, _GRID, "o")] if ours else []
+    return lines + ([line(paper, "the paper's peak", _PAPER, "x")] if ours and paper else [])
 
 
 def _mean(
