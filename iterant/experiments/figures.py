@@ -82,7 +82,7 @@ def _plot(panel: Panel) -> Plot:
         label = f"iterations since iteration {start}"
         return Plot(panel.title, label, solved, share=True, offset=start)
     # Lines that were trained with different numbers of iterations have no common regime.
-    one_regime = len({MODELS[key].recipe().iterations for key in panel.models}) == 1
+    one_regime = len({MODELS[key].recipe.iterations for key in panel.models}) == 1
     return Plot(panel.title, "iterations", solved, share=True, shade=one_regime or not panel.names)
 
 
@@ -156,7 +156,7 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     paper: dict[float, Value] = {}
     for index, key in enumerate(panel.models):
         model = MODELS[key]
-        field = index if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
+        field = index if _even_ticks(panel) else getattr(model.recipe, panel.grid)
         x = paper_net(model.task).width if field is None else field
         if value := panel.measure.of(records.of(key)).value:
             ours[x] = value

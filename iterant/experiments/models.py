@@ -1,6 +1,6 @@
 """The networks of the paper's tables and figures, as data.
 
-    >>> MODELS["sums-recall-a1"].recipe().alpha
+    >>> MODELS["sums-recall-a1"].recipe.alpha
     1.0
 
 A model is a network, a recipe and its tests; a model and a seed are a run, with one record. The
@@ -41,8 +41,8 @@ class StudySpec:
     study: str
     after: int | None = None
     """The iteration to intervene after; None: the study's default"""
-    seeds: int | None = None
-    """The number of seeds that are studied, from seed 0; None: all"""
+    seeds: int = 1000
+    """The number of seeds that are studied, from seed 0"""
 
     @property
     def name(self) -> str:
@@ -53,10 +53,6 @@ class StudySpec:
     def iteration(self) -> int | None:
         """The iteration after which it intervenes; None: it does not."""
         return STUDIES[self.study].after if self.after is None else self.after
-
-    def covers(self, seed: int) -> bool:
-        """Whether this seed is studied."""
-        return self.seeds is None or seed < self.seeds
 
 
 @dataclass(frozen=True)
@@ -90,11 +86,18 @@ class Model:
         plain = self.alpha is None or self.label not in ("DT", "DT-Recall")
         return self.label if plain else f"{self.label} α = {self.alpha:g}"
 
-    def recipe(self, **changes: Any) -> Recipe:
-        """The model's recipe, with these further changes."""
-        alpha = {} if self.alpha is None else {"alpha": self.alpha}
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields that differ from the named recipe."""
+        fields = {"net": self.net or None, "alpha": self.alpha}
+        known = {name: value for name, value in fields.items() if value is not None}
+        return {**known, **self.changes}
+
+    @property
+    def recipe(self) -> Recipe:
+        """The model's recipe."""
         recipe = named_recipe(self.recipe_name, self.task, self.net or None)
-        return recipe.changed(**{**alpha, **self.changes, **changes})
+        return recipe.changed(**self.fields)
 
 
 _SUMS_TESTS = (

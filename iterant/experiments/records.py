@@ -121,7 +121,7 @@ class Record:
     def older(self) -> bool:
         """Whether the model's recipe has changed since; fields that are new do not count."""
         recipe = self.figures.get("training", {}).get("recipe", {})
-        now = to_json(MODELS[self.model].recipe().described()) if self.model in MODELS else {}
+        now = to_json(MODELS[self.model].recipe.described()) if self.model in MODELS else {}
         compared = (recipe.keys() & now.keys()) - {"name", "notes", "precision"}
         return any(recipe[key] != now[key] for key in compared)
 

@@ -76,10 +76,7 @@ _STUDY_COUNT, _STUDY_STEPS = 100, 300
 def planned_run(key: str, seed: int) -> PlannedRun:
     """A model with a seed, as a run of a plan."""
     model = MODELS[key]
-    fields: dict[str, Any] = {"net": model.net} if model.net else {}
-    fields |= {} if model.alpha is None else {"alpha": model.alpha}
-    name = f"{key}-s{seed}"
-    return PlannedRun(name, model.task, model.recipe_name, seed, {**fields, **model.changes})
+    return PlannedRun(f"{key}-s{seed}", model.task, model.recipe_name, seed, model.fields)
 
 
 def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[PlannedRun]:
@@ -210,9 +207,7 @@ def measure(
     for test in model.tests:
         tests[test.name] = measure_test(net, task, test, model)
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
-    for study in model.studies:
-        if not study.covers(seed):
-            continue
+    for study in (study for study in model.studies if seed < study.seeds):
         try:
             studies[study.name] = measure_study(subject, study, model)
         except (IterantError, RuntimeError) as failure:  # keep what was trained and tested

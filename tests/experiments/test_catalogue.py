@@ -69,6 +69,6 @@ def test_our_own_recipe_has_a_row_for_every_measure(one: Experiment) -> None:
     "model", [model for model in MODELS.values() if model.task != "chess"], ids=lambda m: m.key
 )
 def test_every_model_can_be_trained(model: Model) -> None:
-    recipe = model.recipe()
+    recipe = model.recipe
     assert plan(task(model.task), recipe.changed(width=24))["updates"] > 0
     assert model.alpha in (None, recipe.alpha)

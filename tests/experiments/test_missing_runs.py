@@ -80,7 +80,7 @@ def run_folder(path: Path) -> RunFolder:
 def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
     run, model = planned_run(key, 3), MODELS[key]
     task = iterant.task(model.task)
-    assert recipe_for(task, run.recipe, **run.changes) == model.recipe()
+    assert recipe_for(task, run.recipe, **run.changes) == model.recipe
     assert (run.point, run.seed) == (key, 3)
 
 

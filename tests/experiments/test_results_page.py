@@ -112,10 +112,10 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
     records = read_records(tmp_path / "runs")
     assert state_of(EXPERIMENTS["compare-n-zero"], records.whole)[0] == 0, "neither counts"
-    now = MODELS["sums-n0"].recipe(precision="fp16").described()
+    now = MODELS["sums-n0"].recipe.changed(precision="fp16").described()
     keep(tmp_path / "runs", "sums-n0", 0, [50], training={"recipe": {**now, "rate": 7.0}})
     keep(tmp_path / "runs", "sums-n0", 1, [], tests={}, training={"ended": "the loss exploded"})
-    before = MODELS["sums-run-time"].recipe().described()
+    before = MODELS["sums-run-time"].recipe.described()
     del before["pool_shake"]
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": before})
     table = missing(tmp_path)
