@@ -109,11 +109,11 @@ INTERVENTIONS: dict[str, dict[str, tuple[float | None, float]]] = {
 """Mean iterations to solution (None: none was) and peak accuracy in per cent, on mazes of 13."""
 
 SEEDS: dict[str, str] = {
-    "prefix-sums": "not stated (of DT with α = 1, 14 of 20 were converged, elsewhere all)",
-    "mazes": "not stated (with recall 4 in 5 were converged, elsewhere all)",
-    "chess": "not stated (about half were converged)",
+    "prefix-sums": "(of DT with α = 1, 14 of 20 were converged, elsewhere all)",
+    "mazes": "(with recall 4 in 5 were converged, elsewhere all)",
+    "chess": "(about half were converged)",
 }
-"""How many seeds the paper's means are over, and what it says of those left out."""
+"""What the paper says of seeds left out; it does not state how many its means are over."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class Row:
         ):
             return PEAKS.get(measure.size, {}).get(model.key)
         if isinstance(measure, Accuracy) and model.key in FITTED:
-            return FITTED[model.key][measure.which == "validation"]
+            train, validation = FITTED[model.key]
+            return train if measure.which == "train" else validation
         if isinstance(measure, Recovered) and self._intervention:
             return Value(self._intervention[1])
         return None

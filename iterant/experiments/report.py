@@ -38,7 +38,6 @@ _PAGE = Path(__file__).with_name("results.md")
 def results_page(results: PathLike) -> str:
     """RESULTS.md from a folder of results; reduced runs are left out."""
     records = read_results(results).whole
-    seeds = [f"{task} {said.removeprefix('not stated ')}" for task, said in SEEDS.items()]
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
         precision=precisions(
@@ -51,7 +50,7 @@ def results_page(results: PathLike) -> str:
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
         missing=_missing(records),
-        seeds="; ".join(seeds),
+        seeds="; ".join(f"{task} {text}" for task, text in SEEDS.items()),
         margin=MARGIN,
         reached=100 * REACHED,
         at_rest=100 * AT_REST,
