@@ -30,6 +30,7 @@ from iterant.experiments.measures import (
     Solved,
     Value,
     mean_of,
+    problem_interval,
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
@@ -466,7 +467,7 @@ CLAIMS: dict[str, Claim] = {
         "74 % of mazes of 201×201 are solved", "Section 4",
         f"{_LARGE.mean:g} of {_LARGE.problems} after {_LARGE.step:,} iterations", ("mazes-201",),
         (within(share_solved("201", _LARGE.step or 0), "mazes-recall-a0.01",
-                at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),),
+                at_least=problem_interval(_LARGE.mean, _LARGE.problems)[0]),),
     ),
     "mazes-801": Claim(
         "A maze of 801×801 is solved", "Section 4, Figure 19",

@@ -60,6 +60,9 @@ def test_table_picture_and_result(command: Any) -> None:
         assert row[2:4] == ["100.0", "%"]
         assert int(row[4]) == int(steps_needed.max()) == evaluation["peak"]["step"]
         assert row[-5] == "15.0", "mean iterations"
+        low, high = evaluation["end"]["interval"]
+        assert f"{100 * low:.1f} – {100 * high:.1f}" in output
+    assert "out of memory" not in output
     assert imread("c.png").ndim == 3
     assert "drawn in c.png" in output
     assert "written to out/figures.json" in output

@@ -113,6 +113,7 @@ def test_impossible_numbers(path: tuple[Any, ...], value: Any) -> None:
 def test_files_are_merged_and_two_records_of_one_run_are_an_error(tmp_path: Path) -> None:
     keep(tmp_path / "mine", "sums-n0", 0, [50])
     keep(tmp_path / "theirs", "sums-n0", 1, [60])
+    (tmp_path / ".hidden.json").write_text("half of a file")
     assert len(read_records(tmp_path).of("sums-n0")) == 2
     keep(tmp_path / "third", "sums-n0", 1, [60])
     with pytest.raises(RunError) as caught:
