@@ -3,10 +3,10 @@
     >>> for thought in think(net, batch.inputs, steps=30):
     ...     thought.step, thought.prediction
 
-`think` yields one `Thought` per iteration; to stop early, leave the loop. Solving, evaluation and
-analysis use it, and training too, except where a fast form unrolls a whole segment in one call
-(`iterant.training.objectives`). The caller decides about gradients, devices, precision and what to
-keep; logits are computed only when they are read.
+`think` yields one `Thought` per iteration; to stop early, leave the loop. The caller decides about
+gradients, devices, precision and what to keep; logits are computed only when they are read.
+Training has its own loop, which may compute a whole segment in one call
+(`iterant.training.objectives.iterate`).
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """

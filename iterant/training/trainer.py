@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from iterant import registry
 from iterant.errors import RecipeError, UnknownName
 from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
-from iterant.nets.fast import can_unroll_cells, trainable_form
+from iterant.nets.fast import trainable_form
+from iterant.nets.fast.sparse_training import can_unroll_cells
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec

@@ -241,7 +241,7 @@ def assert_same_results(
 @pytest.mark.parametrize(
     "segment",
     [
-        Segment(3, path=True),
+        Segment(3, all_states=True),
         Segment(3, weights=(0.5,) * 3, settle=0.5),
         Segment(3, weights=(0.1, 0.3, 0.6)),
     ],

@@ -32,7 +32,6 @@ __all__ = [
     "FusedRule",
     "SparseRule",
     "accelerate",
-    "can_unroll_cells",
     "fastest_device",
     "fused",
     "threads",
@@ -56,16 +55,6 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
 def fastest_device(net: Net, device: torch.device) -> torch.device:
     """``device``, but the CPU for a local rule: its sparse form runs only there."""
     return torch.device("cpu") if type(net) is LocalRule else device
-
-
-def can_unroll_cells(net: Net) -> bool:
-    """Whether training may iterate open cells only: `iterant.nets.fast.gradients`.
-
-    That takes a local rule whose loss counts no position outside of open cells.
-    """
-    if type(net) is not LocalRule:
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
 
 
 def fused(net: Net) -> Net:
