@@ -47,7 +47,7 @@ _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
 _TRIES = 3
-"""Attempts of a run that ends below ``again_below``, the first included."""
+"""Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
 _MOST_AT_2M = 1000
@@ -230,7 +230,7 @@ class Loop:
             fresh |= self._evaluate("watch", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self._in_any_process(accuracy < recipe.again_below)
+        low = final and self._in_any_process(accuracy < recipe.restart_below)
         if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
@@ -241,10 +241,10 @@ class Loop:
 
     def _restart(self, fresh: Figures) -> None:
         """Train from the start with other initial weights; data and noise stay the same."""
-        accuracy, threshold = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
+        accuracy, threshold = fresh.get("validation", math.nan), self.recipe.restart_below
         self.reporter.note(
-            f"validation accuracy {accuracy:.2f} % at the end, below {threshold:g} %: restarting "
-            f"with other weights, attempt {self.tries + 1} of {_TRIES}"
+            f"validation accuracy {100 * accuracy:.2f} % at the end, below {100 * threshold:g} %: "
+            f"restarting with other weights, attempt {self.tries + 1} of {_TRIES}"
         )
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)

@@ -66,7 +66,7 @@ class ReplayPool(Objective):
         self.longest = recipe.pool_longest or recipe.iterations
         self.slots: dict[str, Tensor] = {}
         """One row per slot: inputs, targets, features, filled (False: the next iteration starts at
-        the projection) and, with ``pool_hard``, solved (whether the last answer was right)"""
+        the projection) and, with ``pool_until_solved``, solved (was the last answer right?)"""
         self._noise: Tensor | None = None
         if recipe.pool_fresh == 0:
             raise RecipeError("a pool with fresh = 0 never sees a new problem; try 0.3")
@@ -107,7 +107,7 @@ class ReplayPool(Objective):
             Segment(k, weights=weights, settle=recipe.pool_settle),
             state=State(self.shard(features)),
             restart=~pool["filled"][shard],
-            noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_shake else None,
+            noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
         )
         end = result.states[-1].features
         if self.processes is not None:
@@ -132,7 +132,7 @@ class ReplayPool(Objective):
             "features": features.new_zeros(count, *features.shape[1:]),
             "filled": torch.zeros_like(index, dtype=torch.bool),
         }
-        if self.recipe.pool_hard:
+        if self.recipe.pool_until_solved:
             self.slots["solved"] = torch.ones_like(index, dtype=torch.bool)
 
     def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
@@ -181,8 +181,8 @@ class ReplayPool(Objective):
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         shifts = [int(torch.randint(side, (), generator=generator)) for side in features.shape[2:]]
         unit = self._unit_noise(rng)[to_device(which, features.device)]
-        noise = self.recipe.pool_shake * unit.roll(shifts, tuple(range(2, unit.dim())))
-        if not self.recipe.pool_shake_varied:
+        noise = self.recipe.pool_noise * unit.roll(shifts, tuple(range(2, unit.dim())))
+        if not self.recipe.pool_noise_varied:
             return noise
         strength = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
         return noise * to_device(strength, noise.device).view(-1, *[1] * (noise.dim() - 1))

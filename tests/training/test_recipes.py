@@ -24,14 +24,14 @@ OTHER: dict[str, Any] = {
     "problems": "start=any", "validation": 0.1, "data_seed": 3, "mirror": True,
     "objective": "pool", "iterations": 12,
     "alpha": 0.25, "pool_slots": 64, "pool_fresh": 0.4, "pool_stay": 0.5, "pool_swap": 0.2,
-    "pool_damage": 0.1, "pool_damage_kinds": ("disc", "jitter"), "pool_shake": 0.1,
-    "pool_shake_varied": True, "pool_shortest": 2, "pool_longest": 3, "pool_every": True,
+    "pool_damage": 0.1, "pool_damage_kinds": ("disc", "jitter"), "pool_noise": 0.1,
+    "pool_noise_varied": True, "pool_shortest": 2, "pool_longest": 3, "pool_every": True,
     "pool_settle": 0.3,
-    "pool_hard": True, "smoothing": 0.2, "places": 0.1, "optimizer": "sgd", "rate": 0.5,
+    "pool_until_solved": True, "smoothing": 0.2, "places": 0.1, "optimizer": "sgd", "rate": 0.5,
     "throttle": True, "momentum": 0.8, "beta2": 0.95, "weight_decay": 0.0, "clip": 2.0,
     "average": 0.99, "batch": 20, "epochs": 3, "warmup": 1, "warmup_updates": 7,
     "schedule": "cosine", "hold": 0.5, "milestones": (2,), "decay": 0.5, "validate_every": 2,
-    "again_below": 0.9, "choose": "watch", "watch_every": 0, "watch_count": 7,
+    "restart_below": 0.9, "choose": "watch", "watch_every": 0, "watch_count": 7,
     "checkpoint_every": 4,
     "precision": "bf16", "notes": ("why",),
 }  # fmt: skip
@@ -46,16 +46,30 @@ def test_every_field_can_be_changed_by_a_file(tmp_path: Path) -> None:
         for name, value in OTHER.items()
     ]
     path.write_text("\n".join(lines), encoding="utf-8")
-    assert recipe_from_file(path, recipe("paper", "mazes")).described() == OTHER
+    changed = recipe_from_file(path, recipe("paper", "mazes"))
+    assert {name: getattr(changed, name) for name in OTHER} == OTHER
+
+
+def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
+    """In JSON, files and flags; JSON is written with them."""
+    old = {"pool_shake": 0.2, "pool_shake_varied": True, "pool_hard": True, "again_below": 0.5}
+    new = Recipe(pool_noise=0.2, pool_noise_varied=True, pool_until_solved=True, restart_below=0.5)
+    assert Recipe().changed(**old) == new
+    assert new.described().items() >= old.items()
+    assert len(new.described()) == len(fields(Recipe))
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in old.items()))
+    assert recipe_from_file(path, Recipe()) == new
 
 
 BAD: dict[str, list[Any]] = {
     "alpha": [-0.1, 1.1, float("nan"), "half", None, True], "iterations": [0, 2.5, "30", True],
     "rate": [0, float("inf"), None], "average": [0, 1, "yes"], "clip": [0, "no"], "hold": [1.0],
-    "pool_longest": [0, 1.5], "pool_hard": [1, None], "pool_damage_kinds": [(), ("zero",), "zeros"],
+    "pool_longest": [0, 1.5], "pool_until_solved": [1, None],
+    "pool_damage_kinds": [(), ("zero",), "zeros"],
     "weight_decay": [-1e-4], "head": [(0,), ("a",), 5], "milestones": [5, ("a",), (-1,)],
     "validation": [0.95], "objective": ["progresive", None], "precision": ["fp8"],
-    "size": ["9", (1, 2, 3), 0, 1.5], "net": [None], "data_seed": [-1], "notes": [(1,)],
+    "size": ["9", (1, 2, 3), (-1, 5), 1.5], "net": [None], "data_seed": [-1], "notes": [(1,)],
 }  # fmt: skip
 
 

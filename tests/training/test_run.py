@@ -81,7 +81,7 @@ def test_start_refuses_another_network_or_optimizer(
         ({"recipe": "papper"}, "did you mean 'paper'"),
         ({"widht": 3}, "did you mean 'width'"),
         ({"seed": -1}, "seed must be a whole number"),
-        ({"validation": 0.0, "again_below": 0.5}, "again_below must be 0"),
+        ({"validation": 0.0, "restart_below": 0.5}, "restart_below must be 0"),
         ({"task": None}, "which task"),
         ({"resume": "somewhere"}, r"either out= .* or resume="),
         ({"out": None}, r"either out= .* or resume="),
