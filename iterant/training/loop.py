@@ -170,14 +170,11 @@ class Loop:
         # EMA weights keep improving after a perfect validation; others cannot.
         until_perfect = self.until_perfect and self.recipe.average is None
         perfect = self.figures.get("validation") == 1.0
-        if until_perfect and self._in_any_process(perfect):
+        if until_perfect and self.processes.any_process(perfect):
             return PERFECT
-        if self._in_any_process(signals.raised is not None):
+        if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self._in_any_process(self.clock.over) else None
-
-    def _in_any_process(self, flag: bool) -> bool:
-        return flag if self.processes is None else self.processes.any_process(flag)
+        return "stopped at the time limit" if self.processes.any_process(self.clock.over) else None
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -196,8 +193,7 @@ class Loop:
             return
         losses = torch.stack(self.device_losses).double()
         self.device_losses.clear()
-        if self.processes is not None:
-            self.processes.average([losses])
+        self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.step - len(values) + 1):
             self.guard.check(number, loss)
@@ -230,7 +226,7 @@ class Loop:
             fresh |= self._evaluate("watch", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self._in_any_process(accuracy < recipe.restart_below)
+        low = final and self.processes.any_process(accuracy < recipe.restart_below)
         if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,10 +28,8 @@ from iterant.engine import State
 from iterant.nets.fast.sparse_training import CellTrajectory, unroll_cells
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
+from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 _MASKED = -1e4
 """Score of positions that do not count, before a softmax over positions."""
@@ -240,10 +238,10 @@ class Unroll:
 class Objective:
     """What one optimizer step minimises; `registry.py` has the names of all objectives.
 
-    ``processes`` share the batch; None: this one alone.
+    ``processes`` share the batch.
     """
 
-    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
+    def __init__(self, recipe: Recipe, processes: ProcessGroup = ALONE) -> None:
         self.recipe, self.processes = recipe, processes
 
     @property
@@ -258,10 +256,6 @@ class Objective:
         """
         raise NotImplementedError
 
-    def shard(self, rows: Tensor) -> Tensor:
-        """The rows of this process."""
-        return rows if self.processes is None else self.processes.shard(rows)
-
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold of the objective."""
         return {}
@@ -270,7 +264,7 @@ class Objective:
         """Restore what `tensors` returned."""
 
 
-def build_objective(recipe: Recipe, processes: ProcessGroup | None = None) -> Objective:
+def build_objective(recipe: Recipe, processes: ProcessGroup = ALONE) -> Objective:
     """The objective that the recipe names."""
     objective: Objective = registry.find("objective", recipe.objective)(recipe, processes)
     return objective
@@ -293,7 +287,7 @@ class Progressive(Objective):
         return n, rng.integer(1, m - n, "stretch")
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
-        inputs, targets = self.shard(inputs), self.shard(targets)
+        inputs, targets = self.processes.shard(inputs), self.processes.shard(targets)
         m, alpha = self.recipe.iterations, self.recipe.alpha
         n, k = self.draw(rng)
         if alpha == 0:
@@ -313,7 +307,7 @@ class RunTimeWeighted(Objective):
     """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        inputs, targets = self.processes.shard(inputs), self.processes.shard(targets)
         m = self.recipe.iterations
         weights = tuple(i / (m * (m + 1) / 2) for i in range(1, m + 1))
-        segment = Segment(m, weights=weights)
-        return unroll.forward_backward(self.shard(inputs), self.shard(targets), segment).loss
+        return unroll.forward_backward(inputs, targets, Segment(m, weights=weights)).loss

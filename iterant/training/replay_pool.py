@@ -15,8 +15,6 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -24,11 +22,9 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng, to_device
+from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 JITTER = 0.3
 """Standard deviation of the noise that jitter adds."""
@@ -61,7 +57,7 @@ class ReplayPool(Objective):
     Its slots are created at the first step and are part of the checkpoint.
     """
 
-    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
+    def __init__(self, recipe: Recipe, processes: ProcessGroup = ALONE) -> None:
         super().__init__(recipe, processes)
         self.longest = recipe.pool_longest or recipe.iterations
         self.slots: dict[str, Tensor] = {}
@@ -98,20 +94,18 @@ class ReplayPool(Objective):
         previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
-        shard = self.shard(rows)
+        shard = self.processes.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
         weights = (1 / k,) * k if recipe.pool_every else ()
         result = unroll.forward_backward(
             pool["inputs"][shard],
             pool["targets"][shard],
             Segment(k, weights=weights, settle=recipe.pool_settle),
-            state=State(self.shard(features)),
+            state=State(self.processes.shard(features)),
             restart=~pool["filled"][shard],
-            noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
+            noise=self.processes.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
         )
-        end = result.states[-1].features
-        if self.processes is not None:
-            end = self.processes.gather(end)
+        end = self.processes.gather(result.states[-1].features)
         pool["features"][rows] = end.to(pool["features"].dtype)
         pool["filled"].index_fill_(0, rows, True)
         if "solved" in pool:

@@ -102,9 +102,8 @@ def train(
     torch_device = registry.device(device)
     if torch_device.type == "cuda":
         torch.cuda.set_device(torch_device)
-    distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
-    processes = ProcessGroup(torch_device) if distributed else None
-    first_process = processes is None or processes.rank == 0
+    processes = ProcessGroup(torch_device)
+    first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     reporter = reporter if reporter is not None and first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
@@ -129,8 +128,7 @@ def train(
                 registry.allow(recipe.net)
             task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
         task = with_problems(task, recipe.problems)
-        if processes is not None:
-            processes.check(recipe.batch)
+        processes.check(recipe.batch)
         trainer = Trainer(network, recipe, torch_device, processes)
         if start is not None:
             start_from(trainer, Path(start))
@@ -143,11 +141,9 @@ def train(
             reporter=reporter, shard_mb=shard_mb, drop_pool=drop_pool, until_perfect=until_perfect,
         )  # fmt: skip
         loop.run(source)
-        if processes is not None:
-            processes.any_process(False)  # wait until the first process has written the end
+        processes.any_process(False)  # wait until the first process has written the end
     except BaseException:
-        if processes is not None:
-            processes.leave()
+        processes.leave()
         raise
     finally:
         if torch.get_num_threads() != threads_before:
