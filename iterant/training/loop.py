@@ -20,15 +20,16 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
-from iterant.evaluation import evaluate_batch
+from iterant.evaluation import Curve, evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.io.checkpoint import CHECKPOINTS
@@ -306,14 +307,12 @@ class Loop:
 
     def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
-        if not source.has("last") and not source.status.step:
-            self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
-        else:
+        if source.has("last") or source.status.step:
             try:
                 tensors, metadata = source.load("last")
             except RunError as error:
                 raise RunError(
-                    f"the run cannot continue: {_problem(error)}; {_what_is_left(source)}"
+                    f"the run cannot continue: {_problem(error)}; {_remedy(source)}"
                 ) from error
             try:
                 self._restore(tensors, metadata)
@@ -323,28 +322,26 @@ class Loop:
                     f"the last checkpoint of {source.path} does not fit its recipe ({first}); "
                     "use the version of iterant that wrote it"
                 ) from error
-            if self.folder is not None:
-                self._repair(self.folder, tensors, metadata)
+        else:
+            self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is not None:
+            self._replace_damaged(self.folder)
             self.folder.rewind_metrics(self.step)
 
-    def _repair(
-        self, folder: RunFolder, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]
-    ) -> None:
-        """Rebuild damaged checkpoints from ``last``; if the best is lost, choose a new one."""
+    def _replace_damaged(self, folder: RunFolder) -> None:
+        """Write damaged checkpoints anew; if the best is lost, the next validation chooses one."""
         damaged = damaged_checkpoints(folder, besides="last")
-        rebuilt = rebuild_checkpoints(folder, damaged, tensors, metadata, self.shard_mb)
         for name, problem in damaged.items():
-            if name in rebuilt:
-                self.reporter.note(f"{problem}: rebuilt from the last checkpoint")
-            elif name == "best":
-                self.reporter.note(
-                    f"{problem}: the best weights so far (epoch {self.best.get('epoch', '?')}) are "
-                    "lost; the next validation chooses new ones"
-                )
-                self.best = {}
-            else:
-                self.reporter.note(f"{problem}: these weights are lost")
+            self.reporter.note(
+                f"{problem}: the best weights so far (epoch {self.best.get('epoch', '?')}) are "
+                "lost; the next validation chooses new ones"
+                if name == "best"
+                else f"{problem}: written anew from the last checkpoint"
+            )
+        if "best" in damaged:
+            self.best = {}
+        if damaged:
+            self.save()
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
@@ -387,49 +384,12 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
     return damaged
 
 
-def rebuild_checkpoints(
-    run: RunFolder,
-    names: Collection[str],
-    tensors: Mapping[str, torch.Tensor],
-    metadata: Mapping[str, Any],
-    shard_mb: float | None = None,
-) -> list[str]:
-    """Write ``averaged`` and ``best`` anew from ``last``, if it is of the same step; their names.
-
-    ``tensors`` and ``metadata`` are those of ``last``. The run must be locked.
-    """
-    step, best = metadata.get("step"), metadata.get("best")
-    weights = {name: value for name, value in tensors.items() if name.startswith("net.")}
-    sources = {}
-    for name, value in tensors.items():
-        if name.startswith("average."):  # buffers have no EMA
-            weights[f"net.{name.removeprefix('average.')}"] = value
-            sources["averaged"] = {"step": step}
-    # After a restart with other weights the best may be of an earlier try at the same step.
-    if isinstance(best, dict) and best.get("step") == step and metadata.get("tries", 1) == 1:
-        sources["best"] = best
-    rebuilt = [name for name in sources if name in names]
-    for name in rebuilt:
-        run.save(name, weights, sources[name], shard_mb)
-    return rebuilt
-
-
-def check_finished(run: RunFolder, reporter: Reporter) -> None:
-    """Verify the checkpoints of a finished run and rebuild damaged ones, or raise an error."""
+def check_finished(run: RunFolder) -> None:
+    """Verify the checkpoints of a finished run."""
     damaged = damaged_checkpoints(run)
-    if not damaged:
-        return
-    rebuilt: list[str] = []
-    if "last" not in damaged:
-        tensors, metadata = run.load("last")
-        with contextlib.suppress(RunError), run.lock():  # the folder may be read-only
-            rebuilt = rebuild_checkpoints(run, damaged, tensors, metadata)
-    for name in rebuilt:
-        reporter.note(f"{damaged.pop(name)}: rebuilt from the last checkpoint")
     if damaged:
         raise RunError(
-            f"{quoted(run.path)} has finished, but {'; '.join(damaged.values())}; "
-            f"{_what_is_left(run)}"
+            f"{quoted(run.path)} has finished, but {'; '.join(damaged.values())}; {_remedy(run)}"
         )
 
 
@@ -438,8 +398,8 @@ def _problem(error: RunError) -> str:
     return str(error).rpartition(";")[0] or str(error)
 
 
-def _what_is_left(run: RunFolder) -> str:
-    """The remedy for a damaged checkpoint: a copy, or the intact ones of the run."""
+def _remedy(run: RunFolder) -> str:
+    """What to do about a damaged checkpoint: use a copy, or the intact ones of the run."""
     damaged = damaged_checkpoints(run)
     intact = [
         f"{run.path / CHECKPOINTS / name} (step {run.load(name)[1].get('step', '?')})"
@@ -457,15 +417,24 @@ class Validator:
     task: Task
     recipe: Recipe
     held_out: Batch
-    larger: dict[str, Batch | None] = field(default_factory=dict)
-    """Larger problems by size; None where the data set is too small for them"""
+
+    @cached_property
+    def larger(self) -> dict[str, Batch]:
+        """Larger problems by size, without sizes that the task's data set does not have."""
+        batches, recipe = {}, self.recipe
+        for size in self.task.spec.watch_sizes:
+            with contextlib.suppress(TaskError):
+                batches[size_text(size)] = self.task.sample(
+                    recipe.watch_count, size=size, seed=recipe.data_seed + 1
+                )
+        return batches
 
     def validate(self, net: Net) -> Figures:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        (accuracy,), _ = self._accuracy(net, self.held_out, self.recipe.iterations)
-        return {"validation": accuracy}
+        curve = self._evaluate(net, self.held_out, self.recipe.iterations)
+        return {"validation": curve.end}
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.
@@ -476,33 +445,19 @@ class Validator:
         m, figures = self.recipe.iterations, {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
-            (figures["validation at 2m"],), _ = self._accuracy(
-                net, self.held_out[:_MOST_AT_2M], 2 * m
-            )
-        for size in self.task.spec.watch_sizes:
-            name = size_text(size)
-            if name not in self.larger:
-                try:
-                    self.larger[name] = self.task.sample(
-                        self.recipe.watch_count, size=size, seed=self.recipe.data_seed + 1
-                    )
-                except TaskError:
-                    self.larger[name] = None
-            batch = self.larger[name]
-            if batch is None:
-                continue
-            if fixed_depth:
-                (figures[f"{name} at m"],), _ = self._accuracy(net, batch, m)
-            else:
-                accuracies, change = self._accuracy(net, batch, 2 * m, 4 * m)
-                figures[f"{name} at 2m"], figures[f"{name} at 4m"] = accuracies
-                figures[f"{name} change"] = change
+            curve = self._evaluate(net, self.held_out[:_MOST_AT_2M], 2 * m)
+            figures["validation at 2m"] = curve.end
+        marks = {"at m": m} if fixed_depth else {"at 2m": 2 * m, "at 4m": 4 * m}
+        for name, batch in self.larger.items():
+            curve = self._evaluate(net, batch, *marks.values())
+            for mark, accuracy in zip(marks, curve.accuracy.tolist(), strict=True):
+                figures[f"{name} {mark}"] = accuracy
+            if not fixed_depth:
+                figures[f"{name} change"] = curve.change
         return figures
 
-    def _accuracy(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
-        """Accuracy after each number of iterations, and the features' last relative change."""
-        curve = evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
-        return curve.accuracy.tolist(), curve.change
+    def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
+        return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
 
 
 def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:
@@ -578,6 +533,7 @@ class Signals:
             raise KeyboardInterrupt
 
 
+@dataclass
 class LossGuard:
     """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
 
@@ -586,31 +542,30 @@ class LossGuard:
     losses of 1e-6, and the run recovered.
     """
 
-    ADVICE = (
+    ADVICE: ClassVar[str] = (
         "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
         "--rate, with --clip 1 or in --precision fp32"
     )
 
-    def __init__(
-        self, factor: float = 10.0, patience: int = 50, *, forgiving: bool = False
-    ) -> None:
-        """``forgiving``: NaN is only a high loss, because loss scaling skipped that step."""
-        self._factor, self._patience, self._forgiving = factor, patience, forgiving
-        self.first: float | None = None
-        self.above = 0
-        """Number of consecutive losses that were too high"""
-        self._recent: deque[tuple[int, float]] = deque(maxlen=8)
+    factor: float = 10.0
+    patience: int = 50
+    forgiving: bool = False
+    """NaN is only a high loss, because loss scaling skipped that step"""
+    first: float | None = None
+    above: int = 0
+    """Number of consecutive losses that were too high"""
+    recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=8))
 
     def check(self, step: int, loss: float) -> None:
         """Check a loss; raise TrainingStopped if training has diverged."""
-        self._recent.append((step, loss))
-        if math.isfinite(loss) or self._forgiving:
+        self.recent.append((step, loss))
+        if math.isfinite(loss) or self.forgiving:
             if self.first is None and math.isfinite(loss):
                 self.first = loss
-            high = self.first is None or not loss <= self._factor * self.first
+            high = self.first is None or not loss <= self.factor * self.first
             self.above = self.above + 1 if high else 0
-            if self.above < self._patience:
+            if self.above < self.patience:
                 return
         event = "exploded" if math.isfinite(loss) else f"became {loss}"
-        history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
+        history = ", ".join(f"{number}: {value:.4g}" for number, value in self.recent)
         raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

@@ -114,7 +114,7 @@ def train(
             _check_resumable(source, task, changes | ({"start": start} if start else {}))
             if source.state == "finished":
                 if first_process:
-                    check_finished(source, reporter)
+                    check_finished(source)
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):
