@@ -50,11 +50,7 @@ class State:
 
 
 class Intervention(Protocol):
-    """A change of the state or the problem between two iterations.
-
-    >>> wipe = After(20, features=torch.zeros_like)
-    >>> thoughts = think(net, x, steps=60, intervene=[wipe])
-    """
+    """A change of the state or the problem between two iterations; see `After`."""
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
         """The state and inputs of the next iteration; the same objects where nothing changes.
@@ -65,12 +61,7 @@ class Intervention(Protocol):
 
 @dataclass(frozen=True)
 class Thought:
-    """The state after one iteration, and its answer.
-
-    >>> thought = last(think(net, x, steps=9))
-    >>> thought.step, thought.prediction.shape == batch.targets.shape
-    (9, True)
-    """
+    """The state after one iteration, and its answer."""
 
     net: Net
     state: State
@@ -126,7 +117,6 @@ def think(
         >>> ten.step
         10
 
-    ``steps=0`` yields nothing, and `last` then returns the initial state as a thought of step 0.
     Interventions are called before every iteration and may change the state or the problem.
     """
     check_inputs(net, inputs)
@@ -143,42 +133,27 @@ def think(
             f"{done + steps}; ask for at most {depth - done} more"
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
-    return _Thinking(net, inputs, steps, state or State(net.start(inputs)), interventions)
+    return _iterate(net, inputs, steps, state or State(net.start(inputs)), interventions)
 
 
-class _Thinking(Iterator[Thought]):
-    """The iterator of `think`; keeps the initial state for `last`."""
-
-    def __init__(
-        self,
-        net: Net,
-        inputs: Tensor,
-        steps: int,
-        state: State,
-        interventions: Sequence[Intervention],
-    ) -> None:
-        self.start = self._thought = Thought(net, state, inputs)
-        self._interventions, self._left = interventions, steps
-        self._memory: Tensor | None = None
-        self._read_inputs: Tensor | None = None
-
-    def __next__(self) -> Thought:
-        if self._left < 1:
-            raise StopIteration
-        self._left -= 1
-        net, state, inputs = self._thought.net, self._thought.state, self._thought.inputs
-        for intervention in self._interventions:
+def _iterate(
+    net: Net, inputs: Tensor, steps: int, state: State, interventions: Sequence[Intervention]
+) -> Iterator[Thought]:
+    memory: Tensor | None = None
+    read_inputs: Tensor | None = None
+    for _ in range(steps):
+        for intervention in interventions:
             state, inputs = intervention(state, inputs)
-        if inputs is not self._read_inputs:
-            self._memory, self._read_inputs = net.read(inputs), inputs
+        if inputs is not read_inputs:
+            memory, read_inputs = net.read(inputs), inputs
         try:
-            features = net.step(state.features, self._memory, state.step)
+            features = net.step(state.features, memory, state.step)
         except RuntimeError as error:
             if not isinstance(error, torch.OutOfMemoryError):
                 _check_state(net, state, inputs, error)
             raise
-        self._thought = Thought(net, State(features, state.step + 1), inputs)
-        return self._thought
+        state = State(features, state.step + 1)
+        yield Thought(net, state, inputs)
 
 
 @torch.no_grad()
@@ -193,12 +168,12 @@ def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) ->
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; for ``think(…, steps=0)``, the initial state as a thought of step 0.
+    """The last thought.
 
     >>> last(think(net, x, steps=30)).step
     30
     """
-    final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
+    final = None
     for thought in thoughts:
         final = thought
     if final is None:
