@@ -52,10 +52,6 @@ def test_rest_is_decided_by_the_largest_change() -> None:
     assert solve(Ticking(), many, max_steps=90, rule=Resting(1e-2)).steps.tolist() == [60 + 16]
 
 
-def test_an_answer_is_stable_after_30_iterations_unless_told_otherwise() -> None:
-    assert solve(Ticking(), ticks(2), rule=StableAnswer()).steps.tolist() == [2 + 30]
-
-
 class Stepping(Ticking):
     """A network whose iteration is a function of features, memory and index."""
 

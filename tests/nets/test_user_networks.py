@@ -149,16 +149,6 @@ def test_a_line_in_the_registry_makes_a_network_trainable(monkeypatch: pytest.Mo
         build_network(Recipe(net="smal"), spec, seed=0)
 
 
-def test_the_network_of_a_class_and_what_builds_it_again() -> None:
-    kind, spec = f"{__name__}:Plain", iterant.task("mazes").spec
-    registry.allow(kind)
-    net, description = build_network(Recipe(net=kind), spec, seed=3)
-    assert description == {"kind": kind, "config": {"dims": 2, "channels": 3}}
-    again = build(kind, description["config"], seed=3)
-    for one, other in zip(net.parameters(), again.parameters(), strict=True):  # type: ignore[attr-defined]
-        assert torch.equal(one, other)
-
-
 def test_recipe_fields_that_a_user_network_does_not_take() -> None:
     mine = recipe("quick", "prefix-sums", "mine:Plain")
     assert mine.changed_by_user(epochs=2).epochs == 2

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ import iterant
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.protocol import TwoBest
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import Segment, StepResult, Unroll
@@ -164,25 +162,6 @@ def test_until_solved_keeps_a_problem_until_it_is_solved() -> None:
                 wanted = getattr(fresh, name)[place] if new else before[name][slot]
                 assert torch.equal(now[place], wanted)
     assert kept > 10
-
-
-def test_until_solved_uses_the_networks_readout() -> None:
-    """The two best cells are right although class 0 is likelier everywhere."""
-    targets = torch.tensor([[1, 0, 1, 0], [0, 0, 1, 1]])
-    scores = torch.tensor([[-1.0, -9.0, -2.0, -9.0], [5.0, 5.0, -1.0, -1.0]])
-    end = State(torch.stack([scores * 0, scores], dim=1))
-    unroll: Any = SimpleNamespace(
-        net=SimpleNamespace(
-            readout=TwoBest(), answer=lambda features: features,
-            start=lambda inputs: inputs.new_zeros(len(inputs), 2, 4),
-        ),
-        forward_backward=lambda *_, **__: StepResult(torch.zeros(()), [end]),
-    )  # fmt: skip
-    pool = ReplayPool(Recipe(batch=2, pool_slots=2, pool_fresh=1.0, pool_damage=0.0,
-                             pool_shortest=1, pool_until_solved=True))  # fmt: skip
-    pool.run(unroll, torch.zeros(2, 1, 4), targets, StepRng(0, 0))
-    first = (pool.slots["targets"] == targets[0]).all(dim=1)
-    assert torch.equal(pool.slots["solved"], first)
 
 
 def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor]]:
