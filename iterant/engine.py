@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, SupportsIndex
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
@@ -49,14 +49,12 @@ class State:
         return State(self.features.detach(), self.step)
 
 
-class Intervention(Protocol):
-    """A change of the state or the problem between two iterations; see `After`."""
+Intervention = Callable[[State, Tensor], tuple[State, Tensor]]
+"""A change of the state or the inputs between two iterations, such as `After`.
 
-    def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
-        """The state and inputs of the next iteration; the same objects where nothing changes.
-
-        Called before every iteration: ``state.step`` iterations are done.
-        """
+It is called before every iteration with the state and the inputs, and returns those of the
+iteration: the same objects where nothing changes.
+"""
 
 
 @dataclass(frozen=True)

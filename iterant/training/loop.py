@@ -136,13 +136,11 @@ class Loop:
                     self.folder.set_status(state, reason=message)
                 self.reporter.end(f"{state}: {message}")
                 raise
-            if reason == "finished":
-                self.folder.set_status("finished")
-            else:
-                self.folder.set_status("stopped", reason=reason)
-            self.reporter.end(reason)
+            state = "finished" if reason is None else "stopped"
+            self.folder.set_status(state, reason=reason)
+            self.reporter.end(reason or state)
 
-    def _steps(self, signals: Signals) -> str:
+    def _steps(self, signals: Signals) -> str | None:
         """Train to the last step or the first reason to stop; returns the reason."""
         self.timed_from = (self.step, self.clock.elapsed)
         while self.step < self.total:
@@ -157,7 +155,7 @@ class Loop:
             if in_epoch == 0:
                 self._end_of_epoch(self.step // self.per_epoch)
             self.clock.record(self.clock.elapsed - start)
-        return "finished"
+        return None
 
     def _step(self) -> None:
         rng = StepRng(self.seed, self.step)

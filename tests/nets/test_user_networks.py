@@ -65,7 +65,6 @@ FourClasses = network_with(answer=lambda self, features: features)
 Growing = network_with(
     step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
 )
-NoIndex = network_with(step=lambda self, features, memory: features)
 NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
 NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
@@ -93,7 +92,6 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
     [
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
-        (NoIndex, "step(features, memory, index)"),
         (Frozen, "'mine:Net' has no parameter with requires_grad"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
