@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -92,8 +91,7 @@ class ProcessGroup:
         try:
             call()
         except RuntimeError as error:
-            # Backends begin with a source location and end with advice; the cause is between.
-            cause = re.sub(r"^\[[^\]]*\] *", "", str(error).strip()).splitlines()[0].split(". ")[0]
+            cause = str(error).strip().splitlines()[0]
             raise TrainingStopped(
                 f"process {self.rank} of {self.size} lost contact with another ({cause}); "
                 "the last checkpoint is intact: start all of them again with --resume"

@@ -32,8 +32,6 @@ from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import Curve, evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
-from iterant.io.checkpoint import CHECKPOINTS
-from iterant.io.files import quoted
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
@@ -306,12 +304,7 @@ class Loop:
     def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
         if source.has("last") or source.status.step:
-            try:
-                tensors, metadata = source.load("last")
-            except RunError as error:
-                raise RunError(
-                    f"the run cannot continue: {_problem(error)}; {_remedy(source)}"
-                ) from error
+            tensors, metadata = source.load("last")
             try:
                 self._restore(tensors, metadata)
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -329,13 +322,9 @@ class Loop:
     def _replace_damaged(self, folder: RunFolder) -> None:
         """Write damaged checkpoints anew; if the best is lost, the next validation chooses one."""
         damaged = damaged_checkpoints(folder, besides="last")
-        for name, problem in damaged.items():
-            self.reporter.note(
-                f"{problem}: the best weights so far (epoch {self.best.get('epoch', '?')}) are "
-                "lost; the next validation chooses new ones"
-                if name == "best"
-                else f"{problem}: written anew from the last checkpoint"
-            )
+        for name, error in damaged.items():
+            remedy = "the next validation chooses a new one" if name == "best" else "written anew"
+            self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
         if "best" in damaged:
             self.best = {}
         if damaged:
@@ -363,8 +352,8 @@ class Loop:
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
-def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
-    """What is wrong with checkpoints that a run has or should have; empty if all are intact.
+def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError]:
+    """Why checkpoints that a run has or should have cannot be read; empty if all are intact.
 
     ``besides``: one that was verified already.
     """
@@ -378,34 +367,8 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
         try:
             run.load(name)
         except RunError as error:
-            damaged[name] = _problem(error)
+            damaged[name] = error
     return damaged
-
-
-def check_finished(run: RunFolder) -> None:
-    """Verify the checkpoints of a finished run."""
-    damaged = damaged_checkpoints(run)
-    if damaged:
-        raise RunError(
-            f"{quoted(run.path)} has finished, but {'; '.join(damaged.values())}; {_remedy(run)}"
-        )
-
-
-def _problem(error: RunError) -> str:
-    """What is wrong, without the remedy that follows."""
-    return str(error).rpartition(";")[0] or str(error)
-
-
-def _remedy(run: RunFolder) -> str:
-    """What to do about a damaged checkpoint: use a copy, or the intact ones of the run."""
-    damaged = damaged_checkpoints(run)
-    intact = [
-        f"{run.path / CHECKPOINTS / name} (step {run.load(name)[1].get('step', '?')})"
-        for name in run.checkpoints()
-        if name not in damaged
-    ]
-    others = f"use what is intact: {', '.join(intact)}" if intact else "begin a new run"
-    return f"restore it from a copy, or {others}"
 
 
 @dataclass

@@ -32,7 +32,7 @@ from iterant.tasks.protocol import Task, with_problems
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter
-from iterant.training.loop import Clock, Loop, check_finished
+from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
@@ -113,8 +113,8 @@ def train(
             source = RunFolder.open(path)
             _check_resumable(source, task, changes | ({"start": start} if start else {}))
             if source.state == "finished":
-                if first_process:
-                    check_finished(source)
+                for error in damaged_checkpoints(source).values():
+                    raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):

@@ -159,40 +159,20 @@ def test_damaged_checkpoints_are_named(
     finished = uninterrupted()["progressive"]
     shutil.copytree(finished.path, tmp_path / "finished")
     path = damage(RunFolder.open(tmp_path / "finished"), name, how)
-    with pytest.raises(RunError, match=r"has finished, but .* use what is intact: ") as caught:
+    with pytest.raises(RunError, match=path.name) as caught:
         train(resume=tmp_path / "finished")
-    message = str(caught.value)
-    assert path.name in message
-    assert "\n" not in message
-    assert "checkpoints/last (step 12)" in message
+    assert "\n" not in str(caught.value)
     stopping_at(monkeypatch, 6)
     run, listener = begin(tmp_path / "run"), Listener()
     damage(run, name, how)
     stopping_at(monkeypatch, None)
     assert train(resume=run.path, reporter=listener).state == "finished"
-    (note,) = [note for note in listener.notes if path.suffix in note]
-    assert ("the best weights so far (epoch 1) are lost" if name == "best" else "anew") in note
+    (note,) = [note for note in listener.notes if f"checkpoint {name!r} is lost" in note]
+    assert path.suffix in note
     assert train(resume=run.path).state == "finished"  # all checkpoints are intact
     for checkpoint in ("last", "averaged"):
         ours, theirs = run.load(checkpoint)[0], finished.load(checkpoint)[0]
         assert all(torch.equal(ours[key], value) for key, value in theirs.items())
-
-
-def test_a_damaged_last_checkpoint_names_what_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopping_at(monkeypatch, 6)
-    run = begin(tmp_path / "run")
-    stopping_at(monkeypatch, None)
-    damage(run, "last", "index removed")
-    with pytest.raises(RunError, match=r"cannot continue: .*last\.json'") as caught:
-        train(resume=run.path)
-    for name, step in (("averaged", 6), ("best", 4)):
-        assert f"{run.path / 'checkpoints' / name} (step {step})" in str(caught.value)
-    for name in ("averaged", "best"):
-        damage(run, name, "cut")
-    with pytest.raises(RunError, match="restore it from a copy, or begin a new run"):
-        train(resume=run.path)
 
 
 @pytest.mark.parametrize(
