@@ -10,14 +10,13 @@ decay the learning rate in a branch and continue the original run later at its c
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from iterant import registry
 from iterant.errors import RunError, UsageError
@@ -206,13 +205,10 @@ def _prepare_resumed(
             f"{now or 'unknown'} now): it continues, but an uninterrupted run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
-    described, tensors = config["net"], dict[str, Tensor]()
-    # Compare shapes before allocating what a stranger's file claims. Damage is reported later.
-    with contextlib.suppress(RunError):
-        tensors, _ = run.load("last", NET)
-    if tensors:
-        tensors = {name.removeprefix(NET): tensor for name, tensor in tensors.items()}
-        if faults := shape_faults(described["kind"], described["config"], tensors):
+    described = config["net"]
+    if run.has("last"):  # compare shapes before allocating what a stranger's file claims
+        stored = {name.removeprefix(NET): x for name, x in run.load("last", NET)[0].items()}
+        if faults := shape_faults(described["kind"], described["config"], stored):
             raise RunError(
                 f"the last checkpoint of {quoted(run.path)} does not fit the network in its "
                 f"config.json ({faults}); one of them was edited or is of another run"
