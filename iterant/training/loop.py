@@ -316,19 +316,17 @@ class Loop:
         else:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is not None:
-            self._replace_damaged(self.folder)
+            self._note_damaged(self.folder)
             self.folder.rewind_metrics(self.step)
 
-    def _replace_damaged(self, folder: RunFolder) -> None:
-        """Write damaged checkpoints anew; if the best is lost, the next validation chooses one."""
+    def _note_damaged(self, folder: RunFolder) -> None:
+        """Report damaged checkpoints, which the run will write anew."""
         damaged = damaged_checkpoints(folder, besides="last")
         for name, error in damaged.items():
             remedy = "the next validation chooses a new one" if name == "best" else "written anew"
             self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
         if "best" in damaged:
             self.best = {}
-        if damaged:
-            self.save()
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
