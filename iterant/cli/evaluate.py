@@ -41,7 +41,6 @@ def evaluate(
     patience: Patience = None,
     tolerance: Tolerance = None,
     trade: Annotated[bool, FLAG] = False,
-    check: Annotated[bool, FLAG] = False,
     save: Path | None = None,
     json: Annotated[Path | None, Parameter(name=["--json", "--result"])] = None,
     task: str | None = None,
@@ -66,7 +65,6 @@ def evaluate(
         count: problems per size
         seed: of the problems
         trade: compare many halting rules instead: accuracy against mean iterations
-        check: also count answers that change because stopped problems leave the batch
         save: draw the curves into this .png or .svg file
         json: write the figures to this .json file
         task: for weights that do not name the task they were trained on
@@ -75,8 +73,7 @@ def evaluate(
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
-    from iterant.evaluation import budget_of, compaction, evaluate_batch, tradeoff
-    from iterant.halting import Fixed
+    from iterant.evaluation import budget_of, evaluate_batch, tradeoff
     from iterant.io import write_result
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import offers
@@ -87,9 +84,9 @@ def evaluate(
         halting_rule = registry.rule(rule, patience=patience, tolerance=tolerance)
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
-    if trade and (check or picture or halting_rule):
+    if trade and (picture or halting_rule):
         raise UsageError(
-            "--trade compares all rules and draws no curves; leave out --check, --save and --rule"
+            "--trade compares all rules and draws no curves; leave out --save and --rule"
         )
     if not runs:
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
@@ -124,14 +121,6 @@ def evaluate(
             else:
                 curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
                 figure |= curves[title].described()
-            if check:
-                options = {"steps": steps, "portion": portion}
-                answers, stops = compaction(subject.net, batch, halting_rule or Fixed(), **options)
-                figure["compaction"] = {"answers that differ": answers, "stops": stops}
-                notes.append(
-                    f"{title}: {answers} of {counted(count, 'answer')} and "
-                    f"{counted(stops, 'stop')} differ from a run of whole batches"
-                )
             if offers(subject.task, "source"):  # two datasets may have the same sizes
                 figure["set"] = subject.task.source()
                 notes.append(f"{subject.task.spec.title}: {figure['set']}")

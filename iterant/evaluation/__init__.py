@@ -1,8 +1,8 @@
 """Accuracy by iteration and its cost.
 
 evaluator.py  the loop over batches and iterations; accuracy and operations by iteration
-long_run.py   very many iterations, and right answers that are lost again
-tradeoff.py   many halting rules in one run; effects of removing finished problems from a batch
+long_run.py   very many iterations: are right answers kept?
+tradeoff.py   many halting rules in one run
 """
 
 from iterant.evaluation.evaluator import (
@@ -16,9 +16,9 @@ from iterant.evaluation.evaluator import (
     wilson,
 )
 from iterant.evaluation.long_run import LongRun, evaluate_long
-from iterant.evaluation.tradeoff import RULES, compaction, tradeoff
+from iterant.evaluation.tradeoff import RULES, tradeoff
 
 __all__ = [
-    "RULES", "Curve", "LongRun", "Operations", "budget_of", "compaction", "evaluate",
-    "evaluate_batch", "evaluate_long", "is_finite", "operations", "tradeoff", "wilson",
+    "RULES", "Curve", "LongRun", "Operations", "budget_of", "evaluate", "evaluate_batch",
+    "evaluate_long", "is_finite", "operations", "tradeoff", "wilson",
 ]  # fmt: skip

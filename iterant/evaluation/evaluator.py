@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -170,27 +170,13 @@ class Curve:
         """Accuracy lost after the peak: overthinking."""
         return self.peak[1] - self.end
 
-    def at(self, step: int) -> float:
-        """The accuracy after an evaluated iteration."""
-        if step not in self.steps:
-            raise UsageError(
-                f"iteration {step} was not evaluated; there are {len(self.steps)} from "
-                f"{self.steps[0]} to {self.steps[-1]}"
-            )
-        return float(self.accuracy[self.steps.index(step)])
-
     @property
     def iterations(self) -> Tensor:
         """(steps,) float64: mean iterations of a problem, with a budget of each."""
-        budgets = torch.tensor(self.steps)
         if self.taken is None:
-            return budgets.double()
-        longest = int(self.taken.max())
-        # A budget of k costs the sum over i ≤ k of the problems that took i iterations or more.
-        ended = torch.bincount(self.taken.cpu(), minlength=longest + 1)
-        active = (self.count - ended.cumsum(0))[:-1]
-        spent = torch.cat([torch.zeros(1, dtype=torch.int64), active.cumsum(0)])
-        return spent[budgets.clamp(max=longest)].double() / self.count
+            return torch.tensor(self.steps).double()
+        taken = self.taken.double()
+        return torch.stack([taken.clamp(max=budget).mean() for budget in self.steps]).cpu()
 
     @property
     def work(self) -> Tensor | None:
@@ -292,22 +278,22 @@ def evaluate_batch(
     check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
     marks = _marks(at, budget, cut)
-    several = offers(task, "any_right")
     parts, shrunk = run_batches(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
         steps=budget, rule=rule, portion=portion, progress=progress,
     )  # fmt: skip
+    whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
     return Curve(
         steps=marks,
-        solved=torch.stack([part.solved for part in parts]).sum(dim=0),
+        solved=whole["solved"].sum(dim=1),
         count=len(batch),
-        change=float(torch.cat([part.change for part in parts]).mean()),
-        broken=sum(int(part.broken.sum()) for part in parts),
-        right=torch.cat([part.right for part in parts]),
-        any_right=torch.cat([part.any_right for part in parts]) if several else None,
-        taken=torch.cat([part.taken for part in parts]),
-        stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
-        seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
+        change=float(whole["change"].mean()),
+        broken=int(whole["broken"].sum()),
+        right=whole["right"],
+        any_right=whole.get("any_right"),
+        taken=whole["taken"],
+        stopped=None if rule is None else whole["stopped"],
+        seconds=whole["seconds"].sum(dim=1),
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
         shrunk=shrunk,
     )
@@ -377,27 +363,14 @@ def out_of_memory(error: BaseException) -> bool:
     return by_type or any(phrase in str(error).lower() for phrase in phrases)
 
 
-class _Outcome(NamedTuple):
-    """The figures of one batch, on the CPU; see `Curve`."""
-
-    solved: Tensor
-    """(marks,)"""
-    seconds: Tensor
-    """(marks,); all others are (B,)"""
-    right: Tensor
-    any_right: Tensor
-    stopped: Tensor
-    broken: Tensor
-    taken: Tensor
-    change: Tensor
-
-
 def _batch_outcome(
     task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
-) -> _Outcome:
-    """Check the answers to a batch after the iterations ``marks``, and when it leaves.
+) -> dict[str, Tensor]:
+    """Check the answers to a batch after the iterations ``marks``, and when problems leave it.
 
-    Counts stay on the device, so that the CPU waits for a GPU only when problems leave the batch.
+    Returns the fields of a `Curve` by name, on the CPU: (marks, 1) solved and seconds, (B,) the
+    others. Counts stay on the device until the end, so that the CPU waits for a GPU only when
+    problems leave the batch.
     """
     device, timer = part.inputs.device, Timer(part.inputs.device)
     mark_index = {step: index for index, step in enumerate(marks)}
@@ -418,21 +391,28 @@ def _batch_outcome(
             timer.mark()
         if iteration.any_leaving:
             answers.put(iteration)
-            relative = relative_change(iteration.before, thought.features)
+            relative = _relative_change(iteration.before, thought.features)
             change[rows] = torch.where(iteration.leaving, relative, change[rows])
     right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
-    any_right = right
-    if offers(task, "any_right"):
-        any_right = task.any_right(answers.prediction, part).cpu() & finite.cpu()
-    taken, stopped = answers.steps.cpu(), answers.met.cpu()
+    taken = answers.steps.cpu()
     # Problems that left before a mark keep the answer they left with.
     solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
-    solved_at = counts.cpu() + solved_and_left[torch.tensor(marks) - 1]
     timer.mark()
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
-    times = torch.tensor(seconds, dtype=torch.float64)
-    return _Outcome(solved_at, times, right, any_right, stopped, ~finite.cpu(), taken, change.cpu())
+    outcome = {
+        "solved": (counts.cpu() + solved_and_left[torch.tensor(marks) - 1])[:, None],
+        "seconds": torch.tensor(seconds, dtype=torch.float64)[:, None],
+        "right": right,
+        "taken": taken,
+        "stopped": answers.met.cpu(),
+        "broken": ~finite.cpu(),
+        "change": change.cpu(),
+    }
+    if offers(task, "any_right"):
+        any_right = task.any_right(answers.prediction, part).cpu()
+        outcome["any_right"] = any_right & ~outcome["broken"]
+    return outcome
 
 
 class Timer:
@@ -509,12 +489,8 @@ def is_finite(features: Tensor) -> Tensor:
     return finite if bool(finite.all()) else flat.isfinite().all(dim=1)
 
 
-def relative_change(before: Tensor, after: Tensor) -> Tensor:
-    """(B,) ‖after - before‖ / ‖after‖, in float32.
-
-    >>> relative_change(torch.zeros(1, 2, 3), torch.ones(1, 2, 3))
-    tensor([1.])
-    """
+def _relative_change(before: Tensor, after: Tensor) -> Tensor:
+    """(B,) ‖after - before‖ / ‖after‖, in float32."""
     old, new = before.flatten(1).float(), after.flatten(1).float()
     distance: Tensor = torch.linalg.vector_norm(new - old, dim=1)
     length: Tensor = torch.linalg.vector_norm(new, dim=1)

@@ -541,14 +541,14 @@ def count_record(model: str, seed: int | None, recipe: Mapping[str, Any]) -> dic
 
 
 def measure_counts(
-    net: Net, task: Task, size: int, count: int, steps: int, *, seed: int = _SEED, **options: Any
+    net: Net, task: Task, size: int, count: int, steps: int, *, seed: int = _SEED
 ) -> tuple[str, dict[str, Any], Any]:
     """Problems solved after ``steps`` and after twice as many iterations.
 
     Returns the name of the test in a record, its figures, and the `LongRun`.
     """
     batch = task.sample(count, size=size, seed=seed)
-    run = evaluate_long(net, task, batch, steps, **options)
+    run = evaluate_long(net, task, batch, steps)
     figures = run.figures | {"test seed": seed}
     solved = {str(figures.pop("iterations")): figures.pop("solved")}
     solved[str(2 * steps)] = figures.pop("solved at twice")

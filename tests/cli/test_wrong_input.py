@@ -91,7 +91,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("ff --precision fp8", "unknown precision 'fp8'"),
         ("ff --save c.pdf", "written as .png"),
         ("ff --json f.txt", "try f.json"),
-        ("ff --trade --save c.png", "leave out --check, --save"),
+        ("ff --trade --save c.png", "leave out --save"),
         ("ff --patience 5", "the rule plain takes no patience"),
         (
             "prefix-sums --max-steps 99999999999999999999",
