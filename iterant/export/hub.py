@@ -1,7 +1,7 @@
 """Export to a folder in the layout of the Hugging Face hub, with a model card.
 
     README.md           the model card: network, training, use
-    *.png               pictures of the card of a shipped network
+    CARD.md, *.png      the card of a shipped network and its pictures
     config.json         the network's configuration, and the checksum of the weights
     model.safetensors   the weights
 
@@ -22,10 +22,9 @@ from torch import Tensor
 from iterant.formatting import counted, markdown_table
 from iterant.io import read_weights, write_atomic, write_json
 from iterant.io.checkpoint import CONFIG, FORMAT, write_shard
-from iterant.io.files import check_new_folder, make_folder
+from iterant.io.files import check_new_folder, make_folder, read_bytes
 from iterant.nets import Net, depth_of, parameter_count
-from iterant.zoo.cards import Card, card_markdown
-from iterant.zoo.cards import card as shipped_card
+from iterant.zoo.cards import CARD
 from iterant.zoo.loading import folder_of, load
 
 _RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precision")
@@ -115,12 +114,14 @@ def export_hub(
         source = open_source(source, which, trust=trust)
     folder = make_folder(check_new_folder(out))
     shard = write_shard(folder / "model.safetensors", source.tensors, {"format": "pt"})
-    shipped = shipped_card(str(source.folder)) if "card" in source.about else None
-    write_atomic(folder / "README.md", _readme(source, shipped).encode())
-    for name in shipped.pictures if shipped else ():
-        picture = Path(str(source.folder), name)
-        if Path(name).name == name and picture.is_file():  # no path out of the folder
-            write_atomic(folder / name, picture.read_bytes())
+    files: dict[str, bytes] = {}
+    if source.folder is not None and (source.folder / CARD).is_file():  # a shipped network
+        paths = [source.folder / CARD, *source.folder.glob("*.png")]
+        files = {path.name: read_bytes(path) for path in paths if not path.is_symlink()}
+    card = files.get(CARD, b"").decode(errors="replace")
+    files["README.md"] = _readme(source, card).encode()
+    for name, content in files.items():
+        write_atomic(folder / name, content)
     config = {
         "format": FORMAT,
         **source.about,
@@ -135,7 +136,7 @@ def export_hub(
     return folder
 
 
-def _readme(source: Source, shipped: Card | None) -> str:
+def _readme(source: Source, card: str) -> str:
     """The model card: a header for the hub, then prose."""
     tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task]
     depth = depth_of(source.net)
@@ -149,11 +150,10 @@ def _readme(source: Source, shipped: Card | None) -> str:
         iterates = f"It has {counted(depth, 'iteration')}, each with weights of its own."
     recipe = source.about.get("recipe") or {}
     about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
-    about |= {name: value for name, value in source.about.items() if name != "recipe"}
+    about |= {k: v for k, v in source.about.items() if k not in ("recipe", "card")}
     training = "## Training\nHow it was trained is not recorded."
-    if shipped:
-        # The first lines of a shipped network's card repeat the text above.
-        training = "\n".join(["## Training and figures", *card_markdown(shipped).splitlines()[4:]])
+    if card:  # its first lines repeat the text above
+        training = "\n".join(["## Training and figures", *card.splitlines()[4:]])
     elif about:
         training = "## Training\n" + _table("what", about)
     return _README.format(

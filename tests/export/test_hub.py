@@ -94,11 +94,14 @@ def test_damage_and_folders_in_use(tmp_path: Path, run: Path) -> None:
         iterant.load(folder)
 
 
-def test_pictures_of_a_shipped_card(tmp_path: Path) -> None:
+def test_card_of_a_shipped_network(tmp_path: Path) -> None:
     folder = export_hub("mazes", tmp_path / "hub")
-    shown = set(re.findall(r"]\(([^)]*\.png)\)", (folder / "README.md").read_text()))
-    assert shown == {path.name for path in folder.glob("*.png")}
-    assert shown
+    text = (folder / "README.md").read_text()
+    assert "## Training and figures\n\n- **Trained on**" in text
+    shown = set(re.findall(r"]\(([^)]*\.png)\)", text))
+    assert shown == {path.name for path in folder.glob("*.png")} != set()
+    again = export_hub(folder, tmp_path / "again")
+    assert {path.name for path in again.iterdir()} == {path.name for path in folder.iterdir()}
 
 
 def test_pictures_outside_the_folder(tmp_path: Path) -> None:
@@ -107,9 +110,10 @@ def test_pictures_outside_the_folder(tmp_path: Path) -> None:
     secret.write_bytes(b"not yours")
     described = {key: config[key] for key in ("kind", "config", "task", "card")}
     described["card"] = {**config["card"], "pictures": {"../secret.png": "a", str(secret): "b"}}
-    save_weights(tmp_path / "w", described, tensors)
-    folder = export_hub(tmp_path / "w", tmp_path / "hub")
-    assert not list(folder.rglob("*.png"))
+    folder = save_weights(tmp_path / "w", described, tensors)
+    (folder / "CARD.md").write_text("![a](../secret.png) ![b](link.png)")
+    (folder / "link.png").symlink_to(secret)
+    assert not list(export_hub(folder, tmp_path / "hub").rglob("*.png"))
 
 
 def test_code_that_a_folder_names_is_not_imported(tmp_path: Path) -> None:
