@@ -1,11 +1,11 @@
 """Accuracy by iteration and its cost.
 
-evaluator.py  the loop over batches and iterations; accuracy and operations by iteration
+evaluator.py  accuracy and operations by iteration; many halting rules in one run
 long_run.py   very many iterations: are right answers kept?
-tradeoff.py   many halting rules in one run
 """
 
 from iterant.evaluation.evaluator import (
+    RULES,
     Curve,
     Operations,
     budget_of,
@@ -13,10 +13,10 @@ from iterant.evaluation.evaluator import (
     evaluate_batch,
     is_finite,
     operations,
+    tradeoff,
     wilson,
 )
 from iterant.evaluation.long_run import LongRun, evaluate_long
-from iterant.evaluation.tradeoff import RULES, tradeoff
 
 __all__ = [
     "RULES", "Curve", "LongRun", "Operations", "budget_of", "evaluate", "evaluate_batch",

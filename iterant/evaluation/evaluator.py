@@ -1,10 +1,10 @@
-"""Accuracy by iteration, computed as iterations go: memory does not grow with their number.
+"""Accuracy by iteration, its cost, and the trade-off between both under halting rules.
 
     >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
-Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch.
-Batches are halved when memory runs out.
+Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch
+as they go: memory does not grow with their number. Batches are halved when memory runs out.
 
 Shapes: B problems of a batch, b problems still in it, *S space.
 """
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from iterant import registry
 from iterant.engine import check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
-from iterant.halting import Fixed, Rule
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, like
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
@@ -36,33 +36,30 @@ POSITIONS_AT_ONCE = 1 << 20
 MAX_STEPS = 1000
 """Default iterations of networks that are not feed-forward."""
 
+RULES: tuple[Rule, ...] = (
+    Fixed(),
+    MostConfident(),
+    *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
+    *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
+)
+"""The rules of `tradeoff`: two that spend the full budget, then rising patience and precision."""
+
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
 
 
-@dataclass(frozen=True)
-class Operations:
-    """Floating-point operations of each part, for one problem.
+class Operations(NamedTuple):
+    """Floating-point operations for one problem.
 
     Multiplications and additions of convolutions and matrix products count, one each; elementwise
     operations (ReLU, sums) do not.
     """
 
-    begin: int
-    """Reading the problem and computing the first features"""
+    once: int
+    """Reading the problem, computing the first features, decoding the answer at the end"""
     step: int
-    """One iteration"""
-    answer: int
-    """Decoding the answer"""
-    decodes_all: bool = False
-    """Whether the halting rule decodes the answer at every iteration"""
-
-    def of(self, iterations: Tensor) -> Tensor:
-        """(…) float64: operations of these numbers of iterations."""
-        iterations = iterations.double()
-        answers = iterations if self.decodes_all else torch.ones_like(iterations)
-        return self.begin + iterations * self.step + answers * self.answer
+    """One iteration, with decoding if the halting rule reads the answer of every one"""
 
 
 @torch.no_grad()
@@ -73,15 +70,16 @@ def operations(net: Net, inputs: Tensor, rule: Rule | None = None) -> Operations
     """
     with FlopCounterMode(display=False) as counter:
         memory, features = net.read(inputs), net.start(inputs)
-        begin = int(counter.get_total_flops())
+        begin = counter.get_total_flops()
         features = net.step(features, memory, 0)
-        step = int(counter.get_total_flops()) - begin
+        step = counter.get_total_flops() - begin
         net.answer(features)
-        answer = int(counter.get_total_flops()) - begin - step
+        answer = counter.get_total_flops() - begin - step
     thought = next(think(net, inputs, steps=1))
     if rule is not None:
         rule.watch().see(thought)
-    return Operations(begin, step, answer, decodes_all="logits" in vars(thought))
+    decodes_all = "logits" in vars(thought)
+    return Operations(begin, step + answer) if decodes_all else Operations(begin + answer, step)
 
 
 def wilson(solved: Tensor, count: int) -> Tensor:
@@ -181,7 +179,8 @@ class Curve:
     @property
     def work(self) -> Tensor | None:
         """(steps,) float64: mean floating-point operations of a problem, with a budget of each."""
-        return None if self.operations is None else self.operations.of(self.iterations)
+        ops = self.operations
+        return None if ops is None else ops.once + ops.step * self.iterations
 
     def _repr_png_(self) -> bytes:
         """The plot that a notebook shows."""
@@ -413,6 +412,70 @@ def _batch_outcome(
         any_right = task.any_right(answers.prediction, part).cpu()
         outcome["any_right"] = any_right & ~outcome["broken"]
     return outcome
+
+
+def tradeoff(
+    net: Net,
+    task: Task,
+    batch: Batch,
+    *,
+    steps: int,
+    rules: Sequence[Rule] = RULES,
+    portion: int | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[Rule, Curve]]:
+    """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point.
+
+    >>> for rule, curve in tradeoff(net, task, batch, steps=1000):
+    ...     rule, curve.end, curve.iterations[-1]
+
+    All rules see the same iterations, so no problem leaves the batch.
+    """
+    check_fits(net, task)
+    budget_of(net, steps)
+
+    def record(part: Batch, iterations: Iterator[Iteration]) -> dict[str, Tensor]:
+        """(rules, B) each, on the CPU."""
+        device = part.inputs.device
+        watches = [rule.watch() for rule in rules]
+        answers = [AnswerBuffer(len(part), device) for _ in rules]
+        waiting = torch.ones(len(rules), len(part), dtype=torch.bool, device=device)
+        finite = waiting.clone()
+        for iteration in iterations:
+            thought = iteration.thought
+            for index, watch in enumerate(watches):
+                done = watch.see(thought).to(device) & waiting[index]
+                leaving = waiting[index] if thought.step == steps else done
+                if bool(leaving.any()):
+                    answers[index].put(replace(iteration, done=done, leaving=leaving, watch=watch))
+                    finite[index] &= is_finite(thought.features) | ~leaving
+                    waiting[index] &= ~leaving
+        solved = [task.solved(buffer.prediction, part).to(device) for buffer in answers]
+        return {
+            "right": (torch.stack(solved) & finite).cpu(),
+            "taken": torch.stack([buffer.steps for buffer in answers]).cpu(),
+            "stopped": torch.stack([buffer.met for buffer in answers]).cpu(),
+            "finite": finite.cpu(),
+        }
+
+    parts, shrunk = run_batches(net, batch, record, steps=steps, portion=portion, progress=progress)
+    whole = {name: torch.cat([part[name] for part in parts], dim=1) for name in parts[0]}
+    curves = []
+    for index, rule in enumerate(rules):
+        right = whole["right"][index]
+        curve = Curve(
+            steps=(steps,),
+            solved=right.sum(dim=0, keepdim=True),
+            count=len(batch),
+            broken=int((~whole["finite"][index]).sum()),
+            right=right,
+            taken=whole["taken"][index],
+            stopped=whole["stopped"][index],
+            operations=operations(net, like(net, batch[:1].inputs), rule),
+            shrunk=shrunk,
+        )
+        curves.append((rule, curve))
+    return curves
 
 
 class Timer:
