@@ -130,19 +130,11 @@ def test_memory_on_a_gpu() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (replace(TINY, steps=0), UsageError, "at least 1 step, got 0"),
-        (replace(TINY, rounds=0), UsageError, "at least 1 round, got 0"),
         (replace(TINY, recipe="quick"), UsageError, "choose --recipe paper"),
         (replace(TINY, task="maze"), UnknownName, "did you mean 'mazes'?"),
         (replace(TINY, width=0), RecipeError, "width"),
-        (
-            replace(SMALL, steps=0),
-            UsageError,
-            "the number of iterations must be a whole number of 1 or more",
-        ),
         (replace(SMALL, net="ff", steps=31), UsageError, "ask for at most 30"),
         (replace(SMALL, net="dt-recal"), UnknownName, "did you mean 'dt-recall'?"),
-        (replace(SMALL, width=0), RecipeError, "width"),
         (replace(SMALL, run="prefix-sums"), UsageError, "no plain way for a LocalRule"),
     ],
 )
