@@ -13,9 +13,10 @@ Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -281,16 +282,16 @@ class Film:
 
     def at(self, step: int) -> Frame:
         """The frame of that iteration, or the last one before it."""
-        before = [frame for frame in self.frames if frame.step <= step]
-        return before[-1] if before else self.frames[0]
+        following = bisect_right(self.frames, step, key=lambda frame: frame.step)
+        return self.frames[max(0, following - 1)]
 
-    def changes(self) -> tuple[Frame, ...]:
+    def changes(self) -> list[Frame]:
         """The first frame, and every one whose answer differs from the one before."""
-        return tuple(
+        return self.frames[:1] + [
             frame
-            for index, frame in enumerate(self.frames)
-            if index == 0 or not np.array_equal(frame.prediction, self.frames[index - 1].prediction)
-        )
+            for before, frame in pairwise(self.frames)
+            if not np.array_equal(frame.prediction, before.prediction)
+        ]
 
 
 def _frames(thought: Thought) -> list[Frame]:
