@@ -106,7 +106,6 @@ def test_evaluation_figures(has_run: bool, tmp_path: Path) -> None:
     assert ("with halting" in figures) == has_run
     if has_run:
         assert figures["with halting"]["mean iterations"] == 6
-        assert figures["with halting"]["ratio"]["median"] > 0
 
 
 def test_solving_gives_the_same_answers_all_ways() -> None:
@@ -147,11 +146,10 @@ def test_wrong_values(options: Any, error: type[IterantError], message: str) -> 
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("train --task prefix-sums --width 4 --batch 2 --steps 1 --rounds 1 --device cpu",
-         "bench-train-prefix-sums-cpu-w4-b2"),
-        ("evaluate --size 8 --count 4 --steps 5 --rounds 1 --device cpu --run net",
+        ("train --width 4 --batch 2 --steps 1", "bench-train-prefix-sums-cpu-w4-b2"),
+        ("evaluate --size 8 --count 4 --steps 5 --run net",
          "bench-evaluate-prefix-sums-cpu-w4-trained"),
-        ("solve --size 5 --count 2 --rounds 1 --device cpu", "bench-solve-mazes-cpu-2-of-5"),
+        ("solve --size 5 --count 2", "bench-solve-mazes-cpu-2-of-5"),
     ],
 )  # fmt: skip
 def test_commands_print_a_table_and_write_a_result(
@@ -166,7 +164,7 @@ def test_commands_print_a_table_and_write_a_result(
     peaks = {"ours": 2 << 20, "plain": 5 << 20, "ratio": 2.5}
     monkeypatch.setattr("iterant.bench.benchmarks.peak_memory", lambda *_: peaks)
     with pytest.raises(SystemExit) as end:
-        run(["bench", *words.split(), "--out", "out"])
+        run(["bench", *words.split(), "--rounds", "1", "--device", "cpu", "--out", "out"])
     output, errors = capsys.readouterr()
     assert (end.value.code, errors) == (0, "")
     figures = read_result(f"out/{name}.json")["figures"]
