@@ -63,12 +63,7 @@ _FILM_BYTES, _MIN_FRAMES, _MAX_FRAMES = 16 << 20, 16, 4096
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers of a batch, one row per sample.
-
-    >>> answer = iterant.solve(net, x)
-    >>> answer.settled, answer.prediction.shape == batch.targets.shape
-    (tensor([True, True]), True)
-    """
+    """The answers of a batch, one row per sample."""
 
     prediction: Tensor
     """(B, *S) int64, by the network's readout"""
@@ -246,11 +241,6 @@ class Frame:
 
 class Film:
     """The answers to one problem by iteration, in bounded memory.
-
-        >>> film = Film(positions=2)
-        >>> film.put(Frame(step=1, prediction=np.array([0, 1], dtype=np.uint8), sure=0.4))
-        >>> [frame.step for frame in film.changes()]
-        [1]
 
     The frames are spread evenly over the iterations: when the film is full, every other frame is
     dropped and frames are taken half as often from then on. Films of small problems hold every

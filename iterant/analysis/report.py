@@ -1,10 +1,4 @@
-"""The results of `analyze` as tables, files, pictures and a page.
-
->>> report.table()                                # one row per model, one column per intervention
->>> report.of("swap", "m0").figures["recovered"]
->>> report.save("analysis")
-PosixPath('analysis/index.html')
-"""
+"""The results of `analyze` as tables, files, pictures and a page."""
 
 from __future__ import annotations
 
@@ -115,7 +109,12 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Report:
-    """The results of one call of `analyze`."""
+    """The results of one call of `analyze`.
+
+    >>> report.table()                            # one row per model, one column per intervention
+    >>> report.of("swap", "m0").figures["recovered"]
+    >>> report.save("analysis")                   # JSON, plots and a page
+    """
 
     subjects: tuple[Subject, ...]
     outcomes: tuple[Outcome, ...]

@@ -1,8 +1,6 @@
 """`analyze`, the studies that it runs, and the two that only count errors.
 
     >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
-    >>> report.table()                    # the paper's table of interventions
-    >>> report.save("analysis")           # JSON, plots and a page
 
 Interventions happen when they do in the paper: noise and zeros after iteration 1, all others after
 iteration 50. The studies of errors are here: accuracy by kind of problem (ratings and themes of

@@ -1,8 +1,5 @@
 """A straightforward training step and evaluation, the baseline of benchmarks.
 
-    >>> step = PlainStep(net, recipe, device)
-    >>> loss = step.step(inputs, targets, EvenRng(seed=0, step=0, of=20), lr_factor=1.0)
-
 They compute what ours compute, in the straightforward way of the reference implementation: the
 problem is concatenated and convolved at every iteration; the head reads out every iteration
 although training uses only the last; iterations before the trained segment are run with gradients,

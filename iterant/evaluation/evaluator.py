@@ -1,6 +1,6 @@
 """Accuracy by iteration, its cost, and the trade-off between both under halting rules.
 
-    >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
+    >>> curve = evaluate(net, task, size=9, count=20, max_steps=60)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
 Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch
@@ -100,10 +100,6 @@ def wilson(solved: Tensor, count: int) -> Tensor:
 @dataclass(frozen=True)
 class Curve:
     """How many problems were solved after each evaluated iteration.
-
-        >>> curve = iterant.evaluate(net, task, size=9, count=20, max_steps=60)
-        >>> curve.peak[1], curve.end, curve.lost
-        (1.0, 1.0, 0.0)
 
     Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
     earlier keep their answer, the others give that of iteration k.
@@ -426,7 +422,7 @@ def tradeoff(
 ) -> list[tuple[Rule, Curve]]:
     """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point.
 
-    >>> for rule, curve in tradeoff(net, task, batch, steps=1000):
+    >>> for rule, curve in tradeoff(net, task, batch, steps=60):
     ...     rule, curve.end, curve.iterations[-1]
 
     All rules see the same iterations, so no problem leaves the batch.
@@ -508,11 +504,7 @@ class Timer:
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
-    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network.
-
-    >>> budget_of(net)
-    1000
-    """
+    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network."""
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
@@ -537,11 +529,7 @@ def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...
 
 
 def is_finite(features: Tensor) -> Tensor:
-    """(B,) bool: samples whose features are all finite.
-
-    >>> is_finite(torch.tensor([[1.0, 2.0], [0.0, torch.nan]]))
-    tensor([ True, False])
-    """
+    """(B,) bool: samples whose features are all finite."""
     flat = features.flatten(1)
     if flat.is_cuda:  # one pass without synchronising
         largest: Tensor = torch.linalg.vector_norm(flat, ord=torch.inf, dim=1)
