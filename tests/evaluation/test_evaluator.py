@@ -21,7 +21,6 @@ import iterant
 from iterant.errors import TaskError, UsageError
 from iterant.evaluation import (
     Curve,
-    Operations,
     evaluate,
     evaluate_batch,
     evaluator,
@@ -276,20 +275,6 @@ def test_peak_end_and_lost_accuracy() -> None:
     assert curve_of(1, 2, 2).lost == 0
     assert curve.interval.shape == (5, 2)
     assert repr(curve) == "Curve(8 problems: 100.0% solved after 3 iterations, 62.5% after 5)"
-
-
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=20))
-def test_mean_iterations_by_budget(taken: list[int]) -> None:
-    curve = curve_of(*[0] * 30, count=len(taken), taken=torch.tensor(taken))
-    for budget, mean in zip(curve.steps, curve.iterations.tolist(), strict=True):
-        assert mean == pytest.approx(sum(min(budget, one) for one in taken) / len(taken))
-
-
-def test_operations_by_budget() -> None:
-    curve = curve_of(0, 1, 2, count=2, taken=torch.tensor([1, 3]), operations=Operations(1001, 10))
-    assert curve.work is not None
-    assert curve.work.tolist() == [1011.0, 1016.0, 1021.0]
-    assert curve_of(1).work is None
 
 
 def test_curve_as_json() -> None:
