@@ -62,6 +62,12 @@ def test_relative_change_in_the_last_iteration() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
     assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
+    mazes, net = iterant.task("mazes"), iterant.load("mazes")
+    before, after = (
+        t.features.detach() for t in iterant.think(net, mazes.sample(1).inputs, steps=2)
+    )
+    change = evaluate_batch(net, mazes, mazes.sample(1), steps=2).change
+    assert change == pytest.approx(float((after - before).norm() / after.norm()), rel=1e-4)
     # These features count iterations: the fifth goes from 4 to 5.
     batch = Batch(torch.full((3, 1, 4), 9.0), torch.zeros(3, 4, dtype=torch.int64))
     assert evaluate_batch(Ticking(), TASK, batch, steps=5).change == pytest.approx(1 / 5)
@@ -107,15 +113,23 @@ def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | N
 
 def test_batches_are_halved_when_memory_runs_out() -> None:
     class Starved(ByHand):
+        def __init__(self, most: int = 0) -> None:
+            super().__init__()
+            self.most = most
+
         def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            if len(features) > 12 and index == 4:
+            if len(features) > self.most and index == 4:
                 raise RuntimeError("out of memory")
             return super().step(features, memory, index)
 
-    curve, full = (evaluate_batch(net, TASK, BATCH, steps=9) for net in (Starved(), ByHand()))
+    with pytest.raises(RuntimeError, match="out of memory"):  # for a single problem too
+        evaluate_batch(Starved(), TASK, BATCH, steps=9, portion=1)
+    curve, full = (evaluate_batch(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand()))
     assert (curve.shrunk, full.shrunk) == (10, None)
     assert curve.solved.tolist() == full.solved.tolist()
-    both = zip(*(tradeoff(net, TASK, BATCH, steps=9) for net in (Starved(), ByHand())), strict=True)
+    both = zip(
+        *(tradeoff(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand())), strict=True
+    )
     for (_, short), (_, whole) in both:
         assert short.solved.tolist() == whole.solved.tolist()
 

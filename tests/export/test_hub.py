@@ -112,6 +112,7 @@ def test_pictures_outside_the_folder(tmp_path: Path) -> None:
 
 def test_code_that_a_folder_names_is_not_imported(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", {"kind": "strange:Net", "config": {}}, {"a": torch.ones(1)})
-    with pytest.raises(UntrustedCode, match="strange:Net"):
-        export_hub(tmp_path / "w", tmp_path / "out")
+    for call in (open_source, lambda folder: export_hub(folder, tmp_path / "out")):
+        with pytest.raises(UntrustedCode, match="strange:Net"):
+            call(tmp_path / "w")
     assert not (tmp_path / "out").exists()
