@@ -28,7 +28,7 @@ from iterant.evaluation import budget_of, evaluate_batch
 from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.solving import budget_for, check_fits, solutions, solve
+from iterant.solving import budget_for, check_fits, solve
 from iterant.tasks.protocol import Problem, Size, Task
 from iterant.tasks.user import task as named_task
 from iterant.training.optim import lr_factor
@@ -250,32 +250,26 @@ class Dense:
 
 
 def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Result:
-    """Compare `iterant.solve` with `iterant solve` (the command) and with the dense network.
+    """Compare `iterant.solve` with the same on the dense network.
 
     ``run``: weights, None for the shipped ones. The dense network computes every cell at every
-    iteration, with the same halting rule; it gets one round, since it is far slower. The seconds of
-    the command are those that it reports: without reading, drawing and checking.
+    iteration, with the same halting rule; it gets one round, since it is far slower.
     """
     device, task = registry.device(options.device), named_task(options.task)
     net = load(options.run or task.spec.name, device, trust=options.trust_code)
     size = _size(task, options.size)
     batch = task.sample(options.count, size=size, seed=options.seed)
-    problems = [Problem(batch[row : row + 1]) for row in range(len(batch))]
-    inputs, dense, command_seconds = batch.inputs.to(device), Dense(net), list[float]()
-    budget = budget_for(task, problems[0])
-
-    def run_command() -> None:
-        results = solutions(net, task, problems, max_steps=budget)
-        command_seconds.append(sum(solution.seconds for solution in results))
-
+    inputs, dense = batch.inputs.to(device), Dense(net)
+    budget = budget_for(task, Problem(batch[:1]))
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
-    sides = {"solve": lambda: solve(net, inputs, max_steps=budget), "command": run_command}
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     solve(dense, inputs, max_steps=min(budget, 20))
+    conditions = machine()
+    sides = {"solve": lambda: solve(net, inputs, max_steps=budget)}
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     start = time.perf_counter()
     plain = solve(dense, inputs, max_steps=budget)
+    times["dense"] = [time.perf_counter() - start]
     iterations, plain_iterations = int(answer.steps.max()), int(plain.steps.max())
-    times |= {"command": command_seconds, "dense": [time.perf_counter() - start]}
     seconds = medians(times)
     figures = {
         "task": task.spec.name,
@@ -283,7 +277,7 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
         "size": size,
         "problems": len(batch),
         "parameters": parameter_count(net),
-        **machine(),
+        **conditions,
         "iterations of the slowest problem": iterations,
         "settled": int(answer.settled.sum()),
         "solved": int(task.solved(answer.prediction.cpu(), batch).sum()),
@@ -296,9 +290,6 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
             "solve": 1e3 * seconds["solve"] / iterations,
             "dense": 1e3 * seconds["dense"] / plain_iterations,
         },
-        "ratio": {
-            "solve / command": ratio(times["solve"], command_seconds),
-            "dense / solve": ratio(times["dense"] * options.rounds, times["solve"]),
-        },
+        "ratio": {"dense / solve": ratio(times["dense"] * options.rounds, times["solve"])},
     }
     return f"bench-solve-{task.spec.name}-{device.type}-{len(batch)}-of-{size}", figures
