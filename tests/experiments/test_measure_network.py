@@ -77,15 +77,3 @@ def small_mazes() -> Any:
         return plain(self, count, size=9, seed=seed)
 
     return sample
-
-
-def test_check_after_every_iteration(
-    script: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = [str(run), "mazes", "9:2:2", "--every", "--portion", "1", "--results", str(tmp_path),
-             "--name", "every"]  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["measure-network", *words])
-    script.main()
-    test = read_result(tmp_path / "every.json")["figures"]["tests"]["9:2:2"]
-    assert (test["lost on the way"], test["wrong"]) == (0, [0, 1])
-    assert "after every iteration" in test["thinking"]
