@@ -3,10 +3,10 @@
     >>> for thought in think(net, batch.inputs, steps=30):
     ...     thought.step, thought.prediction
 
-`think` yields one `Thought` per iteration; to stop early, leave the loop. Solving, evaluation and
-analysis use it, and training too, except where a fast form unrolls a whole segment in one call
-(`iterant.training.objectives`). The caller decides about gradients, devices, precision and what to
-keep; logits are computed only when they are read.
+`think` yields one `Thought` per iteration; to stop early, leave the loop. The caller decides about
+gradients, devices, precision and what to keep; logits are computed only when they are read.
+Training has its own loop, which may compute a whole segment in one call
+(`iterant.training.objectives.iterate`).
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, SupportsIndex
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
@@ -49,28 +49,17 @@ class State:
         return State(self.features.detach(), self.step)
 
 
-class Intervention(Protocol):
-    """A change of the state or the problem between two iterations.
+Intervention = Callable[[State, Tensor], tuple[State, Tensor]]
+"""A change of the state or the inputs between two iterations, such as `After`.
 
-    >>> wipe = After(20, features=torch.zeros_like)
-    >>> thoughts = think(net, x, steps=60, intervene=[wipe])
-    """
-
-    def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
-        """The state and inputs of the next iteration; the same objects where nothing changes.
-
-        Called before every iteration: ``state.step`` iterations are done.
-        """
+It is called before every iteration with the state and the inputs, and returns those of the
+iteration: the same objects where nothing changes.
+"""
 
 
 @dataclass(frozen=True)
 class Thought:
-    """The state after one iteration, and its answer.
-
-    >>> thought = last(think(net, x, steps=9))
-    >>> thought.step, thought.prediction.shape == batch.targets.shape
-    (9, True)
-    """
+    """The state after one iteration, and its answer."""
 
     net: Net
     state: State
@@ -126,7 +115,6 @@ def think(
         >>> ten.step
         10
 
-    ``steps=0`` yields nothing, and `last` then returns the initial state as a thought of step 0.
     Interventions are called before every iteration and may change the state or the problem.
     """
     check_inputs(net, inputs)
@@ -143,42 +131,27 @@ def think(
             f"{done + steps}; ask for at most {depth - done} more"
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
-    return _Thinking(net, inputs, steps, state or State(net.start(inputs)), interventions)
+    return _iterate(net, inputs, steps, state or State(net.start(inputs)), interventions)
 
 
-class _Thinking(Iterator[Thought]):
-    """The iterator of `think`; keeps the initial state for `last`."""
-
-    def __init__(
-        self,
-        net: Net,
-        inputs: Tensor,
-        steps: int,
-        state: State,
-        interventions: Sequence[Intervention],
-    ) -> None:
-        self.start = self._thought = Thought(net, state, inputs)
-        self._interventions, self._left = interventions, steps
-        self._memory: Tensor | None = None
-        self._read_inputs: Tensor | None = None
-
-    def __next__(self) -> Thought:
-        if self._left < 1:
-            raise StopIteration
-        self._left -= 1
-        net, state, inputs = self._thought.net, self._thought.state, self._thought.inputs
-        for intervention in self._interventions:
+def _iterate(
+    net: Net, inputs: Tensor, steps: int, state: State, interventions: Sequence[Intervention]
+) -> Iterator[Thought]:
+    memory: Tensor | None = None
+    read_inputs: Tensor | None = None
+    for _ in range(steps):
+        for intervention in interventions:
             state, inputs = intervention(state, inputs)
-        if inputs is not self._read_inputs:
-            self._memory, self._read_inputs = net.read(inputs), inputs
+        if inputs is not read_inputs:
+            memory, read_inputs = net.read(inputs), inputs
         try:
-            features = net.step(state.features, self._memory, state.step)
+            features = net.step(state.features, memory, state.step)
         except RuntimeError as error:
             if not isinstance(error, torch.OutOfMemoryError):
                 _check_state(net, state, inputs, error)
             raise
-        self._thought = Thought(net, State(features, state.step + 1), inputs)
-        return self._thought
+        state = State(features, state.step + 1)
+        yield Thought(net, state, inputs)
 
 
 @torch.no_grad()
@@ -193,12 +166,12 @@ def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) ->
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:
-    """The last thought; for ``think(…, steps=0)``, the initial state as a thought of step 0.
+    """The last thought.
 
     >>> last(think(net, x, steps=30)).step
     30
     """
-    final: Thought | None = thoughts.start if isinstance(thoughts, _Thinking) else None
+    final = None
     for thought in thoughts:
         final = thought
     if final is None:

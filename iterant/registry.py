@@ -202,13 +202,12 @@ def device(word: str = "auto", *, present: bool = True) -> torch.device:
     kind, _, index = word.partition(":")
     if kind not in ("cpu", "cuda", "mps") or not (index.isdecimal() or word == kind):
         raise UsageError(f"unknown device {word!r}; use auto, cpu, cuda or cuda:0")
-    if kind == "cuda" and not index:
-        word = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    if kind == "mps":
-        missing = not torch.backends.mps.is_available()
+    if kind == "cuda":
+        index = index or os.environ.get("LOCAL_RANK", "0")
+        word = f"cuda:{index}"
+        missing = not torch.cuda.is_available() or int(index) >= torch.cuda.device_count()
     else:
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        missing = kind == "cuda" and int(word.partition(":")[2]) >= count
+        missing = kind == "mps" and not torch.backends.mps.is_available()
     if missing and present:
         raise UsageError(f"device {word!r} is not available; use --device cpu")
     return torch.device(word)

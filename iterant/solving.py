@@ -13,9 +13,10 @@ Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -62,12 +63,7 @@ _FILM_BYTES, _MIN_FRAMES, _MAX_FRAMES = 16 << 20, 16, 4096
 
 @dataclass(frozen=True)
 class Answer:
-    """The answers of a batch, one row per sample.
-
-    >>> answer = iterant.solve(net, x)
-    >>> answer.settled, answer.prediction.shape == batch.targets.shape
-    (tensor([True, True]), True)
-    """
+    """The answers of a batch, one row per sample."""
 
     prediction: Tensor
     """(B, *S) int64, by the network's readout"""
@@ -246,11 +242,6 @@ class Frame:
 class Film:
     """The answers to one problem by iteration, in bounded memory.
 
-        >>> film = Film(positions=2)
-        >>> film.put(Frame(step=1, prediction=np.array([0, 1], dtype=np.uint8), sure=0.4))
-        >>> [frame.step for frame in film.changes()]
-        [1]
-
     The frames are spread evenly over the iterations: when the film is full, every other frame is
     dropped and frames are taken half as often from then on. Films of small problems hold every
     iteration.
@@ -281,16 +272,16 @@ class Film:
 
     def at(self, step: int) -> Frame:
         """The frame of that iteration, or the last one before it."""
-        before = [frame for frame in self.frames if frame.step <= step]
-        return before[-1] if before else self.frames[0]
+        following = bisect_right(self.frames, step, key=lambda frame: frame.step)
+        return self.frames[max(0, following - 1)]
 
-    def changes(self) -> tuple[Frame, ...]:
+    def changes(self) -> list[Frame]:
         """The first frame, and every one whose answer differs from the one before."""
-        return tuple(
+        return self.frames[:1] + [
             frame
-            for index, frame in enumerate(self.frames)
-            if index == 0 or not np.array_equal(frame.prediction, self.frames[index - 1].prediction)
-        )
+            for before, frame in pairwise(self.frames)
+            if not np.array_equal(frame.prediction, before.prediction)
+        ]
 
 
 def _frames(thought: Thought) -> list[Frame]:

@@ -41,16 +41,6 @@ def test_logits_are_computed_when_read() -> None:
     assert net.answers == 1
 
 
-def test_no_steps_yield_nothing_and_the_last_is_the_start() -> None:
-    net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
-    assert list(think(net, x, steps=0)) == []
-    start = last(think(net, x, steps=0))
-    assert start.step == 0
-    assert torch.equal(start.features, begin(net, x).features)
-    somewhere = State(start.features + 1, 4)
-    assert last(think(net, x, steps=0, state=somewhere)).state is somewhere
-
-
 def test_gradients_are_up_to_the_caller() -> None:
     net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
     with torch.no_grad():
@@ -119,6 +109,8 @@ def test_the_depth_of_a_feed_forward_network() -> None:
 def test_last_of_an_empty_iterator_and_negative_steps() -> None:
     with pytest.raises(NetError, match="was empty"):
         last([])
+    with pytest.raises(NetError, match="was empty"):
+        last(think(Ticking(), torch.ones(1, 1, 3), steps=0))
     with pytest.raises(NetError, match="after 0 or more"):
         After(-1)
 

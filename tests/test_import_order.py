@@ -83,7 +83,6 @@ UPWARD = [
     ("iterant.tasks.user", "from iterant import engine"),
     ("iterant.tasks.user", "from ..nets import layers"),
     ("iterant.engine", "def late():\n    from iterant.training import train"),
-    ("iterant.engine", "from iterant import solve"),
     ("iterant.io.files", "registry.find('net', word)"),
     ("iterant.nets.protocol", "importlib.import_module('iterant.training.loop')"),
     ("iterant.registry", "from iterant.tasks.protocol import Task"),

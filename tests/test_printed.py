@@ -35,13 +35,10 @@ def test_batches_and_answers(printed: object, line: str) -> None:
     assert repr(printed) == line
 
 
-def test_counts_of_one_and_reports() -> None:
+def test_curves_and_reports() -> None:
     net = iterant.load("prefix-sums")
-    answer = iterant.solve(net, ONE.inputs, max_steps=1)
-    assert repr(answer) == "Answer(1 answer of 1: 0 settled, after 1 iteration)"
     curve = iterant.evaluate(net, SUMS, size=1, count=1, max_steps=1)
     assert repr(curve).startswith("Curve(1 problem: ")
-    assert "after 1 iteration, " in repr(curve)
     subject = Subject(net, SUMS, label="mine")
     report = iterant.analyze([subject], what=["noise", "convergence"], size=8, count=2)
     assert repr(report) == "Report(noise, convergence of mine: 2 problems of prefix-sums, size 8)"
@@ -53,10 +50,6 @@ def test_runs_and_solutions(tmp_path: Path) -> None:
     run.set_status("stopped", step=3, steps=1200)
     assert repr(run) == f"RunFolder('{tmp_path}/run': stopped, 3 of 1,200 updates)"
     net, problems = iterant.load("prefix-sums"), gather(SUMS, "101").problems
-    for budget, reason in ((1000, "settled after "), (3, "not settled, stopped by budget after 3")):
-        (solution,) = solutions(net, SUMS, problems, max_steps=budget)
-        assert repr(solution).startswith("Solution(")
-        assert reason in repr(solution)
-    mazes = iterant.task("mazes")
-    (none,) = solutions(iterant.load("mazes"), mazes, gather(mazes, "S#G").problems)
-    assert repr(none) == "Solution(problem: no way leads from start to end; not tried)"
+    (solution,) = solutions(net, SUMS, problems, max_steps=3)
+    assert repr(solution).startswith("Solution(")
+    assert "not settled, stopped by budget after 3" in repr(solution)

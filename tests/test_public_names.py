@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import iterant
-from iterant.errors import MissingExtra
 
 PUBLIC = {
     "IterantError",
@@ -26,12 +24,6 @@ PUBLIC = {
     "think",
     "train",
 }
-
-MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(iterant.__path__, "iterant.")
-    if not module.name.endswith("__main__")
-]
 
 
 def test_the_public_names_are_exactly_these() -> None:
@@ -51,18 +43,3 @@ def test_type_checkers_see_the_same_objects() -> None:
                 assert getattr(iterant, alias.name) is getattr(module, alias.name)
                 typed.add(alias.name)
     assert typed == PUBLIC
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_every_name_a_module_offers_is_there(name: str) -> None:
-    try:
-        module = importlib.import_module(name)
-    except MissingExtra as error:
-        pytest.skip(str(error))
-    except ModuleNotFoundError as error:
-        if error.name != "triton":  # it comes with torch for GPUs only
-            raise
-        pytest.skip(str(error))
-    offered = getattr(module, "__all__", [])
-    assert [word for word in offered if not hasattr(module, word)] == []
-    assert len(set(offered)) == len(offered)

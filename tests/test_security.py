@@ -85,7 +85,7 @@ def ask(port: int, request: bytes) -> bytes:
     """The whole answer to a request; what came of it, if the server closes the connection."""
     parts = []
     with (
-        contextlib.suppress(ConnectionError),
+        contextlib.suppress(OSError),
         socket.create_connection(("127.0.0.1", port), timeout=10) as line,
     ):
         line.sendall(request)

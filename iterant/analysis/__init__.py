@@ -1,8 +1,5 @@
 """Interventions on iterating networks, convergence, path independence and errors.
 
->>> report = analyze(["runs/m0"], what=["noise", "zeros", "swap"])
->>> report.save("analysis")
-
 studies.py         all studies by name, `analyze`; accuracy by kind of problem, near misses
 interventions.py   noise, zeros, swaps, flipped bits, moved ends; recovery from them
 convergence.py     size of changes; settled, cycling, moving; path independence

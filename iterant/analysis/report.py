@@ -1,10 +1,4 @@
-"""The results of `analyze` as tables, files, pictures and a page.
-
->>> report.table()                                # one row per model, one column per intervention
->>> report.of("swap", "m0").figures["recovered"]
->>> report.save("analysis")
-PosixPath('analysis/index.html')
-"""
+"""The results of `analyze` as tables, files, pictures and a page."""
 
 from __future__ import annotations
 
@@ -34,19 +28,20 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
+<title>iterant analyze</title>
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; }}
 body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 table {{ display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }}
+table, img {{ margin: 1rem 0; }}
 th, td {{ text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
-figure {{ margin: 1rem 0; }} img {{ max-width: 100%; background: white; }}
+img {{ max-width: 100%; background: white; }}
 </style>
 </head>
 <body>
-<h1>{title}</h1>
+<h1>iterant analyze</h1>
 <p>{note}</p>
 {body}
 </body>
@@ -94,15 +89,6 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A PNG picture and its alternative text."""
-
-    name: str
-    png: bytes
-    text: str
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The results of one study on one network."""
 
@@ -125,10 +111,9 @@ class Skipped:
 class Report:
     """The results of one call of `analyze`.
 
-    >>> report = iterant.analyze(["runs/m0"], what=["noise", "swap"])
-    >>> report.table()
-    >>> report.of("noise").figures["peak"]
-    >>> report.save("analysis")
+    >>> report.table()                            # one row per model, one column per intervention
+    >>> report.of("swap", "m0").figures["recovered"]
+    >>> report.save("analysis")                   # JSON, plots and a page
     """
 
     subjects: tuple[Subject, ...]
@@ -212,47 +197,41 @@ class Report:
             "skipped": {s.label: s.why for s in self.skipped if s.what == what},
         }
 
-    def pictures(self, what: str) -> list[Picture]:
-        """The plots of a study, each with one line per network."""
+    def pictures(self, what: str) -> dict[str, bytes]:
+        """The plots of a study as PNG files by name, each with one line per network."""
         lines: dict[Plot, list[Line]] = {}
         models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
         alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
         for one in self._of(what):
             colour = models.index(one.subject.model or one.subject.label)
             stroke = alphas.index(one.subject.alpha)
-            for result in one.results:
-                for plot, trace in result.plots:
-                    line = Line(trace, one.subject.legend, colour, stroke)
-                    lines.setdefault(plot, []).append(line)
+            for plot, trace in (pair for result in one.results for pair in result.plots):
+                line = Line(trace, one.subject.legend, colour, stroke)
+                lines.setdefault(plot, []).append(line)
         regime = shared_regime(self.subjects)
-        return [
-            Picture(
-                name=_file_name(plot.name),
-                png=figure_png(panels_figure([(plot, group)], regime=regime)),
-                text=f"{plot.name}: {plot.y_label} by {plot.x_label}",
-            )
+        return {
+            plot.name: figure_png(panels_figure([(plot, group)], regime=regime))
             for plot, group in lines.items()
-        ]
+        }
 
-    def _html(self, pictures: Mapping[str, Sequence[Picture]]) -> str:
+    def _repr_html_(self) -> str:
+        """The page, for notebooks."""
+        return self._html({what: self.pictures(what) for what in self.studies})
+
+    def _html(self, pictures: Mapping[str, Mapping[str, bytes]]) -> str:
         """The paper's table, then every study with its pictures."""
         sections = []
         if table := self.table():
             about = "Mean iterations to solution, counted from the intervention, of the problems "
             about += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(_section("interventions", about, table))
+            sections.append(_section("interventions", about, [table]))
         for what in self.studies:
-            first, *others = self.headlines(what)
-            sections.append(_section(what, self._of(what)[0].about, first, pictures[what]))
-            sections += [_section(f"{what}, continued", "", table) for table in others]
+            about, tables = self._of(what)[0].about, self.headlines(what)
+            sections.append(_section(what, about, tables, pictures[what]))
         if self.skipped:
             rows = [[one.label, one.what, one.why] for one in self.skipped]
-            sections.append(_section("skipped", "", [["model", "study", "why"], *rows]))
+            sections.append(_section("skipped", "", [[["model", "study", "why"], *rows]]))
         return "\n".join(sections)
-
-    def _repr_html_(self) -> str:
-        """The page, for notebooks."""
-        return self._html({what: self.pictures(what) for what in self.studies})
 
     def save(self, folder: PathLike) -> Path:
         """Write one JSON file per study, the plots and ``index.html``; return its path."""
@@ -260,13 +239,12 @@ class Report:
         pictures = {what: self.pictures(what) for what in self.studies}
         for what in self.studies:
             write_result(what, self.figures(what), seed=self.seed, folder=target)
-            for picture in pictures[what]:
-                write_atomic(target / f"{picture.name}.png", picture.png)
+            for name, png in pictures[what].items():
+                write_atomic(target / f"{_file_name(name)}.png", png)
         problems = counted(self.count, "problem")
         note = escape(f"{self.task}, size {self.size}, {problems}, seed {self.seed}")
-        page = _PAGE.format(title="iterant analyze", note=note, body=self._html(pictures))
         index = target / "index.html"
-        write_atomic(index, page.encode())
+        write_atomic(index, _PAGE.format(note=note, body=self._html(pictures)).encode())
         return index
 
     def save_failures(self, folder: PathLike) -> list[Path]:
@@ -283,23 +261,20 @@ class Report:
         ]
 
 
-def _section(title: str, text: str, table: Table, pictures: Sequence[Picture] = ()) -> str:
+def _section(
+    title: str, about: str, tables: Sequence[Table], pictures: Mapping[str, bytes] | None = None
+) -> str:
     """HTML with all text escaped: names of runs come from users."""
-    parts = [f"<h2>{escape(title)}</h2>"]
-    if text:
-        parts.append(f"<p>{escape(text)}</p>")
-    parts.append("<table>")
-    for number, cells in enumerate(table):
-        tag = "td" if number else "th"
-        row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
-        parts.append(f"<tr>{row}</tr>")
-    parts.append("</table>")
-    for picture in pictures:
-        data, label = base64.b64encode(picture.png).decode("ascii"), escape(picture.text)
-        parts.append(
-            f'<figure><img alt="{label}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{label}</figcaption></figure>"
-        )
+    parts = [f"<h2>{escape(title)}</h2>", f"<p>{escape(about)}</p>"]
+    for head, *rows in tables:
+        parts.append("<table>")
+        for tag, cells in (("th", head), *(("td", row) for row in rows)):
+            row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+            parts.append(f"<tr>{row}</tr>")
+        parts.append("</table>")
+    for name, png in (pictures or {}).items():
+        data = base64.b64encode(png).decode("ascii")
+        parts.append(f'<img alt="{escape(name)}" src="data:image/png;base64,{data}">')
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 

@@ -1,8 +1,6 @@
 """`analyze`, the studies that it runs, and the two that only count errors.
 
     >>> report = analyze(["runs/m0", "runs/m1"], what=["noise", "zeros", "swap"], size=13)
-    >>> report.table()                    # the paper's table of interventions
-    >>> report.save("analysis")           # JSON, plots and a page
 
 Interventions happen when they do in the paper: noise and zeros after iteration 1, all others after
 iteration 50. The studies of errors are here: accuracy by kind of problem (ratings and themes of
@@ -146,27 +144,21 @@ def near_misses(trial: Trial) -> Result:
             failures.append(replace(failure, title=f"{failure.title}, problem {len(counts) + row}"))
         counts += wrong.tolist()
 
-    distribution = sorted(Counter(counts).items())
-    wrong_counts = [count for count in counts if count]
+    ordered = sorted(counts)
+    wrong_counts = [count for count in ordered if count]
     figures: dict[str, Any] = {"problems": len(counts), "failures": len(wrong_counts)}
     cells = {"problems": str(len(counts)), "failures": str(len(wrong_counts))}
     if offers(task, "near_misses"):
         figures |= {f"failures that are {kind}": count for kind, count in paths.items()}
         cells |= {f"of them {kind}": str(count) for kind, count in paths.items()}
     figures["broken"] = broken
-    figures["problems by wrong positions"] = {str(wrong): count for wrong, count in distribution}
+    figures["problems by wrong positions"] = {str(n): k for n, k in Counter(ordered).items()}
     median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
     cells |= {"wrong positions a failure (median)": text(median, ".0f"), "NaN": str(broken)}
-
-    x, y = [0], [0.0]  # a step function
-    for wrong_positions, count in distribution:
-        x += [wrong_positions, wrong_positions]
-        y += [y[-1], y[-1] + 100 * count / len(counts)]
-    if x[-1] == 0:  # avoid an axis from 0 to 0
-        x, y = [*x, 1], [*y, y[-1]]
+    shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     y_label = "problems with at most this many (%)"
     plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
-    return Result(figures, cells, [(plot, Trace(x, y))], failures)
+    return Result(figures, cells, [(plot, Trace(ordered, shares))], failures)
 
 
 @dataclass(frozen=True)
@@ -336,13 +328,12 @@ def _subjects(subjects: list[Subject]) -> list[Subject]:
             f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "
             "analyze those of one task at a time"
         )
-    unique: list[Subject] = []
-    labels: Counter[str] = Counter()
+    unique, labels = [], Counter[str]()
     for subject in subjects:
         labels[subject.label] += 1
-        if (number := labels[subject.label]) > 1:
-            subject = replace(subject, label=f"{subject.label} ({number})")
-        unique.append(subject)
+        number = labels[subject.label]
+        label = f"{subject.label} ({number})" if number > 1 else subject.label
+        unique.append(replace(subject, label=label))
     return unique
 
 

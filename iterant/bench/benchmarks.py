@@ -28,8 +28,8 @@ from iterant.evaluation import budget_of, evaluate_batch
 from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.solving import budget_for, check_fits, solutions, solve
-from iterant.tasks.protocol import Batch, Problem, Size, Task
+from iterant.solving import budget_for, check_fits, solve
+from iterant.tasks.protocol import Problem, Size, Task
 from iterant.tasks.user import task as named_task
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
@@ -51,8 +51,6 @@ def compare(
     sides: Sides, *, rounds: int, device: torch.device, progress: Progress | None = None
 ) -> dict[str, list[float]]:
     """The seconds of each side in each round, one side after the other; warm them up before."""
-    if rounds < 1:
-        raise UsageError(f"a measurement needs at least 1 round, got {rounds}")
 
     def wait() -> None:
         if device.type == "cuda":
@@ -113,8 +111,6 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     in bf16.
     """
     steps, seed = options.steps, options.seed
-    if steps < 1:
-        raise UsageError(f"a round needs at least 1 step, got {steps}")
     device, task = registry.device(options.device), named_task(options.task)
     usual = named_recipe(options.recipe, task.spec.name, options.net)
     usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
@@ -122,18 +118,17 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     network, _ = build_network(recipe, task.spec, seed)
     batch = task.sample(recipe.batch, size=task.check_size(recipe.size), seed=seed)
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
-    pairs = list(map(progressive_of(network, recipe).draw, draws))  # n and k of every step
+    pairs = [progressive_of(network, recipe).draw(rng) for rng in draws]  # n and k of every step
 
     def prepare() -> Sides:
         net, _ = build_network(recipe, task.spec, seed)
-        problems, factor = batch.to(device), lr_factor(recipe, 0, _EPOCH)
-
-        def side(step: Trainer | PlainStep) -> Callable[[], Any]:
-            inputs, targets = problems.inputs, problems.targets
-            return lambda: [step.step(inputs, targets, rng, factor) for rng in draws]
-
         plain = PlainStep(net, recipe, device)  # copies the network, so it comes first
-        return {"ours": side(Trainer(net, recipe, device)), "plain": side(plain)}
+        ours, factor = Trainer(net, recipe, device), lr_factor(recipe, 0, _EPOCH)
+        inputs, targets = batch.inputs.to(device), batch.targets.to(device)
+        return {
+            "ours": lambda: [ours.step(inputs, targets, rng, factor) for rng in draws],
+            "plain": lambda: [plain.step(inputs, targets, rng, factor) for rng in draws],
+        }
 
     differs = [options.net] if options.net else []
     for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
@@ -157,7 +152,8 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
         "precision": {"ours": recipe.precision, "plain": "fp32"},
         "steps a round": steps,
         "mean of draws": {
-            name: round(sum(pair[i] for pair in pairs) / steps, 2) for i, name in enumerate("nk")
+            name: round(statistics.fmean(column), 2)
+            for name, column in zip("nk", zip(*pairs, strict=True), strict=True)
         },
         **conditions,
         "differs": differs,
@@ -189,7 +185,20 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
     which saves most of the time.
     """
     device, trained = registry.device(options.device), options.run is not None
-    net, task, batch = _evaluated(options, device)
+    task = named_task(options.task)
+    if options.run is not None:
+        net = load(options.run)
+    else:
+        recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
+        net, _ = build_network(recipe, task.spec, options.seed)
+    if not isinstance(net, DeepThinking | FeedForward):
+        raise UsageError(
+            f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "
+            "ff or ff-recall"
+        )
+    check_fits(net.to(device), task)
+    size = _size(task, options.size)
+    batch = task.sample(options.count, size=size, seed=options.seed).to(device)
     steps, rule = budget_of(net, options.steps), StableAnswer()
     sides: dict[str, Callable[[], Any]] = {
         "ours": lambda: evaluate_batch(net, task, batch, steps=steps),
@@ -232,62 +241,35 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
     return f"bench-evaluate-{name}-{device.type}-w{width}{'-trained' * trained}", figures
 
 
-def _evaluated(
-    options: EvaluateOptions, device: torch.device
-) -> tuple[DeepThinking | FeedForward, Task, Batch]:
-    """The network, the task and the problems."""
-    task = named_task(options.task)
-    if options.run is None:
-        recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
-        net, _ = build_network(recipe, task.spec, options.seed)
-    else:
-        net = load(options.run)
-    if not isinstance(net, DeepThinking | FeedForward):
-        raise UsageError(
-            f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "
-            "ff or ff-recall"
-        )
-    check_fits(net, task)
-    batch = task.sample(options.count, size=_size(task, options.size), seed=options.seed)
-    return net.to(device), task, batch.to(device)
-
-
 class Dense:
     """A wrapper that `accelerate` does not recognise, so that the network stays dense."""
 
     def __init__(self, net: Net) -> None:
-        """Wrap this network."""
         self.readout, self.depth = readout_of(net), depth_of(net)
         self.read, self.start, self.step, self.answer = net.read, net.start, net.step, net.answer
 
 
 def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Result:
-    """Compare `iterant.solve` with `iterant solve` (the command) and with the dense network.
+    """Compare `iterant.solve` with the same on the dense network.
 
     ``run``: weights, None for the shipped ones. The dense network computes every cell at every
-    iteration, with the same halting rule; it gets one round, since it is far slower. The seconds of
-    the command are those that it reports: without reading, drawing and checking.
+    iteration, with the same halting rule; it gets one round, since it is far slower.
     """
     device, task = registry.device(options.device), named_task(options.task)
     net = load(options.run or task.spec.name, device, trust=options.trust_code)
     size = _size(task, options.size)
     batch = task.sample(options.count, size=size, seed=options.seed)
-    problems = [Problem(batch[row : row + 1]) for row in range(len(batch))]
-    inputs, dense, command_seconds = batch.inputs.to(device), Dense(net), list[float]()
-    budget = budget_for(task, problems[0])
-
-    def run_command() -> None:
-        results = solutions(net, task, problems, max_steps=budget)
-        command_seconds.append(sum(solution.seconds for solution in results))
-
+    inputs, dense = batch.inputs.to(device), Dense(net)
+    budget = budget_for(task, Problem(batch[:1]))
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
-    sides = {"solve": lambda: solve(net, inputs, max_steps=budget), "command": run_command}
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     solve(dense, inputs, max_steps=min(budget, 20))
+    conditions = machine()
+    sides = {"solve": lambda: solve(net, inputs, max_steps=budget)}
+    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
     start = time.perf_counter()
     plain = solve(dense, inputs, max_steps=budget)
+    times["dense"] = [time.perf_counter() - start]
     iterations, plain_iterations = int(answer.steps.max()), int(plain.steps.max())
-    times |= {"command": command_seconds, "dense": [time.perf_counter() - start]}
     seconds = medians(times)
     figures = {
         "task": task.spec.name,
@@ -295,7 +277,7 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
         "size": size,
         "problems": len(batch),
         "parameters": parameter_count(net),
-        **machine(),
+        **conditions,
         "iterations of the slowest problem": iterations,
         "settled": int(answer.settled.sum()),
         "solved": int(task.solved(answer.prediction.cpu(), batch).sum()),
@@ -308,9 +290,6 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
             "solve": 1e3 * seconds["solve"] / iterations,
             "dense": 1e3 * seconds["dense"] / plain_iterations,
         },
-        "ratio": {
-            "solve / command": ratio(times["solve"], command_seconds),
-            "dense / solve": ratio(times["dense"] * options.rounds, times["solve"]),
-        },
+        "ratio": {"dense / solve": ratio(times["dense"] * options.rounds, times["solve"])},
     }
     return f"bench-solve-{task.spec.name}-{device.type}-{len(batch)}-of-{size}", figures

@@ -1,8 +1,5 @@
 """A straightforward training step and evaluation, the baseline of benchmarks.
 
-    >>> step = PlainStep(net, recipe, device)
-    >>> loss = step.step(inputs, targets, EvenRng(seed=0, step=0, of=20), lr_factor=1.0)
-
 They compute what ours compute, in the straightforward way of the reference implementation: the
 problem is concatenated and convolved at every iteration; the head reads out every iteration
 although training uses only the last; iterations before the trained segment are run with gradients,
@@ -81,9 +78,9 @@ def plain_loss(
     net: PaperNet,
     inputs: Tensor,
     targets: Tensor,
-    objective: Progressive,
-    draw: tuple[int, int],
-    smoothing: float = 0.0,
+    recipe: Recipe,
+    n: int,
+    k: int,
 ) -> Tensor:
     """The paper's Algorithm 1 for given n and k: a scalar with its graph."""
 
@@ -96,12 +93,11 @@ def plain_loss(
 
     def cross_entropy(logits: Tensor) -> Tensor:
         losses = functional.cross_entropy(
-            logits, targets, reduction="none", label_smoothing=smoothing
+            logits, targets, reduction="none", label_smoothing=recipe.smoothing
         )
         counted = net.readout.counted(inputs)
         return losses.mean() if counted is None else losses[counted].mean()
 
-    (n, k), recipe = draw, objective.recipe
     alpha = recipe.alpha
     start = torch.relu(net.projection(inputs))
     full, _ = unroll(start, 0, recipe.iterations)
@@ -142,8 +138,8 @@ class PlainStep:
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step at ``lr_factor`` times the learning rate; returns the loss."""
         self.optimizer.zero_grad(set_to_none=False)
-        draw = self.objective.draw(rng)
-        loss = plain_loss(self.net, inputs, targets, self.objective, draw, self.recipe.smoothing)
+        n, k = self.objective.draw(rng)
+        loss = plain_loss(self.net, inputs, targets, self.recipe, n, k)
         torch.autograd.backward(loss)
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)

@@ -51,7 +51,7 @@ def evaluate(
 def solve(
     *, options: Annotated[SolveOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Compare iterant.solve with the command `iterant solve` and with the dense network."""
+    """Compare iterant.solve with the same on the dense network, which computes every cell."""
     figures = _measure("solve", options or SolveOptions(), out)
     print_table(
         ("", "seconds"),

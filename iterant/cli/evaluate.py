@@ -41,7 +41,6 @@ def evaluate(
     patience: Patience = None,
     tolerance: Tolerance = None,
     trade: Annotated[bool, FLAG] = False,
-    check: Annotated[bool, FLAG] = False,
     save: Path | None = None,
     json: Annotated[Path | None, Parameter(name=["--json", "--result"])] = None,
     task: str | None = None,
@@ -66,7 +65,6 @@ def evaluate(
         count: problems per size
         seed: of the problems
         trade: compare many halting rules instead: accuracy against mean iterations
-        check: also count answers that change because stopped problems leave the batch
         save: draw the curves into this .png or .svg file
         json: write the figures to this .json file
         task: for weights that do not name the task they were trained on
@@ -75,8 +73,7 @@ def evaluate(
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
-    from iterant.evaluation import budget_of, compaction, evaluate_batch, tradeoff
-    from iterant.halting import Fixed
+    from iterant.evaluation import budget_of, evaluate_batch, tradeoff
     from iterant.io import write_result
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import offers
@@ -87,9 +84,9 @@ def evaluate(
         halting_rule = registry.rule(rule, patience=patience, tolerance=tolerance)
     picture = None if save is None else check_picture(save)
     result = None if json is None else check_result_path(json)
-    if trade and (check or picture or halting_rule):
+    if trade and (picture or halting_rule):
         raise UsageError(
-            "--trade compares all rules and draws no curves; leave out --check, --save and --rule"
+            "--trade compares all rules and draws no curves; leave out --save and --rule"
         )
     if not runs:
         raise UsageError("which runs? give one or more folders: iterant evaluate runs/m0")
@@ -104,7 +101,7 @@ def evaluate(
         work += [(run, subject, each) for each in sizes or [subject.task.check_size(None)]]
 
     curves: dict[str, Curve] = {}
-    points: dict[str, list[tuple[Rule, Curve]]] = {}
+    tradeoffs: dict[str, list[dict[str, Any]]] = {}
     figures, notes = [], []
     with progress_bar("evaluating") as update:
         for index, (run, subject, problem_size) in enumerate(work):
@@ -114,31 +111,23 @@ def evaluate(
 
             title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
             figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
-            steps = budget_of(subject.net, max_steps)
             batch = subject.task.sample(count, size=problem_size, seed=seed)
             arguments: Any = (subject.net, subject.task, batch)
+            steps = budget_of(subject.net, max_steps)
             options: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
             if trade:
-                points[title] = tradeoff(*arguments, **options)
-                figure["trade"] = [_rule_figures(*point) for point in points[title]]
+                rules = tradeoff(*arguments, **options)
+                figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
             else:
                 curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
                 figure |= curves[title].described()
-            if check:
-                options = {"steps": steps, "portion": portion}
-                answers, stops = compaction(subject.net, batch, halting_rule or Fixed(), **options)
-                figure["compaction"] = {"answers that differ": answers, "stops": stops}
-                notes.append(
-                    f"{title}: {answers} of {counted(count, 'answer')} and "
-                    f"{counted(stops, 'stop')} differ from a run of whole batches"
-                )
             if offers(subject.task, "source"):  # two datasets may have the same sizes
                 figure["set"] = subject.task.source()
                 notes.append(f"{subject.task.spec.title}: {figure['set']}")
             figures.append(figure)
 
     _print_curves(curves)
-    _print_tradeoffs(points)
+    _print_tradeoffs(tradeoffs, count)
     for note in dict.fromkeys(notes):
         echo(note)
     if picture is not None:
@@ -167,7 +156,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
     for title, curve in curves.items():
         step, height = curve.peak
         low, high = curve.interval[-1].tolist()
-        row = {
+        rows.append({
             "": title,
             "peak": percent(height),
             "at iteration": str(step),
@@ -178,8 +167,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             "mean iterations": f"{float(curve.iterations[-1]):.1f}",
             "operations per problem": "" if curve.work is None else quantity(float(curve.work[-1])),
             "time": "" if curve.seconds is None else duration(float(curve.seconds[-1])),
-        }
-        rows.append(row)
+        })  # fmt: skip
     if rows:
         print_table(list(rows[0]), *(list(row.values()) for row in rows), right=True)
     for title, curve in curves.items():
@@ -214,16 +202,13 @@ def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:
     }
 
 
-def _print_tradeoffs(points: dict[str, list[tuple[Rule, Curve]]]) -> None:
+def _print_tradeoffs(tradeoffs: dict[str, list[dict[str, Any]]], count: int) -> None:
     head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
-    for title, rules in points.items():
-        rows = []
-        for rule, curve in rules:
-            about = _rule_figures(rule, curve)
-            rows.append([
-                about["rule"], percent(about["accuracy"]), f"{about['mean iterations']:.1f}",
-                quantity(about["operations a problem"]),
-                f"{about['stopped by the rule']} of {curve.count}",
-            ])  # fmt: skip
+    for title, rules in tradeoffs.items():
         echo(title)
+        rows = [
+            [rule["rule"], percent(rule["accuracy"]), f"{rule['mean iterations']:.1f}",
+             quantity(rule["operations a problem"]), f"{rule['stopped by the rule']} of {count}"]
+            for rule in rules
+        ]  # fmt: skip
         print_table(head, *rows, right=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,18 +10,15 @@ from cyclopts import Parameter
 from iterant import bounds
 from iterant.cli.options import FLAG, DataPath, DeviceName, Duration
 from iterant.cli.output import console, echo, output_may_fail, print_table
-from iterant.errors import RunError, UsageError
+from iterant.errors import UsageError
 from iterant.formatting import counted, duration
 
 if TYPE_CHECKING:
     from iterant.experiments.catalogue import Experiment
     from iterant.experiments.records import Records
 
-REDUCED = "reduced"
-"""The folder of runs that were made smaller, for lack of a GPU"""
-_SMALL = ", made smaller: beside the paper's numbers, no reproduction of them"
 _WIDE = 160
-"""Columns of the terminal that a whole table needs; narrower ones, and --list, get these:"""
+"""Columns of the terminal that a whole table needs; narrower ones get these:"""
 _FEW = ("model", "measured", "all seeds", "seeds", "the paper", "beside the paper")
 
 
@@ -54,12 +50,12 @@ def reproduce(
         write: with --all: write them into this Markdown file
         train: train what is missing (--budget implies this)
         seeds: seeds per model [default: as many as planned]
-        budget: train this long: 10m, 1h
+        budget: train at most this long, and resume with the same command: 10m, 1h
         results: folder of records and pictures
     """
-    from iterant import registry
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.figures import save_figure
+    from iterant.experiments.records import FOLDERS
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
@@ -75,63 +71,53 @@ def reproduce(
         raise UsageError("training is for one table or figure at a time; name it")
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
+    folders = [results / part for part in FOLDERS]
     if name is None:
-        records = _read(results).whole
+        records = _read(folders).whole
         if list_:
             _show_list(records)
         else:
             _make_all(records, results, write)
         return
     chosen = experiment(name)
-    small = training and bool(chosen.models) and registry.device(device).type != "cuda"
+    if training and not chosen.models:
+        raise UsageError(
+            f"{name} tests networks of table-maze-peaks: train these, then test them with "
+            "scripts/measure-network, as docs/how-to/reproduce.md shows"
+        )
     if training:
         with output_may_fail():
-            _train_missing(chosen, results, small, seeds, budget, device, data)
-    every = _read(results, small)
-    records = every.as_finished if small else every.whole
-    _show_experiment(chosen, records, _SMALL if small else "")
-    keys = {model.key for model in chosen.models}
-    names = [record.name for record in every.unfinished if small and record.model in keys]
-    if names:
-        echo(
-            f"cut off by their time, and tested as they were: {', '.join(names)}; the same "
-            "command gives them more"
-        )
-    figures = (results / REDUCED if small else results) / "figures"
-    for path in save_figure(chosen, records, figures):
+            _train_missing(chosen, folders, seeds, budget, device, data)
+    records = _read(folders).whole
+    _show_experiment(chosen, records)
+    for path in save_figure(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
 
 
-def _read(results: Path, small: bool = False) -> Records:
-    """The records of a folder of results; says which of them cannot be used."""
+def _read(folders: list[Path]) -> Records:
+    """The records of these folders; says which of them are not used."""
     from iterant.experiments.models import MODELS
-    from iterant.experiments.records import FOLDERS, read_records
+    from iterant.experiments.records import read_records
 
-    folders = [results / name for name in ([REDUCED] if small else FOLDERS)]
     records = read_records(*folders)
     for file in records.torn:
         echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
     if not any(folder.is_dir() for folder in folders):
-        echo(
-            f"there is no {folders[-1]} yet: give --results the folder of a clone, or train with "
-            "--budget 10m"
-        )
+        echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     for record in records.all:
         # Chess networks that were trained for a time have no table.
-        reduced = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
+        smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
         if record.model not in MODELS:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
-        elif reduced and not small:
-            echo(
-                f"{record.file} is of a smaller run and is not used; move it to {results / REDUCED}"
-            )
+        elif smaller:
+            echo(f"{record.file} is of a smaller run and is not used")
     return records
 
 
 def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
-    from iterant.experiments import figures as drawing
     from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.figures import save_figure
     from iterant.experiments.report import results_page
     from iterant.io import write_atomic
 
@@ -144,102 +130,65 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
             _show_experiment(experiment, records)
     pictures = []
     for experiment in EXPERIMENTS.values():
-        pictures += drawing.save_figure(experiment, records, figures)
-    panels = drawing.reference_panels(drawing.read_reference(results, records))
-    pictures += drawing.save_panels(panels, drawing.REFERENCE, figures, regime=None)
+        pictures += save_figure(experiment, records, figures)
     echo(f"{len(pictures)} pictures in {figures}")
 
 
 def _train_missing(
     experiment: Experiment,
-    results: Path,
-    small: bool,
+    folders: list[Path],
     seeds: int | None,
     budget: str | None,
     device: str,
     data: Path | None,
 ) -> None:
-    """Train and test what is missing; ``small``: made smaller, for lack of a GPU."""
+    """Train and test what is missing; the records go to the last of the folders."""
     from iterant import registry
     from iterant.experiments import reproduce as todo
-    from iterant.experiments.records import read_records, read_results
+    from iterant.experiments.records import read_records
 
-    out = results / (REDUCED if small else "runs")
-    records = read_records(out) if small else read_results(results).whole
-    finished = todo.tested_enough(experiment, records) if small else records
-    runs = todo.missing(experiment, finished, seeds)
-    tests = todo.missing_counts(experiment, records, seeds)
-    if not runs and not tests:
+    runs = todo.missing(experiment, read_records(*folders).whole, seeds)
+    if not runs:
         echo("every run is there already; give more --seeds for another")
         return
-    time = duration(todo.estimate(runs) + todo.estimate_counts(tests))
-    if tests and registry.device(device).type != "cuda":
-        raise UsageError(
-            f"{experiment.name} takes about {time} of a GPU, and there is none here; test a run of "
-            "your own by scripts/measure-network, with --model"
-        )
-    unfinished = {record.name for record in records.unfinished}
-    runs.sort(key=lambda run: run.name in unfinished)  # those that had no time yet come first
-    what = counted(len(runs), "run") if runs else counted(len(tests), "test")
-    here = f"; here they get {budget}" if budget else ""
-    echo(f"missing: {what}, about {time} on one H200{here}")
-    if small:
-        echo(
-            "there is no GPU here, so everything is made smaller: "
-            f"{todo.smaller_text(experiment)}; {100 * todo.SMALLER_TESTS:g} % of every test set; "
-            f"such runs are kept in {out} and are no part of RESULTS.md"
-        )
+    time = duration(todo.estimate(runs))
+    here = "" if registry.device(device).type == "cuda" else ", and far longer here without a GPU"
+    echo(f"missing: {counted(len(runs), 'run')}, about {time} on one H200{here}")
     try:
-        if tests:
-            left = todo.fill_counts(tests, records, out=out, device=device, budget=budget, say=echo)
-        else:
-            left = todo.train_missing(
-                runs, out=out, folder=todo.SMALL_FOLDER if small else todo.FOLDER, device=device,
-                budget=budget, experiment=experiment if small else None, say=echo,
-                data=None if data is None else str(data),
-            )  # fmt: skip
+        left = todo.train_missing(
+            runs, out=folders[-1], device=device, budget=budget, say=echo,
+            data=None if data is None else str(data),
+        )  # fmt: skip
     except KeyboardInterrupt:
         echo("what was trained is kept; the same command continues from there")
         raise
     if left:
         echo(f"not done: {', '.join(left)}; give the same command again")
-    if small and len(left) == len(runs):
-        raise RunError(f"no run of {experiment.name} could be recorded; the lines above say why")
 
 
-def _show_experiment(experiment: Experiment, records: Records, title_end: str = "") -> None:
-    """Print the table of one experiment."""
+def _show_experiment(experiment: Experiment, records: Records) -> None:
+    """Print the table of one experiment, without empty columns; rich breaks what does not fit."""
     from iterant.experiments.report import rows_of
 
-    console().print(f"{experiment.title} ({experiment.place}){title_end}", style="bold")
-    _show_table(rows_of(experiment, records))
+    console().print(f"{experiment.title} ({experiment.place})", style="bold")
+    rows = rows_of(experiment, records)
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    if console().width < _WIDE:
+        names = [name for name in names if name in _FEW]
+    print_table(names, *([row[name] for name in names] for row in rows))
     if experiment.note:
         console().print(experiment.note)
 
 
 def _show_list(records: Records) -> None:
-    """Print every experiment: runs done and missing, the paper's seeds, and both numbers."""
-    from iterant.experiments.catalogue import EXPERIMENTS, SEEDS
-    from iterant.experiments.report import rows_of, state_of
-    from iterant.experiments.reproduce import estimate, estimate_counts, missing, missing_counts
+    """Print every experiment, how many of its runs are done and how long the others take."""
+    from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.report import state_of
+    from iterant.experiments.reproduce import estimate, missing
 
-    screen = console()
     for experiment in EXPERIMENTS.values():
         done, planned = state_of(experiment, records)
         left = estimate(missing(experiment, records))
-        left += estimate_counts(missing_counts(experiment, records))
         rest = f", the rest about {duration(left)} of an H200" if left else ""
-        screen.print(f"{experiment.name}  {experiment.title} ({experiment.place})", style="bold")
-        screen.print(f"{done} of {planned} runs{rest}")
-        for task in experiment.tasks:
-            screen.print(f"seeds in the paper, {task}: {SEEDS[task]}")
-        _show_table(rows_of(experiment, records), brief=True)
-        screen.print()
-
-
-def _show_table(rows: Sequence[dict[str, str]], *, brief: bool = False) -> None:
-    """Without empty columns; rich breaks what does not fit."""
-    names = [name for name in rows[0] if any(row[name] for row in rows)]
-    if brief or console().width < _WIDE:
-        names = [name for name in names if name in _FEW]
-    print_table(names, *([row[name] for name in names] for row in rows))
+        echo(f"{experiment.name}  {experiment.title} ({experiment.place})", style="bold")
+        echo(f"  {done} of {planned} runs{rest}")

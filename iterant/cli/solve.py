@@ -87,7 +87,7 @@ def solve(
         size: of a generated problem [default: as in training]
         seed: of a generated problem [default: 0]
         count: number of generated problems [default: 1]
-        save: write FILE.png, FILE.svg, FILE.gif, FILE.mp4 (with ffmpeg) or FILE.json
+        save: write FILE.png, FILE.svg, FILE.gif or FILE.json
         max_steps: limit on the iterations [default: 1000, plus one per cell]
         live: show the iterations while they are computed, on a terminal
         pace: limit on the iterations per second, on a terminal
@@ -165,11 +165,12 @@ def _read(
 
 def check_target(path: Path) -> Path:
     """The path, if a file of its kind can be written there."""
-    from iterant.draw.animation import ANIMATIONS, check_animation
+    from iterant.draw.animation import check_animation
     from iterant.draw.figure import check_picture
     from iterant.io.files import check_writable_file
 
-    check = {".json": check_writable_file, **dict.fromkeys(ANIMATIONS, check_animation)}
+    # An .mp4 is refused with the command that converts a .gif.
+    check = {".json": check_writable_file, ".gif": check_animation, ".mp4": check_animation}
     return check.get(path.suffix.lower(), check_picture)(path)
 
 
@@ -220,7 +221,7 @@ def save_solutions(
     from iterant.draw.figure import save_picture
     from iterant.io.files import write_json
 
-    animated = target.suffix.lower() in animation.ANIMATIONS
+    animated = target.suffix.lower() == ".gif"
     if target.suffix.lower() == ".json":
         content = {
             "format": "iterant-solutions",

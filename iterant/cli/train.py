@@ -27,7 +27,7 @@ from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
 from iterant.io.run_folder import free_folder
-from iterant.training.recipe import RECIPES, Recipe, recipe_from_file
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_file
 from iterant.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
         hint = Annotated[kind | None, extra, Parameter(help=text, group=group)]
         flags.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+        )
+    for old, name in OLD_NAMES.items():
+        hidden: Any = Annotated[types[name] | None, Parameter(show=False)]
+        flags.append(
+            inspect.Parameter(old, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hidden)
         )
     vars(command)["__signature__"] = signature.replace(parameters=flags)
     return command

@@ -1,4 +1,4 @@
-"""The iterations of a network on problems as pictures and animations (GIF, or MP4 with ffmpeg).
+"""The iterations of a network on problems as pictures and animated GIFs.
 
     >>> [solution] = solutions(net, task, problems)
     >>> save_animation(animation_frames(task, [solution]), "maze.gif")
@@ -11,9 +11,6 @@ Several problems are shown side by side, each from its own first iteration.
 from __future__ import annotations
 
 import io
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from iterant.draw.figure import pixels
-from iterant.errors import RunError, UsageError
+from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.io.files import PathLike, check_writable_file, quoted, write_atomic
 from iterant.solving import Frame, Solution
@@ -33,7 +30,6 @@ from iterant.tasks.protocol import Batch, Description, Problem, Task
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours."""
 
-ANIMATIONS = (".gif", ".mp4")
 FRAMES = 48
 """The most frames of an animation."""
 SIDE_BY_SIDE = 16
@@ -104,70 +100,39 @@ def animation_frames(task: Task, results: Sequence[Solution]) -> list[Pixels]:
 def check_animation(path: PathLike) -> Path:
     """Check, before long work, that an animation can be written to this path."""
     target = Path(path)
-    if target.suffix.lower() not in ANIMATIONS:
-        raise UsageError(f"animations are written as .gif or .mp4, got {quoted(path)}")
-    check_writable_file(target)
-    if target.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
+    if target.suffix.lower() != ".gif":
+        gif = target.with_suffix(".gif").name
         raise UsageError(
-            f"writing {quoted(path)} needs the program ffmpeg, which is not on the PATH; install "
-            f"it, or save {quoted(target.with_suffix('.gif'))} instead"
+            f"animations are written as .gif, got {quoted(path)}; ffmpeg -i {gif} {target.name} "
+            "converts one"
         )
-    return target
+    return check_writable_file(target)
 
 
 def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
-    """Write frames as .gif or .mp4, longer ones if they are few; the last is shown two seconds."""
+    """Write frames as a .gif, longer ones if they are few; the last is shown two seconds."""
     target = check_animation(path)
     if not frames:
         raise UsageError("there is nothing to animate: the list of frames is empty")
-    milliseconds = min(_LONGEST, max(_SHORTEST, _TOTAL // len(frames)))
-    is_gif = target.suffix.lower() == ".gif"
     height, width = np.max([frame.shape[:2] for frame in frames], axis=0)
-    if not is_gif:  # most players need even sizes
-        height, width = height + height % 2, width + width % 2
     same_size = []
     for frame in frames:
-        below, beside = height - frame.shape[0], width - frame.shape[1]
-        padding = ((0, below), (0, beside), (0, 0))
+        padding = ((0, height - frame.shape[0]), (0, width - frame.shape[1]), (0, 0))
         same_size.append(np.pad(frame, padding, constant_values=255))
-    write_atomic(target, (_gif if is_gif else _mp4)(same_size, milliseconds))
-    return target
-
-
-def _gif(frames: Sequence[Pixels], milliseconds: int) -> bytes:
     # Drawings have few colours, so the palette holds the commonest of some frames exactly.
-    sample = np.concatenate([*frames[:: max(1, len(frames) // 4)], frames[-1]])
+    sample = np.concatenate([*same_size[:: max(1, len(frames) // 4)], same_size[-1]])
     counts = Image.fromarray(sample).getcolors(sample.size) or []
     common = [colour for _, colour in sorted(counts, reverse=True)[:_COLOURS]]
     palette = Image.new("P", (1, 1))
     palette.putpalette(np.array(common, dtype=np.uint8).tobytes())
     first, *rest = (
         Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE)
-        for frame in frames
+        for frame in same_size
     )
+    milliseconds = min(_LONGEST, max(_SHORTEST, _TOTAL // len(frames)))
     content = io.BytesIO()
     # disposal=1 stores only what changed since the frame before; loop=0 repeats forever.
     first.save(content, "GIF", save_all=True, append_images=rest, loop=0, disposal=1,
                duration=[*[milliseconds] * len(rest), _HOLD])  # fmt: skip
-    return content.getvalue()
-
-
-def _mp4(frames: Sequence[Pixels], milliseconds: int) -> bytes:
-    height, width = frames[0].shape[:2]
-    raw = b"".join(frame.tobytes() for frame in frames)
-    raw += frames[-1].tobytes() * max(0, round(_HOLD / milliseconds) - 1)
-    with tempfile.TemporaryDirectory() as folder:
-        film = Path(folder) / "film.mp4"
-        command = [
-            "ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24",
-            "-s", f"{width}x{height}", "-r", f"{1000 / milliseconds:g}", "-i", "-", "-an",
-            "-pix_fmt", "yuv420p", "-r", "25", "-movflags", "+faststart", str(film),
-        ]  # fmt: skip
-        try:
-            subprocess.run(command, input=raw, capture_output=True, check=True)
-        except subprocess.CalledProcessError as error:
-            lines = error.stderr.decode(errors="replace").strip().splitlines()
-            raise RunError(
-                f"ffmpeg failed ({lines[-1] if lines else 'no reason given'}); save a .gif instead"
-            ) from error
-        return film.read_bytes()
+    write_atomic(target, content.getvalue())
+    return target

@@ -196,11 +196,7 @@ def show(description: Description, ax: Axes | None = None) -> Axes:
 
 
 def pixels(what: Drawable, *, scale: int | None = None) -> NDArray[np.uint8]:
-    """(height, width, 3) colours of this picture: a frame of an animation.
-
-    >>> pixels(task.describe(batch)).shape[2]
-    3
-    """
+    """(height, width, 3) colours of this picture: a frame of an animation."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(picture(what, scale=scale))
@@ -214,11 +210,7 @@ def png(what: Drawable, *, scale: int | None = None) -> bytes:
 
 
 def save_picture(what: Drawable, path: PathLike, *, scale: int | None = None) -> Path:
-    """Write a .png, or an .svg for print, and return its path.
-
-    >>> save_picture(task.describe(batch), "maze.svg")
-    PosixPath('maze.svg')
-    """
+    """Write a .png, or an .svg for print, and return its path."""
     return write_figure(picture(what, scale=scale), path)
 
 

@@ -1,10 +1,10 @@
-"""Accuracy by iteration, computed as iterations go: memory does not grow with their number.
+"""Accuracy by iteration, its cost, and the trade-off between both under halting rules.
 
-    >>> curve = evaluate(net, task, size=59, count=1000, seed=1, max_steps=1000)
+    >>> curve = evaluate(net, task, size=9, count=20, max_steps=60)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
-Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch.
-Batches are halved when memory runs out.
+Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch
+as they go: memory does not grow with their number. Batches are halved when memory runs out.
 
 Shapes: B problems of a batch, b problems still in it, *S space.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -25,7 +25,7 @@ from iterant import registry
 from iterant.engine import check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
-from iterant.halting import Fixed, Rule
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, like
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
@@ -36,33 +36,30 @@ POSITIONS_AT_ONCE = 1 << 20
 MAX_STEPS = 1000
 """Default iterations of networks that are not feed-forward."""
 
+RULES: tuple[Rule, ...] = (
+    Fixed(),
+    MostConfident(),
+    *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
+    *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
+)
+"""The rules of `tradeoff`: two that spend the full budget, then rising patience and precision."""
+
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
 
 
-@dataclass(frozen=True)
-class Operations:
-    """Floating-point operations of each part, for one problem.
+class Operations(NamedTuple):
+    """Floating-point operations for one problem.
 
     Multiplications and additions of convolutions and matrix products count, one each; elementwise
     operations (ReLU, sums) do not.
     """
 
-    begin: int
-    """Reading the problem and computing the first features"""
+    once: int
+    """Reading the problem, computing the first features, decoding the answer at the end"""
     step: int
-    """One iteration"""
-    answer: int
-    """Decoding the answer"""
-    decodes_all: bool = False
-    """Whether the halting rule decodes the answer at every iteration"""
-
-    def of(self, iterations: Tensor) -> Tensor:
-        """(…) float64: operations of these numbers of iterations."""
-        iterations = iterations.double()
-        answers = iterations if self.decodes_all else torch.ones_like(iterations)
-        return self.begin + iterations * self.step + answers * self.answer
+    """One iteration, with decoding if the halting rule reads the answer of every one"""
 
 
 @torch.no_grad()
@@ -73,15 +70,16 @@ def operations(net: Net, inputs: Tensor, rule: Rule | None = None) -> Operations
     """
     with FlopCounterMode(display=False) as counter:
         memory, features = net.read(inputs), net.start(inputs)
-        begin = int(counter.get_total_flops())
+        begin = counter.get_total_flops()
         features = net.step(features, memory, 0)
-        step = int(counter.get_total_flops()) - begin
+        step = counter.get_total_flops() - begin
         net.answer(features)
-        answer = int(counter.get_total_flops()) - begin - step
+        answer = counter.get_total_flops() - begin - step
     thought = next(think(net, inputs, steps=1))
     if rule is not None:
         rule.watch().see(thought)
-    return Operations(begin, step, answer, decodes_all="logits" in vars(thought))
+    decodes_all = "logits" in vars(thought)
+    return Operations(begin, step + answer) if decodes_all else Operations(begin + answer, step)
 
 
 def wilson(solved: Tensor, count: int) -> Tensor:
@@ -102,10 +100,6 @@ def wilson(solved: Tensor, count: int) -> Tensor:
 @dataclass(frozen=True)
 class Curve:
     """How many problems were solved after each evaluated iteration.
-
-        >>> curve = iterant.evaluate(net, task, size=9, count=20, max_steps=60)
-        >>> curve.peak[1], curve.end, curve.lost
-        (1.0, 1.0, 0.0)
 
     Under a halting rule, "after k iterations" means with a budget of k: problems that stopped
     earlier keep their answer, the others give that of iteration k.
@@ -170,32 +164,19 @@ class Curve:
         """Accuracy lost after the peak: overthinking."""
         return self.peak[1] - self.end
 
-    def at(self, step: int) -> float:
-        """The accuracy after an evaluated iteration."""
-        if step not in self.steps:
-            raise UsageError(
-                f"iteration {step} was not evaluated; there are {len(self.steps)} from "
-                f"{self.steps[0]} to {self.steps[-1]}"
-            )
-        return float(self.accuracy[self.steps.index(step)])
-
     @property
     def iterations(self) -> Tensor:
         """(steps,) float64: mean iterations of a problem, with a budget of each."""
-        budgets = torch.tensor(self.steps)
         if self.taken is None:
-            return budgets.double()
-        longest = int(self.taken.max())
-        # A budget of k costs the sum over i ≤ k of the problems that took i iterations or more.
-        ended = torch.bincount(self.taken.cpu(), minlength=longest + 1)
-        active = (self.count - ended.cumsum(0))[:-1]
-        spent = torch.cat([torch.zeros(1, dtype=torch.int64), active.cumsum(0)])
-        return spent[budgets.clamp(max=longest)].double() / self.count
+            return torch.tensor(self.steps).double()
+        taken = self.taken.double()
+        return torch.stack([taken.clamp(max=budget).mean() for budget in self.steps]).cpu()
 
     @property
     def work(self) -> Tensor | None:
         """(steps,) float64: mean floating-point operations of a problem, with a budget of each."""
-        return None if self.operations is None else self.operations.of(self.iterations)
+        ops = self.operations
+        return None if ops is None else ops.once + ops.step * self.iterations
 
     def _repr_png_(self) -> bytes:
         """The plot that a notebook shows."""
@@ -292,22 +273,22 @@ def evaluate_batch(
     check_fits(net, task)
     budget = budget_of(net, steps, cut=cut)
     marks = _marks(at, budget, cut)
-    several = offers(task, "any_right")
     parts, shrunk = run_batches(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
         steps=budget, rule=rule, portion=portion, progress=progress,
     )  # fmt: skip
+    whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
     return Curve(
         steps=marks,
-        solved=torch.stack([part.solved for part in parts]).sum(dim=0),
+        solved=whole["solved"].sum(dim=1),
         count=len(batch),
-        change=float(torch.cat([part.change for part in parts]).mean()),
-        broken=sum(int(part.broken.sum()) for part in parts),
-        right=torch.cat([part.right for part in parts]),
-        any_right=torch.cat([part.any_right for part in parts]) if several else None,
-        taken=torch.cat([part.taken for part in parts]),
-        stopped=None if rule is None else torch.cat([part.stopped for part in parts]),
-        seconds=torch.stack([part.seconds for part in parts]).sum(dim=0),
+        change=float(whole["change"].mean()),
+        broken=int(whole["broken"].sum()),
+        right=whole["right"],
+        any_right=whole.get("any_right"),
+        taken=whole["taken"],
+        stopped=None if rule is None else whole["stopped"],
+        seconds=whole["seconds"].sum(dim=1),
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
         shrunk=shrunk,
     )
@@ -377,27 +358,14 @@ def out_of_memory(error: BaseException) -> bool:
     return by_type or any(phrase in str(error).lower() for phrase in phrases)
 
 
-class _Outcome(NamedTuple):
-    """The figures of one batch, on the CPU; see `Curve`."""
-
-    solved: Tensor
-    """(marks,)"""
-    seconds: Tensor
-    """(marks,); all others are (B,)"""
-    right: Tensor
-    any_right: Tensor
-    stopped: Tensor
-    broken: Tensor
-    taken: Tensor
-    change: Tensor
-
-
 def _batch_outcome(
     task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
-) -> _Outcome:
-    """Check the answers to a batch after the iterations ``marks``, and when it leaves.
+) -> dict[str, Tensor]:
+    """Check the answers to a batch after the iterations ``marks``, and when problems leave it.
 
-    Counts stay on the device, so that the CPU waits for a GPU only when problems leave the batch.
+    Returns the fields of a `Curve` by name, on the CPU: (marks, 1) solved and seconds, (B,) the
+    others. Counts stay on the device until the end, so that the CPU waits for a GPU only when
+    problems leave the batch.
     """
     device, timer = part.inputs.device, Timer(part.inputs.device)
     mark_index = {step: index for index, step in enumerate(marks)}
@@ -418,21 +386,92 @@ def _batch_outcome(
             timer.mark()
         if iteration.any_leaving:
             answers.put(iteration)
-            relative = relative_change(iteration.before, thought.features)
+            relative = _relative_change(iteration.before, thought.features)
             change[rows] = torch.where(iteration.leaving, relative, change[rows])
     right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
-    any_right = right
-    if offers(task, "any_right"):
-        any_right = task.any_right(answers.prediction, part).cpu() & finite.cpu()
-    taken, stopped = answers.steps.cpu(), answers.met.cpu()
+    taken = answers.steps.cpu()
     # Problems that left before a mark keep the answer they left with.
     solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
-    solved_at = counts.cpu() + solved_and_left[torch.tensor(marks) - 1]
     timer.mark()
     *seconds, last = timer.seconds()
     seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
-    times = torch.tensor(seconds, dtype=torch.float64)
-    return _Outcome(solved_at, times, right, any_right, stopped, ~finite.cpu(), taken, change.cpu())
+    outcome = {
+        "solved": (counts.cpu() + solved_and_left[torch.tensor(marks) - 1])[:, None],
+        "seconds": torch.tensor(seconds, dtype=torch.float64)[:, None],
+        "right": right,
+        "taken": taken,
+        "stopped": answers.met.cpu(),
+        "broken": ~finite.cpu(),
+        "change": change.cpu(),
+    }
+    if offers(task, "any_right"):
+        any_right = task.any_right(answers.prediction, part).cpu()
+        outcome["any_right"] = any_right & ~outcome["broken"]
+    return outcome
+
+
+def tradeoff(
+    net: Net,
+    task: Task,
+    batch: Batch,
+    *,
+    steps: int,
+    rules: Sequence[Rule] = RULES,
+    portion: int | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[Rule, Curve]]:
+    """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point.
+
+    >>> for rule, curve in tradeoff(net, task, batch, steps=60):
+    ...     rule, curve.end, curve.iterations[-1]
+
+    All rules see the same iterations, so no problem leaves the batch.
+    """
+    check_fits(net, task)
+    budget_of(net, steps)
+
+    def record(part: Batch, iterations: Iterator[Iteration]) -> dict[str, Tensor]:
+        """(rules, B) each, on the CPU."""
+        device = part.inputs.device
+        watches = [rule.watch() for rule in rules]
+        answers = [AnswerBuffer(len(part), device) for _ in rules]
+        waiting = torch.ones(len(rules), len(part), dtype=torch.bool, device=device)
+        finite = waiting.clone()
+        for iteration in iterations:
+            thought = iteration.thought
+            for index, watch in enumerate(watches):
+                done = watch.see(thought).to(device) & waiting[index]
+                leaving = waiting[index] if thought.step == steps else done
+                if bool(leaving.any()):
+                    answers[index].put(replace(iteration, done=done, leaving=leaving, watch=watch))
+                    finite[index] &= is_finite(thought.features) | ~leaving
+                    waiting[index] &= ~leaving
+        solved = [task.solved(buffer.prediction, part).to(device) for buffer in answers]
+        return {
+            "right": (torch.stack(solved) & finite).cpu(),
+            "taken": torch.stack([buffer.steps for buffer in answers]).cpu(),
+            "stopped": torch.stack([buffer.met for buffer in answers]).cpu(),
+            "finite": finite.cpu(),
+        }
+
+    parts, shrunk = run_batches(net, batch, record, steps=steps, portion=portion, progress=progress)
+    whole = {name: torch.cat([part[name] for part in parts], dim=1) for name in parts[0]}
+    curves = []
+    for index, rule in enumerate(rules):
+        right = whole["right"][index]
+        curve = Curve(
+            steps=(steps,),
+            solved=right.sum(dim=0, keepdim=True),
+            count=len(batch),
+            broken=int((~whole["finite"][index]).sum()),
+            right=right,
+            taken=whole["taken"][index],
+            stopped=whole["stopped"][index],
+            operations=operations(net, like(net, batch[:1].inputs), rule),
+            shrunk=shrunk,
+        )
+        curves.append((rule, curve))
+    return curves
 
 
 class Timer:
@@ -465,11 +504,7 @@ class Timer:
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
-    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network.
-
-    >>> budget_of(net)
-    1000
-    """
+    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network."""
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
@@ -494,11 +529,7 @@ def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...
 
 
 def is_finite(features: Tensor) -> Tensor:
-    """(B,) bool: samples whose features are all finite.
-
-    >>> is_finite(torch.tensor([[1.0, 2.0], [0.0, torch.nan]]))
-    tensor([ True, False])
-    """
+    """(B,) bool: samples whose features are all finite."""
     flat = features.flatten(1)
     if flat.is_cuda:  # one pass without synchronising
         largest: Tensor = torch.linalg.vector_norm(flat, ord=torch.inf, dim=1)
@@ -509,12 +540,8 @@ def is_finite(features: Tensor) -> Tensor:
     return finite if bool(finite.all()) else flat.isfinite().all(dim=1)
 
 
-def relative_change(before: Tensor, after: Tensor) -> Tensor:
-    """(B,) ‖after - before‖ / ‖after‖, in float32.
-
-    >>> relative_change(torch.zeros(1, 2, 3), torch.ones(1, 2, 3))
-    tensor([1.])
-    """
+def _relative_change(before: Tensor, after: Tensor) -> Tensor:
+    """(B,) ‖after - before‖ / ‖after‖, in float32."""
     old, new = before.flatten(1).float(), after.flatten(1).float()
     distance: Tensor = torch.linalg.vector_norm(new - old, dim=1)
     length: Tensor = torch.linalg.vector_norm(new, dim=1)

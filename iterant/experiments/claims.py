@@ -27,8 +27,10 @@ from iterant.experiments.measures import (
     Peaks,
     Recovered,
     RecoveryByIndex,
+    Solved,
     Value,
     mean_of,
+    problem_interval,
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
@@ -52,7 +54,7 @@ LINEAR = 0.9
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """A verdict on a claim."""
 
     verdict: str
@@ -60,7 +62,7 @@ class Verdict:
     """Our numbers, one line per comparison"""
 
 
-Check = Callable[[Records], Verdict]
+Check = Callable[[Records], ClaimVerdict]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Claim:
     """Names of experiments whose tables have our numbers"""
     checks: tuple[Check, ...]
 
-    def check(self, records: Records) -> Verdict:
+    def check(self, records: Records) -> ClaimVerdict:
         """Contrary where one check is, reproduced where all are.
 
         Otherwise the reason: not run, too few seeds, not seen, in this order.
@@ -82,7 +84,7 @@ class Claim:
         verdicts = [check(records) for check in self.checks]
         order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
         worst = min((result.verdict for result in verdicts), key=order.index)
-        return Verdict(worst, tuple(line for result in verdicts for line in result.ours))
+        return ClaimVerdict(worst, tuple(line for result in verdicts for line in result.ours))
 
 
 # Numbers of every seed of a model
@@ -153,21 +155,12 @@ def iterations_needed(size: str) -> Quantity:
 
 
 def share_solved(size: str, iterations: int) -> Quantity:
-    """Large problems solved after some iterations, from tests without a curve.
-
-    Of several tests of a seed, the one with the most problems counts.
-    """
-
-    def of(records: Records, model: str) -> Value | None:
-        shares: dict[int, tuple[int, float]] = {}
-        for one in records.counts(model, size):
-            if iterations in one.solved:
-                share = 100 * one.solved[iterations] / one.problems
-                shares[one.seed] = max(shares.get(one.seed, (0, 0.0)), (one.problems, share))
-        fewest = min((problems for problems, _ in shares.values()), default=0)
-        return mean_of([share for _, share in shares.values()], fewest)
-
-    return Quantity(of, lambda value: f"{value.percent} after {iterations:,} iterations")
+    """Large problems solved after some iterations, from tests without a curve."""
+    large = Solved(size)
+    return Quantity(
+        lambda records, model: large.after(iterations, large.select(records, model)),
+        lambda value: f"{value.percent} after {iterations:,} iterations",
+    )
 
 
 # Checks
@@ -197,7 +190,7 @@ def within(
             return CONTRARY
         return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
         numbers = quantity.heading + ", ".join(
             f"{name} {'not run' if value is None else quantity.text(value)}"
@@ -205,7 +198,7 @@ def within(
         )
         known = [value for value in values if value is not None]
         if len(known) < len(models):
-            return Verdict(NOT_RUN, (numbers,) if known else ())
+            return ClaimVerdict(NOT_RUN, (numbers,) if known else ())
         *others, last = dict.fromkeys(value.seeds for value in known)
         seeds = " and ".join([*map(str, others), counted(last, "seed")])
         line, verdict = f"{numbers} ({seeds})", TOO_FEW
@@ -214,7 +207,7 @@ def within(
             verdict = decide(low, middle, high)
             if len(known) > 1:
                 line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
-        return Verdict(verdict, (line,) if shown else ())
+        return ClaimVerdict(verdict, (line,) if shown else ())
 
     return check
 
@@ -245,21 +238,23 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
     fewer than `LEAST_SEEDS`.
     """
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         by_model = {
             model: [value for one in records.of(model) if (value := has(one)) is not None]
             for model in models
         }
         if not any(by_model.values()):
-            return Verdict(NOT_RUN)
+            return ClaimVerdict(NOT_RUN)
         ours = tuple(
             f"{label(model)}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
             for model, seeds in by_model.items()
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
-            return Verdict(TOO_FEW, ours)
+            return ClaimVerdict(TOO_FEW, ours)
         values = [value for seeds in by_model.values() for value in seeds]
-        return Verdict(REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours)
+        return ClaimVerdict(
+            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
+        )
 
     return check
 
@@ -267,20 +262,20 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
 def any_solved(model: str, size: str) -> Check:
     """Check that some problem of this size is solved; one network is enough."""
 
-    def check(records: Records) -> Verdict:
+    def check(records: Records) -> ClaimVerdict:
         results = [
             (count, one.problems, steps)
-            for one in records.counts(model, size)
+            for one in Solved(size).counts(Solved(size).select(records, model))
             for steps, count in one.solved.items()
         ]
         if not results:
-            return Verdict(NOT_RUN)
+            return ClaimVerdict(NOT_RUN)
         # The largest share; of equal ones, that with the fewest iterations.
         count, problems, steps = max(
             results, key=lambda result: (result[0] / result[1], -result[2])
         )
         ours = f"{label(model)}: {count} of {problems} after {steps:,} iterations"
-        return Verdict(REPRODUCED if count else NOT_SEEN, (ours,))
+        return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
 
     return check
 
@@ -472,7 +467,7 @@ CLAIMS: dict[str, Claim] = {
         "74 % of mazes of 201×201 are solved", "Section 4",
         f"{_LARGE.mean:g} of {_LARGE.problems} after {_LARGE.step:,} iterations", ("mazes-201",),
         (within(share_solved("201", _LARGE.step or 0), "mazes-recall-a0.01",
-                at_least=(_LARGE.interval or (_LARGE.mean, 0))[0]),),
+                at_least=problem_interval(_LARGE.mean, _LARGE.problems)[0]),),
     ),
     "mazes-801": Claim(
         "A maze of 801×801 is solved", "Section 4, Figure 19",

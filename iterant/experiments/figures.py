@@ -12,25 +12,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
-from iterant.experiments.catalogue import PEAKS, Experiment, Panel
+from iterant.experiments.catalogue import PEAKS, Experiment, Panel, Row
 from iterant.experiments.measures import (
     Changes,
     Measure,
     Peaks,
     Recovered,
     RecoveryByIndex,
+    Value,
     mean_of,
 )
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
-from iterant.formatting import markdown_table
-from iterant.io import read_result
 from iterant.io.files import PathLike, make_folder
 from iterant.nets import paper_net
 
@@ -50,19 +49,13 @@ Panels = list[tuple[Plot, list[Line]]]
 
 
 def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
-    """Write the figure of an experiment, unless it is empty."""
-    return save_panels(figure_panels(experiment, records), experiment.name, folder)
-
-
-def save_panels(
-    panels: Panels, name: str, folder: PathLike, regime: int | None = REGIME
-) -> list[Path]:
-    """Write panels as PNG, and as SVG with a hash of their numbers; nothing without a line."""
+    """Write its figure as PNG, and as SVG with a hash of its numbers; nothing without a line."""
+    panels = figure_panels(experiment, records)
     if not any(lines for _, lines in panels):
         return []
-    figure, target = panels_figure(panels, regime=regime), make_folder(folder)
+    figure, target = panels_figure(panels, regime=REGIME), make_folder(folder)
     return [
-        write_figure(figure, target / f"{name}{ending}", about=stamp(panels))
+        write_figure(figure, target / f"{experiment.name}{ending}", about=stamp(panels))
         for ending in (".png", ".svg")
     ]
 
@@ -89,7 +82,7 @@ def _plot(panel: Panel) -> Plot:
         label = f"iterations since iteration {start}"
         return Plot(panel.title, label, solved, share=True, offset=start)
     # Lines that were trained with different numbers of iterations have no common regime.
-    one_regime = len({MODELS[key].recipe().iterations for key in panel.models}) == 1
+    one_regime = len({MODELS[key].recipe.iterations for key in panel.models}) == 1
     return Plot(panel.title, "iterations", solved, share=True, shade=one_regime or not panel.names)
 
 
@@ -159,29 +152,26 @@ def _even_ticks(panel: Panel) -> tuple[str, ...]:
 
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     """Peaks by a field of the recipe, and the paper's where it gives any."""
-    ours: list[tuple[float, float, float]] = []  # x, mean, error
-    paper: list[tuple[float, float, float]] = []
+    ours: dict[float, Value] = {}  # by x
+    paper: dict[float, Value] = {}
     for index, key in enumerate(panel.models):
         model = MODELS[key]
-        field = index if _even_ticks(panel) else getattr(model.recipe(), panel.grid)
+        field = index if _even_ticks(panel) else getattr(model.recipe, panel.grid)
         x = paper_net(model.task).width if field is None else field
-        cell = panel.measure.of(records.of(key))
-        if cell.value is not None:
-            ours.append((x, cell.value.mean, cell.value.error or 0.0))
-        if isinstance(panel.measure, Peaks) and key in PEAKS.get(panel.measure.size, {}):
-            value = PEAKS[panel.measure.size][key]
-            paper.append((x, value.mean, value.error or 0.0))
-    if not ours:
-        return []
+        if value := panel.measure.of(records.of(key)).value:
+            ours[x] = value
+        if value := Row(key, panel.measure).paper:
+            paper[x] = value
+
+    def line(values: dict[float, Value], label: str, colour: int, marker: str = "") -> Line:
+        xs = sorted(values)
+        errors = [values[x].error or 0.0 for x in xs]
+        trace = Trace(xs, [values[x].mean for x in xs])
+        return Line(trace, label, colour, marker=marker, spread=errors if marker else ())
+
     name = "mean over seeds ± standard error"
-    xs, means, errors = (list(column) for column in zip(*sorted(ours), strict=True))
-    lines = [Line(Trace(xs, means), name, colour=_GRID),
-             Line(Trace(xs, means), name, colour=_GRID, marker="o", spread=errors)]  # fmt: skip
-    if paper:
-        xs, means, errors = (list(column) for column in zip(*sorted(paper), strict=True))
-        points = Trace(xs, means)
-        lines.append(Line(points, "the paper's peak", colour=_PAPER, marker="x", spread=errors))
-    return lines
+    lines = [line(ours, name, _GRID), line(ours, name, _GRID, "o")] if ours else []
+    return lines + ([line(paper, "the paper's peak", _PAPER, "x")] if ours and paper else [])
 
 
 def _mean(
@@ -206,93 +196,3 @@ def style_of(key: str) -> dict[str, Any]:
     model = MODELS[key]
     progressive, without, stroke = _STYLES.get(model.label, (6, 6, 0))
     return {"colour": without if model.alpha == 0 else progressive, "stroke": stroke}
-
-
-REFERENCE = "reference-maze-run"
-"""The authors' own maze run, from files that they published."""
-_MODEL = "mazes-recall-a0.01"
-_AUTHORS = 6
-"""The authors' colour: black"""
-_MARKERS = ("o", "s", "^", "D", "v")
-"""Markers of our seeds; with the line styles they are distinguishable in greyscale."""
-
-Points = Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class TrainingCurves:
-    """Loss and accuracies of one run."""
-
-    name: str
-    precision: str
-    losses: Points
-    """Training loss by epoch"""
-    validations: Points
-    """Per cent of held-out mazes solved, by epoch"""
-    larger: Points
-    """Per cent of mazes of 33×33 solved, by iteration"""
-
-
-def read_reference(results: PathLike, records: Records) -> list[TrainingCurves]:
-    """The authors' maze run, then ours; [] where the authors' is not in the folder of results."""
-    path = Path(results) / "paper" / f"{REFERENCE}.json"
-    if not path.exists():
-        return []
-    figures = read_result(path)["figures"]
-    losses, validations = (
-        [(float(epoch), value) for epoch, value in enumerate(figures["by epoch"][key], 1)]
-        for key in ("loss", "validation accuracy (%)")
-    )
-    by_iteration = figures["33x33 by iteration (%)"]
-    larger = sorted((int(steps), share) for steps, share in by_iteration.items())
-    runs = [TrainingCurves("theirs", "fp32", losses, validations, larger)]
-    for one in records.of(_MODEL):
-        history = one.figures["training"].get("history", [])
-        losses, shares = (
-            [(float(row["epoch"]), row[key]) for row in history if row.get(key) is not None]
-            for key in ("loss", "validation")
-        )
-        validations = [(epoch, 100.0 * share) for epoch, share in shares]
-        curve = [point for curve in Peaks("33").curves([one]) for point in enumerate(curve, 1)]
-        name = f"ours, seed {one.seed}"
-        runs.append(TrainingCurves(name, one.precision, losses, validations, curve))
-    return runs
-
-
-def reference_table(runs: Sequence[TrainingCurves]) -> str:
-    """Table: validation at every tenth epoch and at the tested one (the first best), and 33×33."""
-    ends = [runs[0].larger[0][0], runs[0].larger[-1][0]]
-    rows = []
-    for run in runs:
-        best = max(run.validations, key=lambda point: point[1], default=None)
-        validation = [point for point in run.validations if point[0] % 10 == 0 or point == best]
-        larger = [point for point in run.larger if point[0] in ends]
-        if run.larger and run is not runs[0]:  # theirs ends long before its peak
-            larger.append(max(run.larger, key=lambda point: point[1]))
-        texts = [
-            ", ".join(f"{x:.0f}: {y:.2f}" for x, y in points) for points in (validation, larger)
-        ]
-        rows.append([run.name, run.precision, *texts])
-    head = ["run", "precision", "validated at epoch: %", "33×33 after iterations: %"]
-    return "\n".join(markdown_table(head, rows))
-
-
-def reference_panels(runs: Sequence[TrainingCurves]) -> Panels:
-    """Loss and validation by epoch, and 33×33 after the authors' numbers of iterations."""
-    solved = "problems solved (%)"
-    panels: Panels = [
-        (Plot("loss in training", "epoch", "loss", log=True, shade=False), []),
-        (Plot("9×9 mazes held out, by epoch", "epoch", solved, share=True, shade=False), []),
-        (Plot("33×33, by iteration", "iterations", solved, shade=False), []),
-    ]
-    steps = {step for run in runs[:1] for step, _ in run.larger}
-    for index, run in enumerate(runs):
-        larger = [point for point in run.larger if point[0] in steps]
-        for (_, lines), points in zip(panels, (run.losses, run.validations, larger), strict=True):
-            trace = Trace([x for x, _ in points], [y for _, y in points])
-            if index == 0:
-                lines.append(Line(trace, "the authors' run", colour=_AUTHORS))
-            elif points:
-                marker = _MARKERS[(index - 1) % len(_MARKERS)] if points is run.validations else ""
-                lines.append(Line(trace, run.name, index - 1, index, marker))
-    return panels

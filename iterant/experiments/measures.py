@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from iterant.evaluation import wilson
-from iterant.experiments.records import CONFIDENT, Record
+from iterant.experiments.records import CONFIDENT, Count, Record, Records
 
 Curve = list[float]
 
@@ -154,6 +154,8 @@ class Cell:
     """As tables show it, without the iteration of a peak"""
     seeds: int = 0
     """Seeds measured, also where none of them gives a number"""
+    tests: str = ""
+    """The tests that it is from, where they are not those of the model: ``20 problems``"""
 
 
 class Measure(ABC):
@@ -168,6 +170,10 @@ class Measure(ABC):
     def needs(self) -> str:
         """The name of the test or study it is taken from; "": none."""
         return ""
+
+    def select(self, records: Records, model: str) -> Sequence[Record]:
+        """The records of a model that it is taken from: the finished runs."""
+        return records.of(model)
 
     def parts(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
         """The test or study `needs` of each record; {} where it is missing."""
@@ -244,6 +250,49 @@ class Peaks(PeakMeasure):
     def title(self) -> str:
         kind = "puzzles" if ":" in self.size else "size"
         return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
+
+
+@dataclass(frozen=True)
+class Solved(Measure):
+    """Problems too large for a curve: per cent solved after some iterations and twice as many."""
+
+    size: str
+
+    @property
+    def title(self) -> str:
+        return f"size {self.size}"
+
+    def select(self, records: Records, model: str) -> Sequence[Record]:
+        """All records: trained networks are tested on large problems later."""
+        return [one for one in records.all if one.model == model]
+
+    def counts(self, records: Sequence[Record]) -> list[Count]:
+        """All tests on problems of this size, those with the most problems last."""
+        counts = [count for one in records for count in one.counts if count.size == self.size]
+        return sorted(counts, key=lambda one: one.problems)
+
+    def after(self, steps: int, records: Sequence[Record]) -> Value | None:
+        """The mean after these iterations; of several tests of a seed the largest counts."""
+        by_seed = {one.seed: one for one in self.counts(records) if steps in one.solved}.values()
+        shares = [100 * one.solved[steps] / one.problems for one in by_seed]
+        return mean_of(shares, min((one.problems for one in by_seed), default=0))
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        """The mean after the fewest iterations; the text has it after all numbers of them."""
+        counts = self.counts(records)
+        all_steps = sorted({steps for one in counts for steps in one.solved})
+        values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
+        if not counts:
+            return Cell()
+        steps_by_text: dict[str, list[str]] = {}
+        for steps, value in values.items():
+            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
+        texts = (f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items())
+        problems = {f"{one.problems:,} problems" for one in counts}
+        precisions = {f"tested in {name}" for one in counts if (name := one.precision) != "fp32"}
+        tests = ", ".join([*sorted(problems), *sorted(precisions)])
+        seeds = {one.seed for one in counts}
+        return Cell(values[all_steps[0]], ", ".join(texts), len(seeds), tests)
 
 
 @dataclass(frozen=True)

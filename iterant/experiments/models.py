@@ -1,6 +1,6 @@
 """The networks of the paper's tables and figures, as data.
 
-    >>> MODELS["sums-recall-a1"].recipe().alpha
+    >>> MODELS["sums-recall-a1"].recipe.alpha
     1.0
 
 A model is a network, a recipe and its tests; a model and a seed are a run, with one record. The
@@ -21,10 +21,9 @@ from iterant.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
-class TestSpec:
+class SizeTest:
     """A test set: problems of one size, and the number of iterations."""
 
-    __test__ = False  # not for pytest
     size: Size
     count: int
     steps: int
@@ -42,8 +41,8 @@ class StudySpec:
     study: str
     after: int | None = None
     """The iteration to intervene after; None: the study's default"""
-    seeds: int | None = None
-    """The number of seeds that are studied, from seed 0; None: all"""
+    seeds: int = 1000
+    """The number of seeds that are studied, from seed 0"""
 
     @property
     def name(self) -> str:
@@ -54,10 +53,6 @@ class StudySpec:
     def iteration(self) -> int | None:
         """The iteration after which it intervenes; None: it does not."""
         return STUDIES[self.study].after if self.after is None else self.after
-
-    def covers(self, seed: int) -> bool:
-        """Whether this seed is studied."""
-        return self.seeds is None or seed < self.seeds
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class Model:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields that differ from the named recipe"""
     recipe_name: str = "paper"
-    tests: tuple[TestSpec, ...] = ()
+    tests: tuple[SizeTest, ...] = ()
     studies: tuple[StudySpec, ...] = ()
     study_size: Size | None = None
     seeds: int = 5
@@ -91,18 +86,25 @@ class Model:
         plain = self.alpha is None or self.label not in ("DT", "DT-Recall")
         return self.label if plain else f"{self.label} α = {self.alpha:g}"
 
-    def recipe(self, **changes: Any) -> Recipe:
-        """The model's recipe, with these further changes."""
-        alpha = {} if self.alpha is None else {"alpha": self.alpha}
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields that differ from the named recipe."""
+        fields = {"net": self.net or None, "alpha": self.alpha}
+        known = {name: value for name, value in fields.items() if value is not None}
+        return {**known, **self.changes}
+
+    @property
+    def recipe(self) -> Recipe:
+        """The model's recipe."""
         recipe = named_recipe(self.recipe_name, self.task, self.net or None)
-        return recipe.changed(**{**alpha, **self.changes, **changes})
+        return recipe.changed(**self.fields)
 
 
 _SUMS_TESTS = (
-    TestSpec(24, 1000, 100),
-    TestSpec(32, 1000, 100),
-    TestSpec(48, 1000, 300),
-    TestSpec(512, 200, 500),
+    SizeTest(24, 1000, 100),
+    SizeTest(32, 1000, 100),
+    SizeTest(48, 1000, 300),
+    SizeTest(512, 200, 500),
 )
 _LONG_TEST = _SUMS_TESTS[-1:]
 _SUMS_STUDIES = (
@@ -110,18 +112,18 @@ _SUMS_STUDIES = (
     StudySpec("bit-flip", seeds=3),
 )  # fmt: skip
 _MAZE_TESTS = (
-    TestSpec(9, 1000, 100),
-    TestSpec(13, 1000, 300),
-    TestSpec(33, 100, 600),
-    TestSpec(59, 100, 1000),
+    SizeTest(9, 1000, 100),
+    SizeTest(13, 1000, 300),
+    SizeTest(33, 100, 600),
+    SizeTest(59, 100, 1000),
 )
 _MAZE_STUDIES = (
     *map(StudySpec, ("clean", "noise", "zeros")), StudySpec("zeros", after=50),
     *map(StudySpec, ("swap", "move-end", "convergence", "near-misses")),
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
-_CHESS_TESTS = tuple(TestSpec(size, 10_000, 100) for size in _RANGES)
-_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], TestSpec(59, 100, 1500))
+_CHESS_TESTS = tuple(SizeTest(size, 10_000, 100) for size in _RANGES)
+_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], SizeTest(59, 100, 1500))
 """A local rule needs one iteration per cell of the longest path. Larger mazes are tested without
 curves."""
 
@@ -184,7 +186,7 @@ def _chess() -> Iterator[Model]:
 
 def _ours() -> Iterator[Model]:
     # A local rule needs one iteration per position, and a few more.
-    sums_tests = (*_SUMS_TESTS[:-1], TestSpec(512, 200, 700))
+    sums_tests = (*_SUMS_TESTS[:-1], SizeTest(512, 200, 700))
     sums_studies = (*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1))
     yield Model("sums-ours", "prefix-sums", "", "ours", recipe_name=OURS, tests=sums_tests,
                 studies=sums_studies, study_size=48)  # fmt: skip

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,7 @@ class Count:
     solved: Mapping[int, int]
     """Problems solved, by iterations in ascending order"""
     precision: str
-    """Precision of training; "": unknown"""
-    test_precision: str
-    """Precision of the test; "": float32"""
-
-    @property
-    def iterations(self) -> int:
-        """The iterations of the first check."""
-        return next(iter(self.solved))
+    """Precision of the test"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +86,9 @@ class Record:
         for name, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
                 solved = dict(sorted((int(steps), n) for steps, n in test["solved"].items()))
+                precision = str(self.figures.get("test precision", "fp32"))
                 size = name.partition(":")[0]
-                tested = str(self.figures.get("test precision", ""))
-                yield Count(self.seed, size, test["problems"], solved, self.precision, tested)
+                yield Count(self.seed, size, test["problems"], solved, precision)
 
     @property
     def studies(self) -> dict[str, Any]:
@@ -114,13 +107,9 @@ class Record:
 
     @property
     def failed(self) -> bool:
-        """Whether training diverged: there was nothing to test, and it counts as solving nothing.
-
-        A run on a small machine may have studies and no tests.
-        """
-        if not self.finished or not self.is_run or "train" in self.figures["training"]:
-            return False
-        return not self.figures["tests"] and not self.studies
+        """Whether training diverged, so that there was nothing to test: it solves nothing."""
+        diverged = "train" not in self.figures.get("training", {"train": None})
+        return diverged and self.finished and not self.figures["tests"]
 
     @property
     def converged(self) -> bool:
@@ -132,7 +121,7 @@ class Record:
     def older(self) -> bool:
         """Whether the model's recipe has changed since; fields that are new do not count."""
         recipe = self.figures.get("training", {}).get("recipe", {})
-        now = to_json(MODELS[self.model].recipe().described()) if self.model in MODELS else {}
+        now = to_json(MODELS[self.model].recipe.described()) if self.model in MODELS else {}
         compared = (recipe.keys() & now.keys()) - {"name", "notes", "precision"}
         return any(recipe[key] != now[key] for key in compared)
 
@@ -155,26 +144,9 @@ class Records:
         return Records(tuple(one for one in self.all if not one.reduced))
 
     @property
-    def as_finished(self) -> Records:
-        """The same with unfinished runs marked as finished; a finished record replaces them."""
-        finished = [one for one in self.all if one.finished]
-        unfinished = [replace(one, finished=True) for one in self.unfinished]
-        return Records(tuple(finished + unfinished))
-
-    @property
-    def unfinished(self) -> tuple[Record, ...]:
-        """Runs that were stopped early and have no finished record."""
-        return tuple(one for one in self.all if not one.finished and one.name not in self.names)
-
-    @property
     def names(self) -> set[str]:
         """The names of the finished runs."""
         return {one.name for one in self.all if one.finished and one.is_run}
-
-    def counts(self, model: str, size: str) -> list[Count]:
-        """Tests of one model without curves on problems of one size."""
-        records = (one for one in self.all if one.model == model)
-        return [count for one in records for count in one.counts if count.size == size]
 
 
 def read_results(results: PathLike = "results") -> Records:
@@ -195,11 +167,9 @@ def read_records(*places: PathLike) -> Records:
             if record is None:
                 continue
             reduced = str(sorted(record.reduced.items()))
-            keys: list[tuple[Any, ...]] = [
-                (*count.solved, count.problems, count.size) for count in record.counts
-            ]
-            keys += [(record.finished,)] if record.is_run else []
-            for key in ((record.name, reduced, *key) for key in keys):
+            parts = {(one.size, one.problems, *one.solved) for one in record.counts}
+            parts |= {(record.finished,)} if record.is_run else set()
+            for key in ((record.name, reduced, *part) for part in parts):
                 if key in seen:
                     raise RunError(
                         f"{record.model} with seed {record.seed} is recorded twice, in "
@@ -256,17 +226,16 @@ def check_figures(figures: Mapping[str, Any]) -> None:
 
     Users copy and edit these files.
     """
-    for name, kind in (
-        ("model", str), ("finished", bool), ("reduced", dict), ("tests", dict), ("studies", dict),
-    ):  # fmt: skip
-        _check_type(name, figures[name], kind)
-    _check_counts("seed", [figures["seed"]])
     training = figures.get("training", {})
-    for name in ("train", "validation"):
-        if name in training:
-            _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    _check_type("recipe", training.get("recipe", {}), dict)
-    _check_numbers("epoch", [row["epoch"] for row in training.get("history", [])] or [0])
+    checked = {**figures, "recipe": training.get("recipe", {})}
+    kinds = {"model": str, "finished": bool, "reduced": dict, "tests": dict, "studies": dict,
+             "recipe": dict}  # fmt: skip
+    for name, kind in kinds.items():
+        if not isinstance(checked[name], kind):
+            raise TypeError(f"{name} is {reprlib.repr(checked[name])}")
+    _check_counts("seed", [figures["seed"]])
+    for name in training.keys() & {"train", "validation"}:
+        _check_counts(name, [training[name]["solved"]], training[name]["of"])
     for name, test in figures["tests"].items():
         solved = test["solved"]
         if isinstance(solved, dict):
@@ -285,21 +254,16 @@ def check_figures(figures: Mapping[str, Any]) -> None:
                 _check_numbers(f"study {name}", study[inputs]["change"])
 
 
-def _check_type(name: str, value: Any, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is {reprlib.repr(value)}")
-
-
 def _check_numbers(name: str, values: Any) -> None:
     """Check for a non-empty list of numbers; None stands for a missing one."""
-    _check_type(name, values, list)
-    if not values or not all(type(value) in (int, float, type(None)) for value in values):
-        raise TypeError(f"{name} has {reprlib.repr(values)}")
+    numbers = (int, float, type(None))
+    if type(values) is not list or not values or any(type(one) not in numbers for one in values):
+        raise ValueError(f"{name} has {reprlib.repr(values)}")
 
 
 def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
     """Check for a non-empty list of integers from 0 to ``most``, at most 2**53: exact as floats."""
-    _check_type(name, values, list)
+    _check_numbers(name, values)
     possible = type(most) is int and 0 < most <= 2**53
-    if not values or not possible or not all(type(n) is int and 0 <= n <= most for n in values):
+    if not possible or not all(type(count) is int and 0 <= count <= most for count in values):
         raise ValueError(f"{name} has {reprlib.repr(values)} of {reprlib.repr(most)}")

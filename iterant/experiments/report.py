@@ -8,38 +8,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import (
-    EXPERIMENTS,
-    PEAKS,
-    SEEDS,
-    CountRow,
-    Experiment,
-    Row,
-)
-from iterant.experiments.claims import (
-    AT_REST,
-    CLAIMS,
-    LINEAR,
-    MARGIN,
-    REACHED,
-    VERDICTS,
-    share_solved,
-)
-from iterant.experiments.figures import REFERENCE, figure_panels, read_reference, reference_table
+from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, SEEDS, Experiment, Row
+from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
+from iterant.experiments.figures import figure_panels
 from iterant.experiments.measures import (
     LEAST_SEEDS,
     VISIBLE,
     PeakMeasure,
     Peaks,
+    Solved,
     mean_of,
     verdict,
 )
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.records import Count, Record, Records, read_results
-from iterant.experiments.reproduce import EXACT, missing_counts
+from iterant.experiments.records import Record, Records, read_results
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 
@@ -53,7 +38,6 @@ _PAGE = Path(__file__).with_name("results.md")
 def results_page(results: PathLike) -> str:
     """RESULTS.md from a folder of results; reduced runs are left out."""
     records = read_results(results).whole
-    seeds = [f"{task} {said.removeprefix('not stated ')}" for task, said in SEEDS.items()]
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
         precision=precisions(
@@ -65,10 +49,8 @@ def results_page(results: PathLike) -> str:
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
-        reference=_reference(results, records),
-        every_seed=_every_seed(records, Path(results)),
         missing=_missing(records),
-        seeds="; ".join(seeds),
+        seeds="; ".join(f"{task} {text}" for task, text in SEEDS.items()),
         margin=MARGIN,
         reached=100 * REACHED,
         at_rest=100 * AT_REST,
@@ -148,50 +130,22 @@ def _numbers(experiment: Experiment, records: Records) -> str:
     return markdown(cells) if cells else "Not run; the paper gives a picture only."
 
 
-def _reference(results: PathLike, records: Records) -> str:
-    """Figure and table of the authors' own maze run."""
-    runs = read_reference(results, records)
-    if not runs:
-        return "None."
-    return f"{_picture('Loss, validation and 33×33', REFERENCE)}\n\n{reference_table(runs)}"
-
-
-def _every_seed(records: Records, results: Path) -> str:
-    """Table of tests of our recipes without curves, then notes on how they were trained."""
-    rows, notes = [], []
-    for model in MODELS.values():
-        tests = [one for one in records.all if one.model == model.key and not one.is_run]
-        if model.recipe_name != OURS:
-            continue
-        for size in sorted({count.size for one in tests for count in one.counts}, key=int):
-            best = max(PEAKS.get(size, {}).values(), key=lambda value: value.mean, default=None)
-            cells = _count_cells(CountRow(model.key, size, paper=best), records)
-            rows += [{**row, "model": f"{model.label}, {model.task}"} for row in cells]
-        notes += [
-            f"- {_file_link(one.file, results)}: {one.figures['provenance']}."
-            for one in tests
-            if one.figures.get("provenance")
-        ]
-    return "\n".join([markdown(rows), *([""] if notes else []), *dict.fromkeys(notes)])
-
-
 def _missing(records: Records) -> str:
     """Table of the seeds to be run, a row per model and per test without curves."""
     rows: list[tuple[str, int, dict[str, list[int]]]] = []  # name, planned seeds, seeds by reason
     for model in MODELS.values():
         done = {one.seed: one for one in records.of(model.key)}
-        cut_off = [one.seed for one in records.unfinished if one.model == model.key]
         rows.append((model.key, model.seeds, {
-            "missing": [seed for seed in range(model.seeds) if seed not in {*done, *cut_off}],
-            "cut off": cut_off,
+            "missing": [seed for seed in range(model.seeds) if seed not in done],
             "diverged": [seed for seed, one in done.items() if one.failed],
             "by an older recipe": [seed for seed, one in done.items() if one.older],
         }))  # fmt: skip
-    for experiment in EXPERIMENTS.values():
-        tests = missing_counts(experiment, records)
-        for row in experiment.count_rows:
-            missing = [seed for other, seed in tests if other == row]
-            rows.append((f"{row.model} at size {row.size}", row.seeds, {"missing": missing}))
+    for row in (row for experiment in EXPERIMENTS.values() for row in experiment.rows):
+        if isinstance(row.measure, Solved):
+            counts = row.measure.counts(row.measure.select(records, row.model))
+            tested = {one.seed for one in counts}
+            missing = [seed for seed in range(row.seeds) if seed not in tested]
+            rows.append((f"{row.model} at {row.measure.title}", row.seeds, {"missing": missing}))
     reasons = rows[0][2]
     return markdown([
         {"model": name, "planned seeds": "0" if planned == 1 else f"0 to {planned - 1}"}
@@ -204,54 +158,48 @@ def _missing(records: Records) -> str:
 
 
 def rows_of(experiment: Experiment, records: Records) -> list[TableRow]:
-    """The table of an experiment: rows with curves, then rows without."""
-    several = len(experiment.tasks) > 1  # labels repeat between tasks, so rows name the task too
-    rows = [_row(row, records.of(row.model), several) for row in experiment.rows]
-    return rows + [cells for row in experiment.count_rows for cells in _count_cells(row, records)]
+    """The table of an experiment."""
+    # Labels repeat between tasks, so rows name the task too.
+    several = len({MODELS[row.model].task for row in experiment.rows}) > 1
+    return [_row(row, row.measure.select(records, row.model), several) for row in experiment.rows]
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     """Runs done and planned, over all models of an experiment."""
     parts = [(len(records.of(model.key)), model.seeds) for model in experiment.models]
     parts += [
-        (len({one.seed for one in records.counts(row.model, row.size)}), row.seeds)
-        for row in experiment.count_rows
+        (row.measure.of(row.measure.select(records, row.model)).seeds, row.seeds)
+        for row in experiment.rows
+        if row.seeds
     ]
     return sum(min(part) for part in parts), sum(planned for _, planned in parts)
 
 
 def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
-    """A row with curves."""
     cell = row.measure.of(records)
     measured = [one for one in records if _is_measured(row, one)]
-    converged = [one for one in measured if one.converged]
+    runs = [one for one in measured if one.is_run]
+    converged = [one for one in runs if one.converged]
     text = cell.text
     if isinstance(row.measure, Peaks) and cell.value and cell.value.mean > 0:
         text = cell.value.text  # with the iteration of the peak
     task = f"{MODELS[row.model].task}: " if several else ""
-    if len(converged) == len(measured):
-        filtered = "all" if cell.seeds else ""
+    if len(converged) == len(runs):
+        filtered = "all" if runs else ""
     else:
         number = row.measure.of(converged).text
-        filtered = f"{number} ({len(converged)} of {len(measured)})" if converged else "none"
+        filtered = f"{number} ({len(converged)} of {len(runs)})" if converged else "none"
+    trained = precisions(one.precision for one in measured)
     return {
         "model": row.name or MODELS[row.model].title,
-        "measured": task + row.measure.title,
+        "measured": task + ", ".join(filter(None, (row.measure.title, cell.tests))),
         "all seeds": text,
         "95 %": "" if cell.value is None else cell.value.interval_text,
-        "seeds": _seeds(cell.seeds, (one.precision for one in measured)),
+        "seeds": ", ".join(filter(None, (str(cell.seeds), trained))) if cell.seeds else "not run",
         "converged": filtered,
-        "the paper": _paper(row),
+        "the paper": row.paper_text,
         "beside the paper": verdict(cell.value, row.paper),
     }
-
-
-def _paper(row: Row | CountRow) -> str:
-    return row.text or (row.paper.text if row.paper else "")
-
-
-def _seeds(seeds: int, precision: Iterable[str]) -> str:
-    return ", ".join(filter(None, (str(seeds), precisions(precision)))) if seeds else "not run"
 
 
 def precisions(names: Iterable[str]) -> str:
@@ -271,45 +219,6 @@ def _is_measured(row: Row, record: Record) -> bool:
     if record.failed:
         return isinstance(row.measure, PeakMeasure)
     return row.measure.of([record]).seeds > 0
-
-
-def _count_cells(row: CountRow, records: Records) -> Iterator[TableRow]:
-    """A row for every test without curves; "not run" where one is planned."""
-    cells = {
-        "model": MODELS[row.model].title, "measured": f"size {row.size}", "all seeds": "",
-        "95 %": "", "seeds": "not run", "converged": "",
-        "the paper": _paper(row), "beside the paper": "",
-    }  # fmt: skip
-    groups: dict[tuple[int, int], list[Count]] = {}
-    for one in records.counts(row.model, row.size):
-        groups.setdefault((one.iterations, one.problems), []).append(one)
-    for (_, problems), counts in sorted(groups.items()):
-        values = {
-            steps: value
-            for steps in counts[0].solved
-            if (value := mean_of([100 * one.solved[steps] / problems for one in counts], problems))
-        }
-        steps_by_text: dict[str, list[str]] = {}
-        for steps, value in values.items():
-            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
-        first = values[counts[0].iterations]
-        yield cells | {
-            "measured": f"size {row.size}, {problems:,} problems{_tested(counts)}",
-            "all seeds": ", ".join(
-                f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items()
-            ),
-            "95 %": first.interval_text,
-            "seeds": _seeds(first.seeds, (one.precision for one in counts)),
-            "beside the paper": verdict(first, row.paper),
-        }
-    if row.seeds and not groups:
-        yield cells
-
-
-def _tested(counts: Sequence[Count]) -> str:
-    """The precision of tests where it is not float32."""
-    names = precisions(one.test_precision for one in counts)
-    return f", tested in {names}" if names not in ("", EXACT) else ""
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,
@@ -334,7 +243,7 @@ def headline(records: Records) -> str:
         steps = paper.step or 0
         curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
         ours = mean_of([curve[steps - 1] for curve in curves])
-        ours = ours or share_solved(size, steps).of(records, model)
+        ours = ours or Solved(size).after(steps, Solved(size).select(records, model))
         peak = Peaks(size).of(runs).value
         rows.append({
             "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",

@@ -1,7 +1,7 @@
 """Export to a folder in the layout of the Hugging Face hub, with a model card.
 
     README.md           the model card: network, training, use
-    *.png               pictures of the card of a shipped network
+    CARD.md, *.png      the card of a shipped network and its pictures
     config.json         the network's configuration, and the checksum of the weights
     model.safetensors   the weights
 
@@ -19,17 +19,13 @@ from typing import Any
 
 from torch import Tensor
 
-from iterant.formatting import counted, markdown_table
+from iterant.formatting import counted
 from iterant.io import read_weights, write_atomic, write_json
 from iterant.io.checkpoint import CONFIG, FORMAT, write_shard
-from iterant.io.files import check_new_folder, make_folder
+from iterant.io.files import check_new_folder, make_folder, read_bytes
 from iterant.nets import Net, depth_of, parameter_count
-from iterant.zoo.cards import Card, card_markdown
-from iterant.zoo.cards import card as shipped_card
+from iterant.zoo.cards import CARD
 from iterant.zoo.loading import folder_of, load
-
-_RECIPE = ("objective", "epochs", "batch", "alpha", "optimizer", "rate", "precision")
-"""The fields of a recipe that a card shows."""
 
 _README = """\
 ---
@@ -40,9 +36,7 @@ tags:
 
 # {name}
 
-A network of kind `{kind}` with {parameters:,} parameters{task}. {iterates}
-
-{config}
+A network with {parameters:,} parameters{task}. {iterates}
 
 ## Use
 ```python
@@ -54,7 +48,12 @@ answer = iterant.solve(net, inputs, max_steps=1000)
 print(answer.prediction, answer.steps, answer.settled)
 ```
 
-{training}
+## Configuration and training
+```json
+{config}
+```
+
+{card}
 """
 
 
@@ -115,12 +114,6 @@ def export_hub(
         source = open_source(source, which, trust=trust)
     folder = make_folder(check_new_folder(out))
     shard = write_shard(folder / "model.safetensors", source.tensors, {"format": "pt"})
-    shipped = shipped_card(str(source.folder)) if "card" in source.about else None
-    write_atomic(folder / "README.md", _readme(source, shipped).encode())
-    for name in shipped.pictures if shipped else ():
-        picture = Path(str(source.folder), name)
-        if Path(name).name == name and picture.is_file():  # no path out of the folder
-            write_atomic(folder / name, picture.read_bytes())
     config = {
         "format": FORMAT,
         **source.about,
@@ -128,15 +121,22 @@ def export_hub(
         "kind": source.kind,
         "config": dict(source.config),
         **({"task": source.task} if source.task else {}),
-        "weights": {"shards": [shard], "split": {}},
     }
+    files: dict[str, bytes] = {}
+    if source.folder is not None and (source.folder / CARD).is_file():  # a shipped network
+        paths = [source.folder / CARD, *source.folder.glob("*.png")]
+        files = {path.name: read_bytes(path) for path in paths if not path.is_symlink()}
+    files["README.md"] = _readme(source, config, files.get(CARD, b"")).encode()
+    for name, content in files.items():
+        write_atomic(folder / name, content)
     # Last: a folder with a config.json is complete.
+    config["weights"] = {"shards": [shard], "split": {}}
     write_json(folder / CONFIG, config, checksummed=True)
     return folder
 
 
-def _readme(source: Source, shipped: Card | None) -> str:
-    """The model card: a header for the hub, then prose."""
+def _readme(source: Source, config: Mapping[str, Any], card: bytes) -> str:
+    """The model card: a header for the hub, then prose and what is recorded."""
     tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task]
     depth = depth_of(source.net)
     problems, task = "inputs = ...   # what it was trained on", ""
@@ -147,32 +147,16 @@ def _readme(source: Source, shipped: Card | None) -> str:
     iterates = "It repeats one step: harder problems take more iterations, not more weights."
     if depth is not None:
         iterates = f"It has {counted(depth, 'iteration')}, each with weights of its own."
-    recipe = source.about.get("recipe") or {}
-    about = {name: recipe[name] for name in _RECIPE if recipe.get(name) is not None}
-    about |= {name: value for name, value in source.about.items() if name != "recipe"}
-    training = "## Training\nHow it was trained is not recorded."
-    if shipped:
-        # The first lines of a shipped network's card repeat the text above.
-        training = "\n".join(["## Training and figures", *card_markdown(shipped).splitlines()[4:]])
-    elif about:
-        training = "## Training\n" + _table("what", about)
+    recorded = {key: value for key, value in config.items() if key not in ("card", "format")}
     return _README.format(
         tags="\n".join(f"- {json.dumps(tag)}" for tag in tags if tag),
         name=source.name,
-        kind=source.kind,
         trust=", trust=True" if ":" in source.kind else "",  # a user-defined network
         parameters=source.parameters,
         task=task,
         iterates=iterates,
-        config=_table("field", source.config),
         problems=problems,
-        training=training,
+        config=json.dumps(recorded, indent=1).replace("`", "'"),  # stays within the code block
+        # The first lines of a card repeat the text above.
+        card="\n".join(card.decode(errors="replace").splitlines()[5:]),
     )
-
-
-def _table(head: str, values: Mapping[str, Any]) -> str:
-    rows = []
-    for name, value in values.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        rows.append([name, "`" + text.replace("`", "'").replace("\n", " ") + "`"])
-    return "\n".join(markdown_table([head, "value"], rows))

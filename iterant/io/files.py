@@ -20,13 +20,12 @@ import json
 import math
 import os
 import secrets
-import signal
 import socket
 import stat
 import sys
 import time
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
@@ -45,7 +44,7 @@ _MOST_DOTS = 100
 """In a line of TOML: the time and memory to read a key a.a.a… grow with the square of its parts."""
 
 LOCK = "lock"
-"""The name of the file that `lock_folder` locks."""
+"""The file that `lock_folder` locks."""
 
 
 def quoted(path: PathLike) -> str:
@@ -68,10 +67,7 @@ def one_line_errors(verb: str, path: PathLike) -> Iterator[None]:
 
 def cache_folder() -> Path:
     """The user's cache folder for iterant."""
-    home = Path.home()
-    folders = {"darwin": home / "Library" / "Caches", "win32": home / "AppData" / "Local"}
-    override = os.environ.get("XDG_CACHE_HOME")
-    return (Path(override) if override else folders.get(sys.platform, home / ".cache")) / "iterant"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iterant"
 
 
 def make_folder(path: PathLike) -> Path:
@@ -91,9 +87,8 @@ def make_subfolder(path: PathLike) -> Path:
 def check_no_link(path: PathLike) -> None:
     """Refuse a symbolic link where iterant makes a folder itself.
 
-    A run folder from someone else could have ``checkpoints -> ~/other``; what is written and
-    removed in ``checkpoints`` would be written and removed there. The folder that the user names
-    may be a link.
+    With ``checkpoints -> ~/other`` in a run folder from someone else, files would be written and
+    removed there. The folder that the user names may be a link.
     """
     if Path(path).is_symlink():
         raise RunError(
@@ -108,13 +103,10 @@ def check_no_link(path: PathLike) -> None:
 def check_writable_file(path: PathLike) -> Path:
     """Check that a file can be written into an existing folder."""
     target = Path(path)
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"cannot write {quoted(path)}: there is no folder {quoted(target.parent)}; "
-            "make it first or choose another"
-        )
-    if target.is_dir():
-        raise UsageError(f"cannot write {quoted(path)}: it is a folder; choose another name")
+    if target.is_dir() or not target.parent.is_dir():
+        missing = f"there is no folder {quoted(target.parent)}"
+        problem = "it is a folder" if target.is_dir() else missing
+        raise UsageError(f"cannot write {quoted(path)}: {problem}; choose another name or folder")
     check_writable_folder(target.parent)
     return target
 
@@ -161,41 +153,24 @@ def open_to_read(path: PathLike, *, pipes: bool = False) -> BufferedReader:
 
     A pipe that no process has open for writing is at its end at once.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            if not pipes:
-                raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
-            os.set_blocking(handle, True)
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
+    file = FileIO(path, "r", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        if not pipes:
+            file.close()
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+        os.set_blocking(file.fileno(), True)
+    return BufferedReader(file)
 
 
 def open_to_append(path: PathLike) -> FileIO:
     """Open a file to read and append, or create it; no link, pipe or device."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        handle = os.open(path, flags | safe, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link: remove it") from error
-        raise
-    try:
-        file = os.fstat(handle)
-        if not stat.S_ISREG(file.st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file: remove it")
-        if file.st_nlink > 1:
-            raise OSError(errno.EMLINK, "it is a hard link to a file elsewhere: remove it")
-        return FileIO(handle, "ab+")
-    except BaseException:
-        os.close(handle)
-        raise
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK
+    file = FileIO(path, "a+", opener=lambda path, flags: os.open(path, flags | safe, 0o666))
+    info = os.fstat(file.fileno())
+    if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, or a hard link: remove it")
+    return file
 
 
 def check_regular(path: PathLike) -> None:
@@ -245,53 +220,45 @@ def read_toml(path: PathLike) -> dict[str, Any]:
     try:
         text = read_bytes(path, 1 << 20, pipes=True).decode()
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-            raise UsageError(
-                f"{quoted(path)} has a line with more than {_MOST_DOTS} dots; "
-                "write a long list with one value a line"
+            raise ValueError(
+                f"a line has more than {_MOST_DOTS} dots; write a long list with one value a line"
             )
         return tomllib.loads(text)
     except RunError as error:
         raise UsageError(str(error)) from error
-    except UsageError:
-        raise
     except (ValueError, RecursionError) as error:
         cause = str(error) or "it is nested too deeply"
-        raise UsageError(f"{quoted(path)} is not a TOML file: {cause}") from error
+        raise UsageError(f"{quoted(path)} is not a TOML file for iterant: {cause}") from error
 
 
 # JSON
 
 
-def to_json(value: Any, *, nan_to_null: bool = False, where: str = "") -> Any:
+def to_json(value: Any, *, nan_to_null: bool = False) -> Any:
     """Convert a value to dict, list, str, int, float, bool and None.
 
-    Tuples become lists, paths text, numpy and torch values numbers and lists. ``where`` is the
-    position of the value for error messages.
+    Tuples become lists, paths text, numpy and torch values numbers and lists.
     """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, (str, PurePath)):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float) and (nan_to_null or math.isfinite(value)):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping) and all(type(key) in (str, int) for key in value):
-        return {
-            str(key): to_json(item, nan_to_null=nan_to_null, where=f"{where}.{key}".lstrip("."))
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [
-            to_json(item, nan_to_null=nan_to_null, where=f"{where}[{index}]")
-            for index, item in enumerate(value)
-        ]
-    if hasattr(value, "tolist"):
-        return to_json(value.tolist(), nan_to_null=nan_to_null, where=where)
-    raise UsageError(
-        f"cannot write {str(value)[:50]!r} ({type(value).__name__}) as JSON at {where!r}; give "
-        "text, finite numbers, lists and dicts with text or whole numbers as keys"
-    )
+
+    def plain(other: Any) -> Any:
+        if isinstance(other, Mapping):
+            return dict(other)
+        if isinstance(other, PurePath):
+            return str(other)
+        if hasattr(other, "tolist"):
+            return other.tolist()
+        raise TypeError(f"{str(other)[:50]!r} is a {type(other).__name__}")
+
+    def not_finite(text: str) -> None:
+        if not nan_to_null:
+            raise ValueError(f"{text} is no number of JSON")
+
+    try:
+        return json.loads(json.dumps(value, default=plain), parse_constant=not_finite)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"cannot write this as JSON: {error}; give text, finite numbers, lists and dicts"
+        ) from error
 
 
 def checksum(value: dict[str, Any]) -> str:
@@ -339,8 +306,8 @@ def _parse(data: bytes, where: str) -> Any:
 
 # JSON lines: one record a line, appended during a run.
 #
-# A process killed while appending leaves a torn last line. `read_lines` skips it and the next
-# `append_line` cuts it off. A last line that lacks only its newline is complete and is kept.
+# A process killed while appending leaves a torn last line, without its newline. `read_lines` skips
+# it and the next `append_line` cuts it off.
 
 
 def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
@@ -353,12 +320,8 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
     with one_line_errors("append to", path), open_to_append(path) as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
-        if file.read() not in (b"", b"\n"):
-            tail = _last_line(path)
-            if _is_record(tail):
-                data = b"\n" + data
-            else:
-                end -= len(tail)
+        if file.read() != b"\n":
+            end -= len(_last_line(path))
         file.truncate(end)
         try:
             while data:  # one call may write less than it is given
@@ -375,8 +338,7 @@ def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
 
 def read_lines(path: PathLike) -> list[Record]:
     """All complete records; a damaged line other than a torn last one is an error."""
-    *lines, tail = read_bytes(path).split(b"\n")
-    lines += [tail] if _is_record(tail) else []
+    *lines, _ = read_bytes(path).split(b"\n")
     records = []
     for number, line in enumerate(lines, start=1):
         where = f"line {number} of {quoted(path)}"
@@ -389,8 +351,7 @@ def read_lines(path: PathLike) -> list[Record]:
 
 def is_torn(path: PathLike) -> bool:
     """Whether the last line is incomplete, so that `read_lines` skips it."""
-    tail = _last_line(path)
-    return bool(tail) and not _is_record(tail)
+    return _last_line(path) != b""
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -402,13 +363,6 @@ def _last_line(path: PathLike) -> bytes:
     return read_bytes(path).rpartition(b"\n")[2]
 
 
-def _is_record(line: bytes) -> bool:
-    try:
-        return isinstance(_parse(line, ""), dict)
-    except RunError:
-        return False
-
-
 # Locks: one writer per folder.
 #
 # The lock is the system's advisory `flock` on a file, whose content is for messages. It ends with
@@ -417,64 +371,78 @@ def _is_record(line: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: PathLike) -> Iterator[None]:
-    """Lock a folder and remove temporary files of killed writers; an error if it is locked."""
+def lock_folder(folder: PathLike) -> Iterator[FileIO]:
+    """Lock a folder and remove temporary files of killed writers; an error if it is locked.
+
+    A process that inherits the file holds the lock, too, until it ends.
+    """
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
         with one_line_errors("lock", path):
+            deadline = time.monotonic() + 0.3  # `lock_holder` of others locks for an instant
             file = stack.enter_context(open_to_append(path))
-            deadline = time.monotonic() + 0.3  # `lock_info` of another process locks for an instant
             # The file that was locked must be the one that other processes find by its name.
-            while not (_try_lock(file, fcntl.LOCK_EX) and _is_at(file, path)):
-                time.sleep(0.02)
-                file.close()
-                file = stack.enter_context(open_to_append(path))
+            while not (
+                _try_lock(file, fcntl.LOCK_EX)
+                and os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+            ):
                 if time.monotonic() > deadline:
                     raise RunError(
                         f"{quoted(folder)} is in use by {lock_holder(folder)}; "
                         "wait for it, stop it, or choose another folder"
                     )
-            owner = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "command": " ".join(" ".join(sys.argv).split()),
-                "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-            file.truncate(0)
-            file.write(json.dumps(owner).encode() + b"\n")
+                time.sleep(0.02)
+                file.close()
+                file = stack.enter_context(open_to_append(path))
+            name_lock_holder(file, os.getpid(), sys.argv)
             for leftover in path.parent.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
-        yield
+        yield file
+
+
+def name_lock_holder(lock: FileIO, pid: int, command: Sequence[str]) -> None:
+    """Write which process holds a lock: this one, or one that inherited the file."""
+    owner = {
+        "pid": pid,
+        "host": socket.gethostname(),
+        "command": " ".join(" ".join(command).split()),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    lock.truncate(0)
+    lock.write(json.dumps(owner).encode() + b"\n")
 
 
 def lock_holder(folder: PathLike) -> str | None:
     """The process that writes into a folder, in words, or None."""
-    owner = lock_info(folder)
-    if not owner:
-        return None if owner is None else "another process"
-    pid, host, since, command = (owner.get(k) for k in ("pid", "host", "since", "command"))
-    return f"process {pid} on {host} since {since} ({command})"
-
-
-def lock_info(folder: PathLike) -> dict[str, Any] | None:
-    """The same as a dict (pid, host, since, command), empty where they are not written yet."""
     try:
         with open_to_read(Path(folder) / LOCK) as file:
-            owner = None if _try_lock(file, fcntl.LOCK_SH) else _parse(file.read(1 << 16), "")
+            if _try_lock(file, fcntl.LOCK_SH):
+                return None
+            owner = _parse(file.read(1 << 16), "")
+        return "process {pid} on {host} since {since} ({command})".format(**owner)
     except OSError:
         return None
-    except RunError:
-        return {}
-    # Numbers below 1 stand for groups of processes where a signal is sent.
-    known = isinstance(owner, dict) and isinstance(owner.get("pid"), int) and owner["pid"] > 0
-    return owner if owner is None or known else {}
+    except (RunError, LookupError, TypeError):
+        return "another process"
 
 
-def _is_at(file: FileIO, path: Path) -> bool:
-    """Whether an open file is still the one of this name."""
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
-    return False
+def signal_lock_holder(folder: PathLike, number: int) -> int | None:
+    """Signal the process that holds the lock of a folder; its number, or None if it is unknown.
+
+    The number in the file is not believed: the system must say that this process has the file
+    locked. It is unknown on another machine, and on systems without /proc.
+    """
+    path = Path(folder) / LOCK
+    with contextlib.suppress(OSError, RunError, LookupError, TypeError, ValueError):
+        pid = int(_parse(read_bytes(path, 1 << 16), "")["pid"])
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was closed in the meantime
+                if descriptor.samefile(path):
+                    state = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
+                    if "\nlock:" in state:
+                        os.kill(pid, number)
+                        return pid
+    return None
 
 
 def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
@@ -482,90 +450,3 @@ def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
         return True
     return False
-
-
-def lock_file(file: FileIO, seconds: float) -> bool:
-    """Lock an open file for it and the processes that inherit it; False if that takes longer."""
-    deadline = time.monotonic() + seconds
-    while not _try_lock(file, fcntl.LOCK_EX):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def is_locked(path: PathLike) -> bool:
-    """Whether a process holds a lock on a file."""
-    try:
-        with open_to_read(path) as file:
-            return not _try_lock(file, fcntl.LOCK_SH)
-    except OSError:
-        return False
-
-
-def lock_processes(*paths: PathLike) -> dict[int, int]:
-    """Processes of this machine that hold a lock on one of the files, each with its parent.
-
-    This is what the system says, never the content of a file. Empty where it does not say: on
-    systems without /proc, and of processes of other users.
-    """
-    files: set[tuple[int, int]] = set()
-    processes: dict[int, int] = {}
-    for path in paths:
-        with contextlib.suppress(OSError):
-            files.add(_identity(Path(path)))
-    for process in Path("/proc").glob("[0-9]*"):
-        descriptors: list[Path] = []
-        with contextlib.suppress(OSError):
-            descriptors += (process / "fd").iterdir()
-        for descriptor in descriptors:
-            with contextlib.suppress(OSError):  # the process has ended, or closed the file
-                if _identity(descriptor) in files:
-                    state = (process / "fdinfo" / descriptor.name).read_text()
-                    if any(line.startswith("lock:") for line in state.splitlines()):
-                        # The name of the program, which may have spaces, is in brackets.
-                        fields = (process / "stat").read_text().rpartition(")")[2].split()
-                        processes[int(process.name)] = int(fields[1])
-    return processes
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    file = path.stat()
-    return file.st_dev, file.st_ino
-
-
-def signal_lock_holders(number: int, *paths: PathLike) -> list[int]:
-    """Signal the processes that hold a lock on one of the files; returns their numbers.
-
-    Of a process and its children that inherited the lock, only the first, which passes the signal
-    on; SIGKILL goes to all.
-    """
-    signalled = []
-    for pid, parent in (holders := lock_processes(*paths)).items():
-        if parent in holders and number != signal.SIGKILL:
-            continue
-        with contextlib.suppress(ProcessLookupError):
-            # The number may be reused when the process ends; its handle is not. So open the handle
-            # first, then check again that the process holds the lock.
-            handle = _process_handle(pid)
-            try:
-                if pid in lock_processes(*paths):
-                    if handle is None:
-                        os.kill(pid, number)
-                    else:
-                        signal.pidfd_send_signal(handle, number)
-                    signalled.append(pid)
-            finally:
-                if handle is not None:
-                    os.close(handle)
-    return signalled
-
-
-def _process_handle(pid: int) -> int | None:
-    """A handle of a process, or None on systems without them."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        raise
-    except (AttributeError, OSError):
-        return None

@@ -90,8 +90,9 @@ def _check_pickle(stream: IO[bytes], size: int | None) -> None:
     With ``size``, integers in it are at most that: in the old format they are sizes of storages,
     which are allocated before the file is found to be shorter.
     """
-    stack: list[tuple[int, int] | None] = []  # (objects, depth) of each value; None: a mark
-    memo: dict[int, tuple[int, int]] = {}
+    # (objects, depth) of each value; None: a mark, which is an error where a value is expected.
+    stack: list[Any] = []
+    memo: dict[int, Any] = {}
     argument: Any
     for opcode, argument, _ in pickletools.genops(stream):
         name = opcode.name
@@ -103,7 +104,7 @@ def _check_pickle(stream: IO[bytes], size: int | None) -> None:
             stack.append(memo[argument])
             continue
         if name in _PUT:
-            memo[argument] = _value(stack[-1])
+            memo[argument] = stack[-1]
             continue
         before = opcode.stack_before
         values = []
@@ -111,18 +112,12 @@ def _check_pickle(stream: IO[bytes], size: int | None) -> None:
             while (value := stack.pop()) is not None:
                 values.append(value)
             before = before[: before.index(pickletools.markobject)]
-        values += [_value(stack.pop()) for _ in before]
+        values += [stack.pop() for _ in before]
         objects, depth = 1 + sum(v[0] for v in values), 1 + max((v[1] for v in values), default=0)
         if objects > _MOST_OBJECTS or depth > _DEEPEST:
             raise DataError("it nests too many objects")
         is_mark = [kind is pickletools.markobject for kind in opcode.stack_after]
         stack += [None if mark else (objects, depth) for mark in is_mark]
-
-
-def _value(entry: tuple[int, int] | None) -> tuple[int, int]:
-    if entry is None:
-        raise DataError("its pickle is damaged")
-    return entry
 
 
 def _check_tensors(content: Any, size: int) -> None:

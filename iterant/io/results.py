@@ -10,6 +10,7 @@ GPU and threads are named only when torch is already imported.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -84,10 +85,9 @@ def versions() -> dict[str, str | None]:
     """Versions of iterant, Python, torch and numpy."""
     result: dict[str, str | None] = {"iterant": None, "python": platform.python_version()}
     for package in ("iterant", "torch", "numpy"):
-        try:
+        result[package] = None
+        with contextlib.suppress(metadata.PackageNotFoundError):
             result[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            result[package] = None
     if "torch" in sys.modules:  # its own version also names the build: 2.11.0+cpu
         result["torch"] = sys.modules["torch"].__version__
     return result

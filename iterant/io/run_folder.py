@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from html import escape
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,18 +103,9 @@ class RunFolder:
         return os.fspath(self.path)
 
     def __repr__(self) -> str:
-        return f"RunFolder({quoted(self.path)}: {self.state}, {self._progress()})"
-
-    def _repr_html_(self) -> str:
-        """Path, state, progress and best validation accuracy, for notebooks."""
-        status, best = self.status, self.status.best.get("validation")
-        parts = [self.state, *([status.reason] if status.reason else []), self._progress()]
-        parts += [] if best is None else [f"{best:.1%} on validation at best"]
-        return f"<b>{escape(quoted(self.path))}</b>: {escape(', '.join(parts))}"
-
-    def _progress(self) -> str:
         status = self.status
-        return f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
+        progress = f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
+        return f"RunFolder({quoted(self.path)}: {self.state}, {progress})"
 
     @staticmethod
     def check_new(path: PathLike) -> None:
@@ -169,8 +160,7 @@ class RunFolder:
         """The content of status.json, read anew each time."""
         path = self.path / STATUS
         content = read_json(path, checksummed=True)
-        known = isinstance(content, dict) and content.keys() <= _STATUS_TYPES.keys()
-        valid = known and all(isinstance(content[key], _STATUS_TYPES[key]) for key in content)
+        valid = all(isinstance(content[key], _STATUS_TYPES.get(key, ())) for key in content)
         best = content.get("best", {}).values() if valid else ()
         if not valid or not all(isinstance(figure, int | float | None) for figure in best):
             raise RunError(f"{quoted(path)} is of another version of iterant; use that")
@@ -198,7 +188,7 @@ class RunFolder:
         changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[FileIO]:
         """The lock for writing: ``with run.lock(): ...``; a second process is refused."""
         return lock_folder(self.path)
 

@@ -24,12 +24,9 @@ from iterant import bounds, registry
 from iterant.errors import NetError, UnknownName
 from iterant.nets.protocol import build, check_sizes, parameter_count, readout
 
-_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _EPS = 1e-6
 """Added to a mean square before dividing: features that are all zero stay zero."""
-
-
 _MOST_LAYERS = 4096
 
 
@@ -75,7 +72,8 @@ class PaperConfig:
 
 
 def _conv(dims: int, inputs: int, outputs: int) -> nn.Conv1d | nn.Conv2d:
-    return _CONV[dims](inputs, outputs, kernel_size=3, padding=1, bias=False)
+    conv = nn.Conv1d if dims == 1 else nn.Conv2d
+    return conv(inputs, outputs, kernel_size=3, padding=1, bias=False)
 
 
 class RecallConv(nn.Module):
@@ -148,12 +146,17 @@ class PaperNet(nn.Module):
         """The projection of the problem, (B, C, *S) to (B, W, *S)."""
         return torch.relu(self.projection(inputs))
 
-    def apply_recall(self, features: Tensor, memory: Tensor | None) -> Tensor:
-        """The recall convolution, (B, W, *S) to the same shape; without recall, the features."""
-        if self.recall is None or memory is None:
-            return features
-        mixed: Tensor = self.recall(features, memory)
-        return torch.relu(mixed) if self.config.recall_relu else mixed
+    def blocks_of(self, index: int) -> nn.Module:
+        """The residual blocks of an iteration."""
+        raise NotImplementedError
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        """One iteration, (B, W, *S) to the same shape: recall, then residual blocks."""
+        if self.recall is not None and memory is not None:
+            features = self.recall(features, memory)
+            features = torch.relu(features) if self.config.recall_relu else features
+        after: Tensor = self.blocks_of(index)(features)
+        return self.bound(after)
 
     def bound(self, features: Tensor) -> Tensor:
         """With ``bounded``, divide the features by their root mean square at each position.
@@ -187,9 +190,8 @@ class DeepThinking(PaperNet):
         super().__init__(config)
         self.block = _blocks(config)
 
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        after: Tensor = self.block(self.apply_recall(features, memory))
-        return self.bound(after)
+    def blocks_of(self, index: int) -> nn.Module:
+        return self.block
 
     @property
     def recurrent(self) -> list[nn.Parameter]:
@@ -221,9 +223,8 @@ class FeedForward(PaperNet):
         self.depth = config.depth
         self.blocks = nn.ModuleList(_blocks(config) for _ in range(config.depth))
 
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        after: Tensor = self.blocks[index](self.apply_recall(features, memory))
-        return self.bound(after)
+    def blocks_of(self, index: int) -> nn.Module:
+        return self.blocks[index]
 
 
 _SHARED: dict[str, dict[str, Any]] = {

@@ -14,19 +14,19 @@
 """
 
 from iterant.runner.folder import SweepFolder, SweepStatus, status
-from iterant.runner.plan import Plan, PlannedRun, TestSpec, parse_seeds, planned, read_plan
+from iterant.runner.plan import EvaluationSpec, Plan, PlannedRun, parse_seeds, planned, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.sweeps import collect, stop, sweep, train_seeds
 from iterant.runner.worker import Launch
 
 __all__ = [
     "Cluster",
+    "EvaluationSpec",
     "Launch",
     "Plan",
     "PlannedRun",
     "SweepFolder",
     "SweepStatus",
-    "TestSpec",
     "collect",
     "parse_seeds",
     "planned",

@@ -7,7 +7,7 @@
     sweep.json              the plan, with a checksum; a sweep only ever grows
     runs/NAME/              the run folder that training writes
     work/NAME/lock          held by the process of the run
-    work/NAME/log           its output, all attempts one after the other; locked by it, too
+    work/NAME/log           its output, all attempts one after the other
     work/NAME/record.json   how often it failed and why
     work/NAME/outcome.json  the figures of the trained run; with it, the run is done
     slurm/                  files of submitit: see `iterant.runner.slurm`
@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,11 @@ from iterant.io.files import (
     PathLike,
     check_no_link,
     check_no_other_files,
-    is_locked,
     lock_folder,
     lock_holder,
-    lock_processes,
     make_folder,
     make_subfolder,
     quoted,
-    signal_lock_holders,
     to_json,
 )
 from iterant.runner.plan import Plan, PlannedRun
@@ -81,7 +79,7 @@ class SweepFolder:
             )
         plan = read_json(folder / PLAN, checksummed=True)
         try:
-            if plan["format"] == _FORMAT:
+            if plan.pop("format") == _FORMAT:
                 sweep = cls(folder, Plan.of(plan))
                 _check_names(sweep)
                 return sweep
@@ -141,29 +139,13 @@ class SweepFolder:
                 check_no_link(part)
         return path
 
-    def work_lock(self, name: str) -> AbstractContextManager[None]:
-        """Held by the process that works on a run."""
+    def work_lock(self, name: str) -> AbstractContextManager[FileIO]:
+        """Held by the process that works on a run, from its first moment on."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:
-        """The process that works on a run, in words; None: there is none.
-
-        It holds two locks: that of its log from its first moment, inherited from the process that
-        started it, and that of its work folder as soon as it has loaded its libraries.
-        """
-        lock, log = self._worker_locks(name)
-        if holder := lock_holder(lock.parent):
-            return holder
-        if not is_locked(log):
-            return None
-        return f"process {min(lock_processes(log), default='unknown')}"
-
-    def signal_worker(self, name: str, number: int) -> list[int]:
-        """Signal the process that works on a run if it is one of this machine; its number."""
-        return signal_lock_holders(number, *self._worker_locks(name))
-
-    def _worker_locks(self, name: str) -> tuple[Path, Path]:
-        return self.work_path(name) / LOCK, self.work_path(name) / LOG
+        """The process that works on a run, in words; None: there is none."""
+        return lock_holder(self.work_path(name))
 
     def is_started(self, name: str) -> bool:
         """Whether training has created its folder."""
@@ -206,22 +188,16 @@ _LONGEST_NAME = 200
 
 def _check_names(sweep: SweepFolder) -> None:
     """Check the names in sweep.json, which may come from someone else: they become folders."""
-    plan, own = sweep.plan, sweep.path.absolute().name
-    form = re.escape(own) + "-s[0-9]+" if plan.beside else r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
-    for name in sweep.planned:
-        valid = isinstance(name, str) and len(name) <= _LONGEST_NAME
-        if not valid or not re.fullmatch(form, name):
-            kind = f"{own}-s and a number" if plan.beside else "letters, digits and . _ + = -"
+    own, plain = sweep.path.absolute().name, r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
+    form = re.escape(own) + "-s[0-9]+" if sweep.plan.beside else plain
+    names = [("[^/]+", sweep.plan.name), *((form, name) for name in sweep.planned)]
+    for pattern, name in names:
+        known = isinstance(name, str) and name.isprintable() and len(name) <= _LONGEST_NAME
+        if not known or not re.fullmatch(pattern, name):
             raise RunError(
-                f"{quoted(sweep.path / PLAN)} has a run {str(name)[:100]!r}, and its runs are "
-                f"named by {kind}; do not use this sweep unless you know where it comes from"
+                f"{quoted(sweep.path / PLAN)} has a sweep or run of the name {str(name)[:100]!r}, "
+                "which iterant does not write; do not use it unless you know where it comes from"
             )
-    valid = isinstance(plan.name, str) and len(plan.name) <= _LONGEST_NAME
-    if not valid or not plan.name.isprintable() or "/" in plan.name:
-        raise RunError(
-            f"{quoted(sweep.path / PLAN)} has the name {str(plan.name)[:100]!r}, which has no "
-            "place in a file name; do not use this sweep unless you know where it comes from"
-        )
 
 
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
@@ -276,9 +252,7 @@ class SweepStatus:
                 "runs": [asdict(run) for run in self.runs]}  # fmt: skip
 
 
-def status(
-    folder: SweepFolder, queued: Mapping[str, str] | None = None, at_once: int | None = None
-) -> SweepStatus:
+def status(folder: SweepFolder, queued: Mapping[str, str] | None = None) -> SweepStatus:
     """The state of every run; ``queued``: states of jobs in a cluster's queue."""
     runs = tuple(_state(folder, name, (queued or {}).get(name)) for name in folder.planned)
     left = [run for run in runs if run.state not in ("done", "failed")]
@@ -287,7 +261,7 @@ def status(
         return SweepStatus(folder.plan.name, runs, None if left else 0.0)
     mean = sum(durations) / len(durations)
     remaining = [mean if run.seconds_left is None else run.seconds_left for run in left]
-    parallel = at_once or max(1, sum(run.state == "running" for run in runs))
+    parallel = max(1, sum(run.state == "running" for run in runs))
     return SweepStatus(folder.plan.name, runs, max(max(remaining), sum(remaining) / parallel))
 
 

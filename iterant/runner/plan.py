@@ -37,10 +37,9 @@ _LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
-class TestSpec:
+class EvaluationSpec:
     """Problems that every finished run is tested on."""
 
-    __test__ = False  # not for pytest
     task: str | None = None
     """None: the task of each run"""
     size: Size | None = None
@@ -91,7 +90,7 @@ class Plan:
 
     name: str
     runs: tuple[PlannedRun, ...]
-    tests: tuple[TestSpec, ...] = ()
+    tests: tuple[EvaluationSpec, ...] = ()
     data: str | None = None
     job: str | None = None
     """The registered name of a function that trains and measures a run, see
@@ -101,7 +100,7 @@ class Plan:
     beside: bool = False
     """Run folders lie beside the sweep's folder, not in it"""
 
-    def tests_of(self, run: PlannedRun) -> tuple[TestSpec, ...]:
+    def tests_of(self, run: PlannedRun) -> tuple[EvaluationSpec, ...]:
         return tuple(test for test in self.tests if test.task in (None, run.task))
 
     def described(self) -> dict[str, Any]:
@@ -111,32 +110,24 @@ class Plan:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Plan:
-        return cls(
-            described["name"],
-            tuple(PlannedRun(**run) for run in described["runs"]),
-            tuple(TestSpec(**test) for test in described["tests"]),
-            described["data"],
-            described.get("job"),
-            described.get("options", {}),
-            described.get("beside", False),
-        )
+        runs = tuple(PlannedRun(**run) for run in described["runs"])
+        tests = tuple(EvaluationSpec(**test) for test in described["tests"])
+        return cls(**{**described, "runs": runs, "tests": tests})
 
 
 def parse_seeds(seeds: str | Sequence[int]) -> list[int]:
     """Different seeds, from a list or from text: ``0-7``, ``0,2,5``, ``0-3,8``."""
-    if not isinstance(seeds, str):
-        numbers = _values("seeds", seeds)
-    else:
-        numbers = []
-        for part in seeds.split(","):
-            match = re.fullmatch(r"\s*([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?\s*", part)
-            low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-            if not 0 <= high - low < _MOST_SEEDS:
-                raise UsageError(
-                    f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, "
-                    f"got {seeds[:50]!r}"
-                )
-            numbers += range(low, high + 1)
+    numbers: list[int] = []
+    for part in seeds.split(",") if isinstance(seeds, str) else ():
+        match = re.fullmatch(r"\s*([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?\s*", part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not 0 <= high - low < _MOST_SEEDS:
+            raise UsageError(
+                f"seeds are written like 0-7 or 0,2,5, at most {_MOST_SEEDS} of them, "
+                f"got {seeds[:50]!r}"
+            )
+        numbers += range(low, high + 1)
+    numbers = numbers or _values("seeds", seeds)
     for seed in numbers:
         check_seed(seed)
     if len(set(numbers)) < len(numbers):
@@ -272,7 +263,7 @@ def _point_name(point: Fields, axes: Sequence[str]) -> str:
     return f"{text[: _LONGEST_NAME - 11].strip('.-_+')}-{digest}".lstrip("-")
 
 
-def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
+def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[EvaluationSpec, ...]:
     """All tests, lists in their settings multiplied out, checked by the tasks they are for."""
     _check_tables("tests", tests)
     specs = []
@@ -289,7 +280,7 @@ def _tests(tests: Any, tasks: Mapping[str, Task]) -> tuple[TestSpec, ...]:
                 if size is not None and task_name in (None, word):
                     parse = task.parse_size if isinstance(size, str) else task.check_size
                     settings["size"] = parse(size)
-            specs.append(TestSpec(**settings))
+            specs.append(EvaluationSpec(**settings))
     return tuple(specs)
 
 

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from iterant import registry
 from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
 from iterant.formatting import seconds
 from iterant.io import read_json, write_json
@@ -59,8 +60,9 @@ class Cluster:
         return max(1, -(-int(seconds(self.time or "1d")) // 60))
 
 
-def run_job(path: str, launch: Mapping[str, Any], name: str) -> str:
-    """Supervise a run from within its job."""
+def run_job(path: str, launch: Mapping[str, Any], trusted: Sequence[str], name: str) -> str:
+    """Supervise a run from within its job; ``trusted``: user-defined code that it may import."""
+    registry.allow(trusted)
     received: list[str] = []
     for number in (signal.SIGUSR1, signal.SIGTERM):
         # submitit's own handlers would requeue before the run has saved.
@@ -122,7 +124,8 @@ def submit(
         slurm_additional_parameters={"signal": f"USR1@{cluster.warning_seconds}", "requeue": True},
         **{word: value for word, value in optional.items() if value is not None},
     )
-    job = functools.partial(run_job, str(folder.path.resolve()), asdict(launch))
+    path, trusted = str(folder.path.resolve()), registry.allowed()
+    job = functools.partial(run_job, path, asdict(launch), trusted)
     jobs = submitted(folder)
     for first in range(0, len(names), LARGEST_ARRAY):
         array = names[first : first + LARGEST_ARRAY]

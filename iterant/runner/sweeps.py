@@ -19,7 +19,6 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,11 @@ from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_result
 from iterant.io.files import (
-    LOCK,
     PathLike,
     check_writable_folder,
     lock_holder,
     make_folder,
-    signal_lock_holders,
+    signal_lock_holder,
 )
 from iterant.runner import slurm
 from iterant.runner.folder import SweepFolder, SweepStatus, status
@@ -82,11 +80,12 @@ def sweep(
 ) -> SweepStatus:
     """Run a plan, or the plan in a file; returns the state of the sweep at the end.
 
-    ``out`` is runs/NAME unless given. ``at_once`` limits the runs side by side: by default as many
-    as fit here, or as Slurm allows. ``time_limit`` is for runs here; a cluster's jobs have their
-    own. Without ``watch`` the jobs are submitted and left alone. ``results``: the folder
-    for the result, once all runs ended; None: write none. ``trust``: import the user-defined code
-    that the file, or the plan that is already in ``out``, names.
+    ``out`` is runs/NAME unless given. Of a sweep that is there already, the runs of this plan are
+    executed. ``at_once`` limits the runs side by side: by default as many as fit here, or as Slurm
+    allows. ``time_limit`` is for runs here; a cluster's jobs have their own. Without ``watch`` the
+    jobs are submitted and left alone. ``results``: the folder for the result, once all runs ended;
+    None: write none. ``trust``: import the user-defined code that the file, or the plan that is
+    already in ``out``, names.
     """
     if on not in ("local", "slurm"):
         raise UsageError(registry.unknown_name("place", on, ("local", "slurm")))
@@ -106,46 +105,37 @@ def sweep(
     with SweepFolder.locked(path, plan) as folder:
         if trust:
             registry.allow(folder.plan.described())
-        launch = replace(launch, trusted=registry.allowed())
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
         # A run may go on in a process whose parent was killed.
-        left = [run.name for run in before.of("left", *(["running"] if on == "local" else []))]
-        say(f"{len(left)} of {counted(len(folder.planned), 'run')} to do in {path}")
+        names = {run.name for run in plan.runs}
+        states = ("running", "left") if on == "local" else ("left",)
+        left = [run.name for run in before.of(*states) if run.name in names]
+        say(f"{len(left)} of {counted(len(names), 'run')} to do; progress: "
+            f"iterant sweep status {path}")  # fmt: skip
         if on == "local":
-            run_here(folder, left, launch, at_once or capacity(launch), limit, say)
+            working = {name: folder.worker(name) for name in left}
+            for name, worker in working.items():
+                if worker is not None:
+                    say(f"{name}: continued by {worker} from an earlier start; waiting for it")
+            run_local(
+                folder,
+                sorted(left, key=lambda name: working[name] is None),  # they count among at_once
+                launch,
+                at_once=at_once or capacity(launch),
+                limit=limit,
+                on_end=lambda name, how: say(f"{name}: {how} ({summary(status(folder))})"),
+            )
             now = status(folder)
         else:
             submit = partial(slurm.submit, folder, launch=launch, cluster=cluster, at_once=at_once)
             if left:
                 submit(left)
             say(f"{counted(len(left), 'job')} submitted")
-            now = _watch(folder, submit, look_seconds if watch else None, say)
+            now = _watch(folder, names, submit, look_seconds if watch else None, say)
     if len(now.of("done", "failed")) == len(now.runs) and results is not None:
         for file in collect(folder, results):
             say(f"written to {file}")
     return now
-
-
-def run_here(
-    folder: SweepFolder,
-    names: Sequence[str],
-    launch: Launch,
-    at_once: int,
-    limit: float | None,
-    say: Say,
-) -> None:
-    """Execute runs on this machine and say a line at the end of each."""
-
-    working = {name: worker for name in names if (worker := folder.worker(name)) is not None}
-    for name, worker in working.items():
-        say(f"{name}: continued by {worker} from an earlier start; waiting for it")
-    # First: they count among those that run at once.
-    names = sorted(names, key=lambda name: name not in working)
-
-    def on_end(name: str, how: str) -> None:
-        say(f"{name}: {how} ({summary(status(folder, at_once=at_once))})")
-
-    run_local(folder, names, launch, at_once=at_once, limit=limit, on_end=on_end)
 
 
 def train_seeds(
@@ -153,7 +143,6 @@ def train_seeds(
     *,
     seeds: Sequence[int],
     recipe: Recipe | str = "quick",
-    net: str | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
     data: str | Path | None = None,
@@ -177,7 +166,7 @@ def train_seeds(
     drop_pool and tensorboard of each run. The other arguments are those of `train`.
     """
     seeds = parse_seeds(seeds)
-    registry.allow([task, net])
+    registry.allow([task, changes.get("net")])
     if trust and isinstance(recipe, Recipe):
         registry.allow(recipe.net)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -195,9 +184,9 @@ def train_seeds(
                 )
         threads = None
         name, task_object = find_task(task, data)
-        full_recipe = recipe_for(task_object, recipe, **({"net": net} if net else {}), **changes)
+        full_recipe = recipe_for(task_object, recipe, **changes)
     else:
-        if changes or net:
+        if changes:
             raise UsageError("resumed runs keep their recipe; its fields cannot change")
         existing = [path for path in paths.values() if path.exists()]
         if not existing:
@@ -218,17 +207,11 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    launch = Launch(threads=threads or torch.get_num_threads(), device=device,
-                    trusted=registry.allowed())  # fmt: skip
-    on_gpu = registry.device(device).type == "cuda"
-    with SweepFolder.locked(base, plan) as folder:
-        names = [run.name for run in runs if folder.outcome(run.name) is None]
-        say(f"{len(names)} of {len(runs)} seeds to train; progress: iterant sweep status {base}")
-        run_here(
-            folder, names, launch, at_once or (_RUNS_PER_GPU if on_gpu else 1),
-            None if time_limit is None else seconds(time_limit), say,
-        )  # fmt: skip
-    return status(folder)
+    launch = Launch(threads=threads or torch.get_num_threads(), device=device)
+    if at_once is None:
+        at_once = _RUNS_PER_GPU if registry.device(device).type == "cuda" else 1
+    return sweep(plan, out=base, launch=launch, at_once=at_once, time_limit=time_limit,
+                 results=None, say=say)  # fmt: skip
 
 
 def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
@@ -242,12 +225,12 @@ def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
 
 def _watch(
     folder: SweepFolder,
+    names: set[str],
     submit: Callable[[Sequence[str]], object],
     look_seconds: float | None,
     say: Say,
 ) -> SweepStatus:
     """Poll the queue until no job is left; a job missing from it is submitted once more."""
-    resubmitted: set[str] = set()
     missing_before: set[str] = set()
     last_counts: dict[str, int] = {}
     with Signals() as signals:
@@ -257,7 +240,7 @@ def _watch(
             if now.counts != last_counts:
                 last_counts = now.counts
                 say(summary(now))
-            missing = {run.name for run in now.of("left")} - resubmitted
+            missing = {run.name for run in now.of("left")} & names
             if look_seconds is None or not (now.of("running", "waiting") or missing):
                 return now
             if signals.raised is not None:
@@ -268,7 +251,7 @@ def _watch(
             if lost := sorted(missing & missing_before):
                 say(f"submitted once more: {', '.join(lost)}")
                 submit(lost)
-                resubmitted |= set(lost)
+                names = names - set(lost)
             missing_before = missing
             end = time.monotonic() + look_seconds
             while time.monotonic() < end and signals.raised is None:
@@ -293,22 +276,20 @@ def stop(path: PathLike) -> str:
     process is signalled only if the system says that it holds a lock of this sweep.
     """
     folder, texts, others = SweepFolder.open(path), [], []
-    if lock_holder(folder.path) is not None:  # it passes the signal on
-        pids = signal_lock_holders(signal.SIGTERM, folder.path / LOCK)
-        texts += [f"process {pid} was signalled to save and stop" for pid in pids]
-        if not pids and (holder := lock_holder(folder.path)):
-            others.append(f"{folder.path} is run by {holder}")
-    else:
+    places = {str(folder.path): folder.path}  # its process passes the signal on
+    if lock_holder(folder.path) is None:
         queued: dict[str, str] = {}
         with contextlib.suppress(IterantError):  # `cancel` raises it again
             queued = slurm.queued(folder)
-        for name in folder.planned:
-            if name in queued or folder.worker(name) is None:
-                continue
-            pids = folder.signal_worker(name, signal.SIGTERM)
-            texts += [f"process {pid} of {name} was signalled to save and stop" for pid in pids]
-            if not pids and (holder := folder.worker(name)):
-                others.append(f"{name} is run by {holder}")
+        places = {name: folder.work_path(name) for name in folder.planned if name not in queued}
+    for name, place in places.items():
+        if (holder := lock_holder(place)) is None:
+            continue
+        if pid := signal_lock_holder(place, signal.SIGTERM):
+            whose = "" if place == folder.path else f" of {name}"
+            texts.append(f"process {pid}{whose} was signalled to save and stop")
+        elif lock_holder(place) is not None:
+            others.append(f"{name} is run by {holder}")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
     if others:
@@ -319,44 +300,46 @@ def stop(path: PathLike) -> str:
 def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
     """Write the result and its pictures; returns their paths."""
     target, plan, now = make_folder(results), folder.plan, status(folder)
+    outcomes = {name: one for name in folder.planned if (one := folder.outcome(name)) is not None}
     runs: dict[str, Any] = {}
     points: dict[str, list[PlannedRun]] = {}
-    done: dict[str, list[dict[str, Any]]] = {}
     for state in now.runs:
-        run, outcome = folder.run(state.name), folder.outcome(state.name)
+        run, outcome = folder.run(state.name), outcomes.get(state.name)
         points.setdefault(run.point, []).append(run)
-        done.setdefault(run.point, []).extend([outcome] if outcome else [])
         runs[run.name] = {
             "task": run.task, "recipe": run.recipe, "seed": run.seed, "changes": run.changes,
             "state": state.state, **({"error": state.error} if state.error else {}),
         }  # fmt: skip
-        if outcome:
+        if outcome is not None:
             figures = ("seconds", "steps", "best", "tests")
             runs[run.name] |= {key: outcome.get(key) for key in figures}
     content = {
         "complete": now.counts["done"] == len(now.runs),
         "counts": now.counts,
-        "points": {point: _means(planned, done[point], runs) for point, planned in points.items()},
+        "points": {
+            point: _means(group[0].varied, {run.name: runs[run.name] for run in group})
+            for point, group in points.items()
+        },
         "runs": runs,
     }
     seeds = sorted({run.seed for run in plan.runs})
     written = [write_result(plan.name, content, seed=seeds, folder=target)]
-    iterations = {outcome["iterations"] for outcomes in done.values() for outcome in outcomes}
+    iterations = {outcome["iterations"] for outcome in outcomes.values()}
     regime = iterations.pop() if len(iterations) == 1 else None
     for test in plan.tests:
         curves: dict[str, Curve] = {}
-        for point, planned in points.items():
-            outcomes = [one["tests"][test.key] for one in done[point] if test.key in one["tests"]]
-            if len({len(one["solved"]) for one in outcomes}) != 1 or len(curves) == _MOST_CURVES:
+        for group in points.values():
+            tests = [outcomes[run.name]["tests"] for run in group if run.name in outcomes]
+            seen = [one[test.key] for one in tests if test.key in one]
+            if len({len(one["solved"]) for one in seen}) != 1 or len(curves) == _MOST_CURVES:
                 continue
-            settings = [f"{key} {value}" for key, value in planned[0].varied.items()]
-            title = ", ".join([planned[0].task, planned[0].recipe, *settings])
+            settings = [f"{key} {value}" for key, value in group[0].varied.items()]
+            title = ", ".join([group[0].task, group[0].recipe, *settings])
             # The problems of all seeds are taken together.
-            curves[f"{title} ({len(outcomes)} of {len(planned)} seeds)"] = Curve(
-                steps=tuple(outcomes[0].get("steps") or range(1, len(outcomes[0]["solved"]) + 1)),
-                solved=torch.tensor([one["solved"] for one in outcomes]).sum(0),
-                count=sum(one["problems"] for one in outcomes),
-                change=float("nan"),
+            curves[f"{title} ({len(seen)} of {len(group)} seeds)"] = Curve(
+                steps=tuple(seen[0].get("steps") or range(1, len(seen[0]["solved"]) + 1)),
+                solved=torch.tensor([one["solved"] for one in seen]).sum(0),
+                count=sum(one["problems"] for one in seen),
             )
         if curves:
             slug = re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
@@ -365,24 +348,23 @@ def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
     return written
 
 
-def _means(
-    planned: Sequence[PlannedRun], done: Sequence[dict[str, Any]], runs: dict[str, Any]
-) -> dict[str, Any]:
+def _means(settings: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
     """Means over the seeds of a point, and the runs that are missing from them."""
-    missing = {run.name: runs[run.name] for run in planned if runs[run.name]["state"] != "done"}
+    done = [run for run in runs.values() if run["state"] == "done"]
     tests: dict[str, Any] = {}
-    for key in dict.fromkeys(key for outcome in done for key in outcome["tests"]):
-        figures = [outcome["tests"][key] for outcome in done if key in outcome["tests"]]
+    for key in dict.fromkeys(key for run in done for key in run["tests"]):
+        figures = [run["tests"][key] for run in done if key in run["tests"]]
         tests[key] = {
             what: _spread([test[what]["accuracy"] for test in figures]) for what in ("peak", "end")
         }
     return {
-        "settings": planned[0].varied,
-        "seeds": f"{len(done)} of {len(planned)}",
-        "missing": {name: run.get("error") or run["state"] for name, run in missing.items()},
-        "best on validation": _spread([outcome["best"].get("validation") for outcome in done]),
+        "settings": settings,
+        "seeds": f"{len(done)} of {len(runs)}",
+        "missing": {name: run.get("error") or run["state"] for name, run in runs.items()
+                    if run["state"] != "done"},
+        "best on validation": _spread([run["best"].get("validation") for run in done]),
         "tests": tests,
-    }
+    }  # fmt: skip
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:

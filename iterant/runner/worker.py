@@ -31,11 +31,13 @@ from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
 from iterant.io.files import (
-    lock_file,
+    lock_folder,
     make_folder,
+    name_lock_holder,
     one_line_errors,
     open_to_append,
     open_to_read,
+    signal_lock_holder,
 )
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
@@ -51,8 +53,8 @@ STOPPED = 75
 KILL = "at once"
 """A reason to stop that does not let the run save."""
 
-_LOCK_SECONDS = 2.0
-"""How long children of a process that has ended may keep its log open."""
+_LOCKED = "ITERANT_LOCKED"
+"""The environment variable with the work folder whose lock a process inherited."""
 
 MEMORY_PER_PROCESS = 1 << 30
 """Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
@@ -149,7 +151,8 @@ def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any)
         execute = registry.find("job", folder.plan.job or "train-and-evaluate")
         _ = job.task
     first = os.environ.get("RANK", "0") == "0"
-    with folder.work_lock(name) if first else contextlib.nullcontext():
+    locked = os.environ.get(_LOCKED) == str(folder.work_path(name))
+    with folder.work_lock(name) if first and not locked else contextlib.nullcontext():
         outcome = execute(job)
         if outcome is not None and first:
             folder.write_outcome(name, outcome)
@@ -171,8 +174,6 @@ class Launch:
     threads: int = 1
     """Of a process on the CPU: results are equal bit for bit only with the same number"""
     device: str = "auto"
-    trusted: tuple[str, ...] = ()
-    """Names of user-defined code that runs may import: see `iterant.registry.allow`"""
 
     def __post_init__(self) -> None:
         for word in ("processes", "nodes", "threads"):
@@ -194,7 +195,7 @@ def command_for(
     if time_limit is not None:
         worker += ["--time", f"{time_limit:.3f}s"]
     code = _code(folder.run(name))
-    if code and set(code) <= set(launch.trusted):
+    if code and set(code) <= set(registry.allowed()):
         worker.append("--trust-code")
     if launch.processes * launch.nodes == 1:
         return [sys.executable, *worker]
@@ -214,17 +215,20 @@ def supervise(
     head: bool = True,
     time_limit: float | None = None,
 ) -> str:
-    """Run the process of a run, again if it fails; returns how it ended.
+    """Run the process of a run, again if it fails; returns "done", "stopped" or "failed".
 
-    That is "done", "stopped", "failed", or "elsewhere" if another process works on the run.
-    ``head``: whether this is the node that records failures.
+    If a process of an earlier start works on the run, wait for it, and continue the run if that
+    process ends before it is done. ``head``: whether this is the node that records failures.
     """
     failures = folder.failures(name).failures
+    work = make_folder(folder.work_path(name))
     while stop() is None:
         if failures >= ATTEMPTS:
             return "failed"
-        if head and folder.worker(name) is not None:
-            return "elsewhere"
+        if head and _wait_for_worker(folder, name, stop):
+            if folder.outcome(name) is not None:
+                return "done"
+            continue
         command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
         variables = {
             **os.environ,
@@ -233,12 +237,15 @@ def supervise(
             # -m would put the current folder first on the path, before the standard library.
             "PYTHONSAFEPATH": "1",
             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
+            _LOCKED: str(work),
             **(environment or {}),
         }
-        log = make_folder(folder.work_path(name)) / LOG
-        code = _run_process(command, variables, stop, log, lock=head)
-        if code is None:
-            return "elsewhere"
+        try:
+            code = _run_process(command, variables, work, stop, lock=head)
+        except RunError:
+            if folder.worker(name) is None:
+                raise
+            continue  # another process was faster
         if code == 0:
             return "done"
         if code == STOPPED or stop() is not None:
@@ -247,27 +254,49 @@ def supervise(
         if head:
             # A full disk may be why it failed; then only this process counts.
             with contextlib.suppress(RunError):
-                folder.write_failures(name, Failures(failures, failure_reason(log, code)))
+                folder.write_failures(name, Failures(failures, failure_reason(work / LOG, code)))
     return "stopped"
 
 
+def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
+    """Wait for another process that works on a run; whether there was one.
+
+    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
+    left alone then.
+    """
+    passed_on, waited = None, False
+    while folder.worker(name) is not None:
+        waited, reason = True, stop()
+        if reason is not None and reason != passed_on:
+            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
+            if signal_lock_holder(folder.work_path(name), number) is None:
+                break
+            passed_on = reason
+        time.sleep(0.1)
+    return waited
+
+
 def _run_process(
-    command: Sequence[str], environment: Mapping[str, str], stop: Stop, log: Path, *, lock: bool
-) -> int | None:
+    command: Sequence[str], environment: Mapping[str, str], work: Path, stop: Stop, *, lock: bool
+) -> int:
     """Run a process to its end and return its exit code (negative: a signal).
 
     It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`. With ``lock`` it
-    holds a lock on its log as long as it lives, even if this process is killed; returns None where
-    another process does.
+    holds the lock of its work folder as long as it lives, even if this process is killed; an error
+    if another process does.
     """
-    with one_line_errors("write", log), open_to_append(log) as output:
-        if lock and not lock_file(output, _LOCK_SECONDS):
-            return None
+    with (
+        lock_folder(work) if lock else contextlib.nullcontext() as file,
+        one_line_errors("write", work / LOG),
+        open_to_append(work / LOG) as output,
+    ):
         # A new session: Ctrl-C reaches only this process, which passes it on.
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env=environment, start_new_session=True,
+            env=environment, start_new_session=True, pass_fds=[file.fileno()] if file else [],
         )  # fmt: skip
+        if file:
+            name_lock_holder(file, process.pid, command)
     terminated = False
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -323,8 +352,7 @@ def run_local(
     their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
     before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
     that are left. ``on_end(name, how)`` is called after each run, with the error if it failed. GPUs
-    are assigned in turn. A run that a process of an earlier start works on is waited for, and
-    continued if that process ends before the run is done.
+    are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -344,14 +372,10 @@ def run_local(
                 seconds = left if time_for is None else time_for(name)
                 if seconds is not None and seconds <= 0:
                     return "no time left"
-                how = "elsewhere"
-                while how == "elsewhere":
-                    if _wait_for_worker(folder, name, stop) and folder.outcome(name) is not None:
-                        return "done"
-                    how = supervise(
-                        folder, name, launch, stop=stop, time_limit=seconds,
-                        environment=_visible_gpus(slot, launch),
-                    )  # fmt: skip
+                how = supervise(
+                    folder, name, launch, stop=stop, time_limit=seconds,
+                    environment=_visible_gpus(slot, launch),
+                )  # fmt: skip
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
                 return f"failed: {error}"
@@ -367,26 +391,6 @@ def run_local(
                 except KeyboardInterrupt:
                     kill = True
         return stop()
-
-
-def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
-    """Wait for a process of an earlier start that works on a run; whether there was one.
-
-    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
-    left alone then.
-    """
-    if folder.worker(name) is None:
-        return False
-    passed_on = None
-    while folder.worker(name) is not None:
-        reason = stop()
-        if reason is not None and reason != passed_on:
-            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
-            if not folder.signal_worker(name, number):
-                break
-            passed_on = reason
-        time.sleep(0.1)
-    return True
 
 
 def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:

@@ -78,7 +78,9 @@ class GraphUnroll(Unroll):
             buffers["restart"].copy_(restart)
         if noise is not None:
             buffers["noise"].copy_(noise)
-        first, noisy = self._first_index(state), noise is not None
+        # The index of the first iteration, where the network depends on it.
+        first = state.step if state is not None and self._uses_index else 0
+        noisy = noise is not None
 
         def work() -> StepResult:
             return Unroll.forward_backward(
@@ -110,10 +112,6 @@ class GraphUnroll(Unroll):
         if state is not None and state.features is not buffers["features"]:
             buffers["features"].copy_(state.features)
         return buffers
-
-    def _first_index(self, state: State | None) -> int:
-        """The index of the next iteration, where the network depends on it."""
-        return state.step if state is not None and self._uses_index else 0
 
     def _replay(self, key: object, kind: object, work: Callable[[], Any]) -> Any:
         """Run the graph of ``work``; its results, in the graph's own tensors."""

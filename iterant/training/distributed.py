@@ -10,7 +10,7 @@ process writes files.
 from __future__ import annotations
 
 import atexit
-import re
+import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -25,10 +25,14 @@ TIMEOUT = timedelta(minutes=10)
 
 
 class ProcessGroup:
-    """The processes of torchrun that train one network."""
+    """The processes that train one network: those of torchrun, or this one alone."""
 
-    def __init__(self, device: torch.device) -> None:
-        """Join the processes that torchrun started."""
+    rank, size = 0, 1
+
+    def __init__(self, device: torch.device | None = None) -> None:
+        """Join the processes that torchrun started, if any; without ``device``, this one alone."""
+        if device is None or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return
         # Once per process, for all its runs: torchrun's rendezvous cannot be used twice.
         if not distributed.is_initialized():
             backend = "nccl" if device.type == "cuda" else "gloo"
@@ -51,6 +55,8 @@ class ProcessGroup:
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows of all processes, in order."""
+        if self.size == 1:
+            return rows
         local = rows.contiguous()  # collectives need contiguous tensors
         parts = [torch.empty_like(local) for _ in range(self.size)]
         self._communicate(lambda: distributed.all_gather(parts, local))
@@ -58,6 +64,8 @@ class ProcessGroup:
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one all-reduce."""
+        if self.size == 1:
+            return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         self._communicate(lambda: distributed.all_reduce(flat))
         flat /= self.size
@@ -67,13 +75,15 @@ class ProcessGroup:
 
     def any_process(self, flag: bool) -> bool:
         """Whether the flag is set in any process: all must leave a loop together."""
+        if self.size == 1:
+            return flag
         value = torch.tensor(float(flag), device=self._device)
         self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
         return bool(value > 0)
 
     def leave(self) -> None:
         """Leave the group, at exit or after a failure, so that the others notice at once."""
-        if distributed.is_initialized():
+        if self.size > 1 and distributed.is_initialized():
             distributed.destroy_process_group()
 
     def _communicate(self, call: Callable[[], object]) -> None:
@@ -81,9 +91,11 @@ class ProcessGroup:
         try:
             call()
         except RuntimeError as error:
-            # Backends begin with a source location and end with advice; the cause is between.
-            cause = re.sub(r"^\[[^\]]*\] *", "", str(error).strip()).splitlines()[0].split(". ")[0]
+            cause = str(error).strip().splitlines()[0]
             raise TrainingStopped(
                 f"process {self.rank} of {self.size} lost contact with another ({cause}); "
                 "the last checkpoint is intact: start all of them again with --resume"
             ) from error
+
+
+ALONE = ProcessGroup()

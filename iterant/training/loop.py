@@ -20,19 +20,18 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
-from iterant.evaluation import evaluate_batch
+from iterant.evaluation import Curve, evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
-from iterant.io.checkpoint import CHECKPOINTS
-from iterant.io.files import quoted
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
@@ -47,7 +46,7 @@ _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
 _TRIES = 3
-"""Attempts of a run that ends below ``again_below``, the first included."""
+"""Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
 _MOST_AT_2M = 1000
@@ -135,13 +134,11 @@ class Loop:
                     self.folder.set_status(state, reason=message)
                 self.reporter.end(f"{state}: {message}")
                 raise
-            if reason == "finished":
-                self.folder.set_status("finished")
-            else:
-                self.folder.set_status("stopped", reason=reason)
-            self.reporter.end(reason)
+            state = "finished" if reason is None else "stopped"
+            self.folder.set_status(state, reason=reason)
+            self.reporter.end(reason or state)
 
-    def _steps(self, signals: Signals) -> str:
+    def _steps(self, signals: Signals) -> str | None:
         """Train to the last step or the first reason to stop; returns the reason."""
         self.timed_from = (self.step, self.clock.elapsed)
         while self.step < self.total:
@@ -156,7 +153,7 @@ class Loop:
             if in_epoch == 0:
                 self._end_of_epoch(self.step // self.per_epoch)
             self.clock.record(self.clock.elapsed - start)
-        return "finished"
+        return None
 
     def _step(self) -> None:
         rng = StepRng(self.seed, self.step)
@@ -170,14 +167,11 @@ class Loop:
         # EMA weights keep improving after a perfect validation; others cannot.
         until_perfect = self.until_perfect and self.recipe.average is None
         perfect = self.figures.get("validation") == 1.0
-        if until_perfect and self._in_any_process(perfect):
+        if until_perfect and self.processes.any_process(perfect):
             return PERFECT
-        if self._in_any_process(signals.raised is not None):
+        if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self._in_any_process(self.clock.over) else None
-
-    def _in_any_process(self, flag: bool) -> bool:
-        return flag if self.processes is None else self.processes.any_process(flag)
+        return "stopped at the time limit" if self.processes.any_process(self.clock.over) else None
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -196,8 +190,7 @@ class Loop:
             return
         losses = torch.stack(self.device_losses).double()
         self.device_losses.clear()
-        if self.processes is not None:
-            self.processes.average([losses])
+        self.processes.average([losses])
         values = losses.tolist()
         for number, loss in enumerate(values, start=self.step - len(values) + 1):
             self.guard.check(number, loss)
@@ -230,7 +223,7 @@ class Loop:
             fresh |= self._evaluate("watch", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self._in_any_process(accuracy < recipe.again_below)
+        low = final and self.processes.any_process(accuracy < recipe.restart_below)
         if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
@@ -241,10 +234,10 @@ class Loop:
 
     def _restart(self, fresh: Figures) -> None:
         """Train from the start with other initial weights; data and noise stay the same."""
-        accuracy, threshold = 100 * fresh.get("validation", math.nan), 100 * self.recipe.again_below
+        accuracy, threshold = fresh.get("validation", math.nan), self.recipe.restart_below
         self.reporter.note(
-            f"validation accuracy {accuracy:.2f} % at the end, below {threshold:g} %: restarting "
-            f"with other weights, attempt {self.tries + 1} of {_TRIES}"
+            f"validation accuracy {100 * accuracy:.2f} % at the end, below {100 * threshold:g} %: "
+            f"restarting with other weights, attempt {self.tries + 1} of {_TRIES}"
         )
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
@@ -310,15 +303,8 @@ class Loop:
 
     def _resume(self, source: RunFolder) -> None:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
-        if not source.has("last") and not source.status.step:
-            self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
-        else:
-            try:
-                tensors, metadata = source.load("last")
-            except RunError as error:
-                raise RunError(
-                    f"the run cannot continue: {_problem(error)}; {_what_is_left(source)}"
-                ) from error
+        if source.has("last") or source.status.step:
+            tensors, metadata = source.load("last")
             try:
                 self._restore(tensors, metadata)
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
@@ -327,28 +313,20 @@ class Loop:
                     f"the last checkpoint of {source.path} does not fit its recipe ({first}); "
                     "use the version of iterant that wrote it"
                 ) from error
-            if self.folder is not None:
-                self._repair(self.folder, tensors, metadata)
+        else:
+            self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is not None:
+            self._note_damaged(self.folder)
             self.folder.rewind_metrics(self.step)
 
-    def _repair(
-        self, folder: RunFolder, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]
-    ) -> None:
-        """Rebuild damaged checkpoints from ``last``; if the best is lost, choose a new one."""
+    def _note_damaged(self, folder: RunFolder) -> None:
+        """Report damaged checkpoints, which the run will write anew."""
         damaged = damaged_checkpoints(folder, besides="last")
-        rebuilt = rebuild_checkpoints(folder, damaged, tensors, metadata, self.shard_mb)
-        for name, problem in damaged.items():
-            if name in rebuilt:
-                self.reporter.note(f"{problem}: rebuilt from the last checkpoint")
-            elif name == "best":
-                self.reporter.note(
-                    f"{problem}: the best weights so far (epoch {self.best.get('epoch', '?')}) are "
-                    "lost; the next validation chooses new ones"
-                )
-                self.best = {}
-            else:
-                self.reporter.note(f"{problem}: these weights are lost")
+        for name, error in damaged.items():
+            remedy = "the next validation chooses a new one" if name == "best" else "written anew"
+            self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
+        if "best" in damaged:
+            self.best = {}
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
@@ -372,8 +350,8 @@ class Loop:
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
-def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
-    """What is wrong with checkpoints that a run has or should have; empty if all are intact.
+def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError]:
+    """Why checkpoints that a run has or should have cannot be read; empty if all are intact.
 
     ``besides``: one that was verified already.
     """
@@ -387,71 +365,8 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, str]:
         try:
             run.load(name)
         except RunError as error:
-            damaged[name] = _problem(error)
+            damaged[name] = error
     return damaged
-
-
-def rebuild_checkpoints(
-    run: RunFolder,
-    names: Collection[str],
-    tensors: Mapping[str, torch.Tensor],
-    metadata: Mapping[str, Any],
-    shard_mb: float | None = None,
-) -> list[str]:
-    """Write ``averaged`` and ``best`` anew from ``last``, if it is of the same step; their names.
-
-    ``tensors`` and ``metadata`` are those of ``last``. The run must be locked.
-    """
-    step, best = metadata.get("step"), metadata.get("best")
-    weights = {name: value for name, value in tensors.items() if name.startswith("net.")}
-    sources = {}
-    for name, value in tensors.items():
-        if name.startswith("average."):  # buffers have no EMA
-            weights[f"net.{name.removeprefix('average.')}"] = value
-            sources["averaged"] = {"step": step}
-    # After a restart with other weights the best may be of an earlier try at the same step.
-    if isinstance(best, dict) and best.get("step") == step and metadata.get("tries", 1) == 1:
-        sources["best"] = best
-    rebuilt = [name for name in sources if name in names]
-    for name in rebuilt:
-        run.save(name, weights, sources[name], shard_mb)
-    return rebuilt
-
-
-def check_finished(run: RunFolder, reporter: Reporter) -> None:
-    """Verify the checkpoints of a finished run and rebuild damaged ones, or raise an error."""
-    damaged = damaged_checkpoints(run)
-    if not damaged:
-        return
-    rebuilt: list[str] = []
-    if "last" not in damaged:
-        tensors, metadata = run.load("last")
-        with contextlib.suppress(RunError), run.lock():  # the folder may be read-only
-            rebuilt = rebuild_checkpoints(run, damaged, tensors, metadata)
-    for name in rebuilt:
-        reporter.note(f"{damaged.pop(name)}: rebuilt from the last checkpoint")
-    if damaged:
-        raise RunError(
-            f"{quoted(run.path)} has finished, but {'; '.join(damaged.values())}; "
-            f"{_what_is_left(run)}"
-        )
-
-
-def _problem(error: RunError) -> str:
-    """What is wrong, without the remedy that follows."""
-    return str(error).rpartition(";")[0] or str(error)
-
-
-def _what_is_left(run: RunFolder) -> str:
-    """The remedy for a damaged checkpoint: a copy, or the intact ones of the run."""
-    damaged = damaged_checkpoints(run)
-    intact = [
-        f"{run.path / CHECKPOINTS / name} (step {run.load(name)[1].get('step', '?')})"
-        for name in run.checkpoints()
-        if name not in damaged
-    ]
-    others = f"use what is intact: {', '.join(intact)}" if intact else "begin a new run"
-    return f"restore it from a copy, or {others}"
 
 
 @dataclass
@@ -461,15 +376,24 @@ class Validator:
     task: Task
     recipe: Recipe
     held_out: Batch
-    larger: dict[str, Batch | None] = field(default_factory=dict)
-    """Larger problems by size; None where the data set is too small for them"""
+
+    @cached_property
+    def larger(self) -> dict[str, Batch]:
+        """Larger problems by size, without sizes that the task's data set does not have."""
+        batches, recipe = {}, self.recipe
+        for size in self.task.spec.watch_sizes:
+            with contextlib.suppress(TaskError):
+                batches[size_text(size)] = self.task.sample(
+                    recipe.watch_count, size=size, seed=recipe.data_seed + 1
+                )
+        return batches
 
     def validate(self, net: Net) -> Figures:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        (accuracy,), _ = self._accuracy(net, self.held_out, self.recipe.iterations)
-        return {"validation": accuracy}
+        curve = self._evaluate(net, self.held_out, self.recipe.iterations)
+        return {"validation": curve.end}
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.
@@ -480,33 +404,19 @@ class Validator:
         m, figures = self.recipe.iterations, {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
-            (figures["validation at 2m"],), _ = self._accuracy(
-                net, self.held_out[:_MOST_AT_2M], 2 * m
-            )
-        for size in self.task.spec.watch_sizes:
-            name = size_text(size)
-            if name not in self.larger:
-                try:
-                    self.larger[name] = self.task.sample(
-                        self.recipe.watch_count, size=size, seed=self.recipe.data_seed + 1
-                    )
-                except TaskError:
-                    self.larger[name] = None
-            batch = self.larger[name]
-            if batch is None:
-                continue
-            if fixed_depth:
-                (figures[f"{name} at m"],), _ = self._accuracy(net, batch, m)
-            else:
-                accuracies, change = self._accuracy(net, batch, 2 * m, 4 * m)
-                figures[f"{name} at 2m"], figures[f"{name} at 4m"] = accuracies
-                figures[f"{name} change"] = change
+            curve = self._evaluate(net, self.held_out[:_MOST_AT_2M], 2 * m)
+            figures["validation at 2m"] = curve.end
+        marks = {"at m": m} if fixed_depth else {"at 2m": 2 * m, "at 4m": 4 * m}
+        for name, batch in self.larger.items():
+            curve = self._evaluate(net, batch, *marks.values())
+            for mark, accuracy in zip(marks, curve.accuracy.tolist(), strict=True):
+                figures[f"{name} {mark}"] = accuracy
+            if not fixed_depth:
+                figures[f"{name} change"] = curve.change
         return figures
 
-    def _accuracy(self, net: Net, batch: Batch, *marks: int) -> tuple[list[float], float]:
-        """Accuracy after each number of iterations, and the features' last relative change."""
-        curve = evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
-        return curve.accuracy.tolist(), curve.change
+    def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
+        return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
 
 
 def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:
@@ -582,6 +492,7 @@ class Signals:
             raise KeyboardInterrupt
 
 
+@dataclass
 class LossGuard:
     """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
 
@@ -590,31 +501,30 @@ class LossGuard:
     losses of 1e-6, and the run recovered.
     """
 
-    ADVICE = (
+    ADVICE: ClassVar[str] = (
         "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
         "--rate, with --clip 1 or in --precision fp32"
     )
 
-    def __init__(
-        self, factor: float = 10.0, patience: int = 50, *, forgiving: bool = False
-    ) -> None:
-        """``forgiving``: NaN is only a high loss, because loss scaling skipped that step."""
-        self._factor, self._patience, self._forgiving = factor, patience, forgiving
-        self.first: float | None = None
-        self.above = 0
-        """Number of consecutive losses that were too high"""
-        self._recent: deque[tuple[int, float]] = deque(maxlen=8)
+    factor: float = 10.0
+    patience: int = 50
+    forgiving: bool = False
+    """NaN is only a high loss, because loss scaling skipped that step"""
+    first: float | None = None
+    above: int = 0
+    """Number of consecutive losses that were too high"""
+    recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=8))
 
     def check(self, step: int, loss: float) -> None:
         """Check a loss; raise TrainingStopped if training has diverged."""
-        self._recent.append((step, loss))
-        if math.isfinite(loss) or self._forgiving:
+        self.recent.append((step, loss))
+        if math.isfinite(loss) or self.forgiving:
             if self.first is None and math.isfinite(loss):
                 self.first = loss
-            high = self.first is None or not loss <= self._factor * self.first
+            high = self.first is None or not loss <= self.factor * self.first
             self.above = self.above + 1 if high else 0
-            if self.above < self._patience:
+            if self.above < self.patience:
                 return
         event = "exploded" if math.isfinite(loss) else f"became {loss}"
-        history = ", ".join(f"{number}: {value:.4g}" for number, value in self._recent)
+        history = ", ".join(f"{number}: {value:.4g}" for number, value in self.recent)
         raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

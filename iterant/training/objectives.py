@@ -6,32 +6,30 @@
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
 loss that it is compared with. An objective calls two methods of an `Unroll`: forward without
-gradients, and forward with backward. A local rule on a CPU is unrolled on its open cells alone,
-several times faster, since most of a maze is wall; CUDA graphs are in `cuda_graphs.py`, the replay
-pool is in `replay_pool.py`.
+gradients, and forward with backward. A local rule on a CPU is unrolled on its open cells alone
+(`nets/fast/sparse_training.py`); CUDA graphs are in `cuda_graphs.py`, the replay pool is in
+`replay_pool.py`.
 
-Shapes: B batch, C channels, W width, K classes, *S space, N open cells, I iterations.
+Shapes: B batch, C channels, W width, K classes, *S space, I iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from iterant import registry
-from iterant.engine import State, Thought, begin, last, think
-from iterant.nets.fast.gradients import CellPath, unroll_cells
+from iterant.engine import State
+from iterant.nets.fast.sparse_training import CellTrajectory, unroll_cells
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
+from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 _MASKED = -1e4
 """Score of positions that do not count, before a softmax over positions."""
@@ -54,12 +52,11 @@ class Criterion:
         """The loss of logits (B, K, *S) for targets (B, *S)."""
         logits = logits if logits.dtype == torch.float64 else logits.float()
         counted = readout_of(net).counted(inputs)
-        loss: Tensor | float = 0.0
-        if self.places < 1:
-            loss = (1 - self.places) * self._by_position(logits, targets, counted)
-        if self.places > 0:
-            loss = loss + self.places * self._over_positions(logits, targets, counted)
-        return torch.as_tensor(loss)
+        loss = self._by_position(logits, targets, counted)
+        if self.places:
+            over_positions = self._over_positions(logits, targets, counted)
+            loss = (1 - self.places) * loss + self.places * over_positions
+        return loss
 
     def _by_position(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
         losses = functional.cross_entropy(
@@ -91,13 +88,13 @@ class Segment:
     """Weights of the losses after each iteration; empty: one loss, after the last"""
     settle: float = 0.0
     """Weight of the features' mean absolute change per iteration, added to the loss"""
-    path: bool = False
-    """Whether the result holds all states, the start first, or only the last"""
+    all_states: bool = False
+    """Whether the result holds the state after every iteration, or only after the last"""
 
 
 def segment_loss(
     net: Net,
-    path: DensePath | SparsePath,
+    trajectory: Trajectory | CellTrajectory,
     inputs: Tensor,
     targets: Tensor,
     segment: Segment,
@@ -105,107 +102,62 @@ def segment_loss(
 ) -> Tensor:
     """The loss of a segment, with its graph."""
     if not segment.weights:
-        loss = criterion(net, path.logits([segment.steps]), inputs, targets)
+        loss = criterion(net, trajectory.logits([segment.steps]), inputs, targets)
     elif len(set(segment.weights)) == 1:
         # Decode all iterations at once: a few large kernels instead of many small ones.
-        logits = path.logits(range(1, segment.steps + 1))
+        logits = trajectory.logits(range(1, segment.steps + 1))
         repeated = [x.repeat(segment.steps, *[1] * (x.dim() - 1)) for x in (inputs, targets)]
         loss = sum(segment.weights) * criterion(net, logits, repeated[0], repeated[1])
     else:
         losses = [
-            weight * criterion(net, path.logits([iteration]), inputs, targets)
+            weight * criterion(net, trajectory.logits([iteration]), inputs, targets)
             for iteration, weight in enumerate(segment.weights, start=1)
         ]
         loss = torch.stack(losses).sum()
     if segment.settle:
-        loss = loss + segment.settle * path.mean_change()
+        loss = loss + segment.settle * trajectory.mean_change()
     return loss
 
 
-def run_segment(
-    net: Net,
-    inputs: Tensor,
-    *,
-    steps: int,
-    state: State | None = None,
-    noise: Tensor | None = None,
-) -> Iterable[Thought]:
-    """As `iterant.think`; a fast form may compute the whole segment in one call.
+def iterate(
+    net: Net, inputs: Tensor, start: State, steps: int, noise: Tensor | None = None
+) -> Iterator[Tensor]:
+    """The features after each iteration; ``noise`` is added before every one.
 
-    Without gradients such a form returns the last thought only.
+    A network with a method ``segment`` computes them in one call, without gradients only the last.
     """
-    if noise is not None:
-        return think(
-            net, inputs, steps=steps, state=state,
-            intervene=lambda before, x: (State(before.features + noise, before.step), x),
-        )  # fmt: skip
+    features, memory = start.features, net.read(inputs)
     segment: Any = getattr(net, "segment", None)
-    if segment is None or steps < 1:
-        return think(net, inputs, steps=steps, state=state)
-    start = state or begin(net, inputs)
-    path = segment(start.features, net.read(inputs), steps, start.step)
-    first = start.step + (steps if not torch.is_grad_enabled() else 1)
-    return [Thought(net, State(phi, first + i), inputs) for i, phi in enumerate(path)]
+    if segment is not None and noise is None and steps:
+        yield from segment(features, memory, steps, start.step)
+        return
+    for index in range(start.step, start.step + steps):
+        features = net.step(features if noise is None else features + noise, memory, index)
+        yield features
 
 
-class DensePath:
-    """The states of a segment, with their graph."""
+class Trajectory:
+    """The features of a segment, with their graph; `CellTrajectory` is the same on open cells."""
 
     def __init__(
-        self, net: Net, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
+        self, net: Net, inputs: Tensor, start: State, steps: int, noise: Tensor | None
     ) -> None:
-        thoughts = run_segment(net, inputs, steps=segment.steps, state=start, noise=noise)
-        self._net, self._states = net, [start, *(thought.state for thought in thoughts)]
+        self._net = net
+        self._features = [start.features, *iterate(net, inputs, start, steps, noise)]
 
     def logits(self, iterations: Sequence[int]) -> Tensor:
         """(I * B, K, *S): the answers after these iterations, counted from 1."""
-        features = [self._states[iteration].features for iteration in iterations]
+        features = [self._features[iteration] for iteration in iterations]
         return self._net.answer(features[0] if len(features) == 1 else torch.cat(features))
 
     def mean_change(self) -> Tensor:
         """The mean absolute change of a feature per iteration, a scalar."""
-        features = torch.stack([state.features for state in self._states])
+        features = torch.stack(self._features)
         return (features[1:] - features[:-1]).abs().mean()
 
-    def state(self, iteration: int) -> State:
-        """The state after that iteration, 0 for the start; detached."""
-        return self._states[iteration].detached()
-
-
-class SparsePath:
-    """The same, computed on the open cells of a local rule only.
-
-    Losses, gradients and states are equal up to rounding: walls stay zero, whatever noise or
-    corruption a pool adds. Only the change differs where walls were corrupted, since that
-    corruption vanishes in one iteration.
-    """
-
-    def __init__(
-        self, net: Any, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
-    ) -> None:
-        # The penalty on change counts messages to walls, which only the path of cells computes.
-        unroll: Any = CellPath if segment.settle else unroll_cells
-        self._cells = unroll(net, inputs, start.features, segment.steps, noise)
-        self._net, self._start, self._steps = net, start, segment.steps
-
-    def logits(self, iterations: Sequence[int]) -> Tensor:
-        rows = self._cells.logits(iterations)  # (I, N, K)
-        is_open = self._cells.is_open  # (B, *cells)
-        # Walls have a loss of weight 0, whatever their logits are.
-        logits = rows.new_zeros(len(rows), is_open.numel(), rows.shape[-1])
-        logits = logits.index_copy(1, self._cells.cells, rows)
-        by_sample = logits.view(-1, *is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
-        in_pixels: Tensor = self._net.in_pixels(by_sample)
-        return in_pixels
-
-    def mean_change(self) -> Tensor:
-        change: Tensor = self._cells.total_change()
-        return change / (self._steps * self._start.features.numel())
-
-    def state(self, iteration: int) -> State:
-        if iteration == 0:
-            return self._start.detached()
-        return State(self._cells.features(iteration), self._start.step + iteration)
+    def features(self, iteration: int) -> Tensor:
+        """(B, W, *S): the features after that iteration, detached."""
+        return self._features[iteration].detach()
 
 
 @dataclass(frozen=True)
@@ -215,7 +167,7 @@ class StepResult:
     loss: Tensor
     """The loss without the segment's weight, a scalar"""
     states: list[State]
-    """The state after the last iteration, or all states; see `Segment.path`"""
+    """The state after the last iteration, or after each; see `Segment.all_states`"""
 
 
 class Unroll:
@@ -235,10 +187,13 @@ class Unroll:
         self.net, self.criterion, self.scale = net, criterion or Criterion(), scale
         self.sparse = sparse
 
+    @torch.no_grad()
     def forward_no_grad(self, inputs: Tensor, steps: int) -> State:
         """Iterate without gradients, from the projection."""
-        with torch.no_grad():
-            return last(run_segment(self.net, inputs, steps=steps)).state
+        start = state = State(self.net.start(inputs))
+        for features in iterate(self.net, inputs, start, steps):
+            state = State(features, steps)
+        return state
 
     def forward_backward(
         self,
@@ -259,12 +214,11 @@ class Unroll:
         if state is not None and restart is not None:
             rows = restart.view(-1, *[1] * (state.features.dim() - 1))
             start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
-        path_class = SparsePath if self.sparse else DensePath
-        path = path_class(self.net, inputs, start, segment, noise)
-        loss = segment_loss(self.net, path, inputs, targets, segment, self.criterion)
-        iterations = range(segment.steps + 1) if segment.path else [segment.steps]
-        states = [path.state(iteration) for iteration in iterations]
-        del path  # so that the backward pass can free the states that it has used
+        trajectory = self._run(inputs, start, segment, noise)
+        loss = segment_loss(self.net, trajectory, inputs, targets, segment, self.criterion)
+        iterations = range(1, segment.steps + 1) if segment.all_states else [segment.steps]
+        states = [State(trajectory.features(i), start.step + i) for i in iterations]
+        del trajectory  # so that the backward pass can free the states that it has used
         weighted = loss * segment.weight
         torch.autograd.backward(weighted if self.scale is None else weighted * self.scale)
         flush = getattr(self.net, "flush", None)  # fast forms add their gradients there
@@ -272,14 +226,22 @@ class Unroll:
             flush()
         return StepResult(loss.detach(), states)
 
+    def _run(
+        self, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
+    ) -> Trajectory | CellTrajectory:
+        if not self.sparse:
+            return Trajectory(self.net, inputs, start, segment.steps, noise)
+        changes = segment.settle > 0
+        return unroll_cells(self.net, inputs, start.features, segment.steps, noise, changes=changes)
+
 
 class Objective:
     """What one optimizer step minimises; `registry.py` has the names of all objectives.
 
-    ``processes`` share the batch; None: this one alone.
+    ``processes`` share the batch.
     """
 
-    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
+    def __init__(self, recipe: Recipe, processes: ProcessGroup = ALONE) -> None:
         self.recipe, self.processes = recipe, processes
 
     @property
@@ -294,10 +256,6 @@ class Objective:
         """
         raise NotImplementedError
 
-    def shard(self, rows: Tensor) -> Tensor:
-        """The rows of this process."""
-        return rows if self.processes is None else self.processes.shard(rows)
-
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold of the objective."""
         return {}
@@ -306,7 +264,7 @@ class Objective:
         """Restore what `tensors` returned."""
 
 
-def build_objective(recipe: Recipe, processes: ProcessGroup | None = None) -> Objective:
+def build_objective(recipe: Recipe, processes: ProcessGroup = ALONE) -> Objective:
     """The objective that the recipe names."""
     objective: Objective = registry.find("objective", recipe.objective)(recipe, processes)
     return objective
@@ -329,7 +287,7 @@ class Progressive(Objective):
         return n, rng.integer(1, m - n, "stretch")
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
-        inputs, targets = self.shard(inputs), self.shard(targets)
+        inputs, targets = self.processes.shard(inputs), self.processes.shard(targets)
         m, alpha = self.recipe.iterations, self.recipe.alpha
         n, k = self.draw(rng)
         if alpha == 0:
@@ -337,8 +295,9 @@ class Progressive(Objective):
         if alpha == 1:
             state = unroll.forward_no_grad(inputs, n) if n else None
             return unroll.forward_backward(inputs, targets, Segment(k), state=state).loss
-        full = unroll.forward_backward(inputs, targets, Segment(m, weight=1 - alpha, path=True))
-        state = full.states[n] if n else None
+        whole = Segment(m, weight=1 - alpha, all_states=True)
+        full = unroll.forward_backward(inputs, targets, whole)
+        state = full.states[n - 1] if n else None
         segment = Segment(k, weight=alpha)
         progressive = unroll.forward_backward(inputs, targets, segment, state=state)
         return (1 - alpha) * full.loss + alpha * progressive.loss
@@ -348,7 +307,7 @@ class RunTimeWeighted(Objective):
     """A loss after each of m iterations, the i-th weighted by i / (1 + … + m)."""
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
+        inputs, targets = self.processes.shard(inputs), self.processes.shard(targets)
         m = self.recipe.iterations
         weights = tuple(i / (m * (m + 1) / 2) for i in range(1, m + 1))
-        segment = Segment(m, weights=weights)
-        return unroll.forward_backward(self.shard(inputs), self.shard(targets), segment).loss
+        return unroll.forward_backward(inputs, targets, Segment(m, weights=weights)).loss

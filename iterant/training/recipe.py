@@ -30,6 +30,11 @@ Fields = dict[str, Any]
 CORRUPTIONS = ("zeros", "noise", "another", "jitter", "disc")
 """Kinds of corruption of a replay pool's states."""
 
+OLD_NAMES = {"pool_shake": "pool_noise", "pool_shake_varied": "pool_noise_varied",
+             "pool_hard": "pool_until_solved", "again_below": "restart_below"}  # fmt: skip
+"""Former names of fields. Flags and files may use either name; JSON is written with the former
+ones, so that other versions of iterant read it."""
+
 _NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
                "masked")  # fmt: skip
 """Fields that configure the networks of iterant; user-defined ones do not get them."""
@@ -95,10 +100,10 @@ class Recipe:
     """Share of the states that are corrupted"""
     pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
     """How: zeros, noise, another (slot's state), jitter (added noise), disc (zeros in a disc)"""
-    pool_shake: float = 0.0
+    pool_noise: float = 0.0
     """Standard deviation of the noise added to the features before every iteration"""
-    pool_shake_varied: bool = False
-    """Draw that strength for each problem, uniformly from 0 to pool_shake"""
+    pool_noise_varied: bool = False
+    """Draw that strength for each problem, uniformly from 0 to pool_noise"""
     pool_shortest: int = 10
     """Fewest iterations of a segment"""
     pool_longest: int | None = None
@@ -107,7 +112,7 @@ class Recipe:
     """A loss after every iteration of a segment, not only after the last"""
     pool_settle: float = 0.0
     """Weight of a penalty: mean absolute change of the features per iteration"""
-    pool_hard: bool = False
+    pool_until_solved: bool = False
     """A problem stays in its slot until it is solved"""
     smoothing: float = 0.0
     """Label smoothing"""
@@ -153,7 +158,7 @@ class Recipe:
     # Validation and checkpoints
     validate_every: int = 1
     """Epochs between validations, which also choose the best checkpoint"""
-    again_below: float = 0.0
+    restart_below: float = 0.0
     """Restart, twice at most, a run of 1,000 steps or more whose final validation is lower"""
     choose: str = "validation"
     """What chooses the best weights: validation, or watch (the accuracy on larger problems)"""
@@ -180,12 +185,13 @@ class Recipe:
                 value = tuple(value)
                 object.__setattr__(self, field.name, value)
             _check(field.name, str(field.type), value)
-        if self.again_below and not self.validation:
-            raise RecipeError("validation = 0 holds nothing out, so again_below must be 0, too")
+        if self.restart_below and not self.validation:
+            raise RecipeError("validation = 0 holds nothing out, so restart_below must be 0, too")
 
     def changed(self, **changes: Any) -> Recipe:
         """The same recipe with some fields changed; a wrong name gets a suggestion."""
         known = tuple(field.name for field in fields(self))
+        changes = {OLD_NAMES.get(word, word): value for word, value in changes.items()}
         for word in changes:
             if word not in known:
                 near = difflib.get_close_matches(word, known, n=1)
@@ -204,26 +210,25 @@ class Recipe:
         return self.changed(**changes)
 
     def described(self) -> dict[str, Any]:
-        """All fields by name, for JSON."""
-        return asdict(self)
+        """All fields by the names they have in JSON: four of them are in `OLD_NAMES`."""
+        stored = {name: old for old, name in OLD_NAMES.items()}
+        return {stored.get(name, name): value for name, value in asdict(self).items()}
 
 
 _MOST_ITEMS = {"head": 16, "milestones": 1000}
 _FROM_ZERO = Bounds(0, bounds.UPDATES.most)
 _ANY = Bounds(0, 1_000_000)
 _ABOVE_ZERO = Bounds(1e-300, 1_000_000)
-_WHOLE = {"width": bounds.WIDTH, "head": bounds.WIDTH, "hidden": bounds.WIDTH,
-          "count": bounds.COUNT, "data_seed": bounds.SEED, "iterations": bounds.STEPS,
-          "pool_slots": bounds.COUNT, "pool_shortest": bounds.STEPS, "pool_longest": bounds.STEPS,
-          "batch": bounds.COUNT, "warmup": _FROM_ZERO, "warmup_updates": _FROM_ZERO,
-          "milestones": _FROM_ZERO, "watch_every": _FROM_ZERO, "watch_count": bounds.COUNT,
-          }  # fmt: skip
-"""Bounds of whole numbers; the others count epochs."""
-_REAL = {"validation": Bounds(0, 0.9), "smoothing": Bounds(0, 0.99), "hold": Bounds(0, 0.99),
-         "beta2": Bounds(0, 0.99999), "average": Bounds(1e-300, 0.9999999), "rate": _ABOVE_ZERO,
-         "clip": _ABOVE_ZERO, "weight_decay": _ANY, "pool_settle": _ANY,
-         "pool_shake": _ANY}  # fmt: skip
-"""Bounds of other numbers; those not listed are shares from 0 to 1."""
+_BOUNDS = {"width": bounds.WIDTH, "head": bounds.WIDTH, "hidden": bounds.WIDTH, "size": _FROM_ZERO,
+           "count": bounds.COUNT, "data_seed": bounds.SEED, "iterations": bounds.STEPS,
+           "pool_slots": bounds.COUNT, "pool_shortest": bounds.STEPS, "pool_longest": bounds.STEPS,
+           "batch": bounds.COUNT, "warmup": _FROM_ZERO, "warmup_updates": _FROM_ZERO,
+           "milestones": _FROM_ZERO, "watch_every": _FROM_ZERO, "watch_count": bounds.COUNT,
+           "validation": Bounds(0, 0.9), "smoothing": Bounds(0, 0.99), "hold": Bounds(0, 0.99),
+           "beta2": Bounds(0, 0.99999), "average": Bounds(1e-300, 0.9999999), "rate": _ABOVE_ZERO,
+           "clip": _ABOVE_ZERO, "weight_decay": _ANY, "pool_settle": _ANY,
+           "pool_noise": _ANY}  # fmt: skip
+"""Bounds of numbers; other whole numbers count epochs, the rest are shares from 0 to 1."""
 _CHOICES = {
     "objective": registry.known("objective"),
     "optimizer": ("adam", "adamw", "sgd", "muon"),
@@ -242,38 +247,29 @@ def _check(name: str, kind: str, value: Any) -> None:
             word = value if isinstance(value, str) else reprlib.repr(value)
             raise RecipeError(registry.unknown_name(name, word, _CHOICES[name]))
         return
-    values = value if isinstance(value, tuple) else ()
-    if name == "size":  # the task checks the number
-        valid = _is_whole(value, bounds.COUNT)
-        valid = valid or (len(values) == 2 and all(_is_whole(end, _FROM_ZERO) for end in values))
-        requirement = "be a number, or two for a range"
-    elif kind.startswith("int"):
-        limits = _WHOLE.get(name, bounds.UPDATES)
-        valid, requirement = _is_whole(value, limits), f"be a whole number {limits}"
-    elif kind.startswith("float"):
-        limits = _REAL.get(name, Bounds(0, 1))
-        valid, requirement = limits.holds(value), f"be a number {limits}"
-    elif kind == "bool":
-        valid, requirement = isinstance(value, bool), "be true or false"
+    several, items = isinstance(value, tuple), value if isinstance(value, tuple) else (value,)
+    types, word = ((int, float), "number") if "float" in kind else (int, "whole number")
+    limits = _BOUNDS.get(name, Bounds(0, 1) if "float" in kind else bounds.UPDATES)
+    numbers = all(isinstance(item, types) and limits.holds(item) for item in items)
+    if kind == "bool":
+        valid, requirement = isinstance(value, bool), "true or false"
     elif kind == "str":
-        valid, requirement = isinstance(value, str), "be a word"
+        valid, requirement = isinstance(value, str), "a word"
     elif name == "pool_damage_kinds":
-        valid = values != () and all(each in CORRUPTIONS for each in values)
-        requirement = f"be one or more of {', '.join(CORRUPTIONS)}"
+        valid = several and value != () and all(item in CORRUPTIONS for item in items)
+        requirement = f"one or more of {', '.join(CORRUPTIONS)}"
     elif name == "notes":
-        valid = isinstance(value, tuple) and all(isinstance(line, str) for line in values)
-        requirement = "be lines of text"
-    else:  # head, milestones
-        limits, most = _WHOLE[name], _MOST_ITEMS[name]
-        valid = isinstance(value, tuple) and len(values) <= most
-        valid = valid and all(_is_whole(item, limits) for item in values)
-        requirement = f"be at most {most} whole numbers {limits}"
+        valid = several and all(isinstance(line, str) for line in items)
+        requirement = "lines of text"
+    elif name == "size":  # the task checks the number
+        valid, requirement = numbers and len(items) == 1 + several, "a number, or two for a range"
+    elif name in _MOST_ITEMS:
+        valid = several and numbers and len(items) <= _MOST_ITEMS[name]
+        requirement = f"at most {_MOST_ITEMS[name]} whole numbers {limits}"
+    else:
+        valid, requirement = numbers and not several, f"a {word} {limits}"
     if not valid:
-        raise RecipeError(f"{name} must {requirement}, got {reprlib.repr(value)}")
-
-
-def _is_whole(value: object, limits: Bounds) -> bool:
-    return isinstance(value, int) and limits.holds(value)
+        raise RecipeError(f"{name} must be {requirement}, got {reprlib.repr(value)}")
 
 
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
@@ -380,7 +376,7 @@ _BEST: dict[str, Fields] = {
     "prefix-sums": {
         "net": "local-rule", "width": 16, "hidden": 64, "isotropic": False,
         "objective": "pool", "iterations": 40, "pool_slots": 1024, "pool_fresh": 0.25,
-        "pool_damage": 0.0, "pool_shake": 0.1, "pool_shortest": 12, "pool_longest": 12,
+        "pool_damage": 0.0, "pool_noise": 0.1, "pool_shortest": 12, "pool_longest": 12,
         "pool_every": True, "pool_settle": 0.3, "optimizer": "adam", "rate": 4e-3,
         "weight_decay": 0.0, "clip": 1.0, "average": 0.99, "batch": 100, "epochs": 5, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6,
@@ -389,11 +385,11 @@ _BEST: dict[str, Fields] = {
     "mazes": {
         "net": "local-rule", "width": 24, "hidden": 80, "messages": True, "masked": True,
         "problems": "start=any", "objective": "pool", "iterations": 150, "pool_slots": 1024,
-        "pool_fresh": 0.25, "pool_damage": 0.0, "pool_shake": 0.6, "pool_shake_varied": True,
-        "pool_shortest": 12, "pool_longest": 12, "pool_hard": True, "optimizer": "adam",
+        "pool_fresh": 0.25, "pool_damage": 0.0, "pool_noise": 0.6, "pool_noise_varied": True,
+        "pool_shortest": 12, "pool_longest": 12, "pool_until_solved": True, "optimizer": "adam",
         "rate": 8e-3, "weight_decay": 0.0, "clip": 1.0, "batch": 64, "epochs": 6, "warmup": 0,
         "warmup_updates": 100, "schedule": "hold", "hold": 0.6, "validate_every": 6,
-        "again_below": 0.99, "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
+        "restart_below": 0.99, "watch_every": 6, "watch_count": 200, "checkpoint_every": 1,
     },
     "chess": {
         "net": "dt-recall", "width": 256, "bounded": True, "validation": 0.02, "mirror": True,

@@ -15,8 +15,6 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -24,11 +22,9 @@ from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng, to_device
+from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 JITTER = 0.3
 """Standard deviation of the noise that jitter adds."""
@@ -61,12 +57,12 @@ class ReplayPool(Objective):
     Its slots are created at the first step and are part of the checkpoint.
     """
 
-    def __init__(self, recipe: Recipe, processes: ProcessGroup | None = None) -> None:
+    def __init__(self, recipe: Recipe, processes: ProcessGroup = ALONE) -> None:
         super().__init__(recipe, processes)
         self.longest = recipe.pool_longest or recipe.iterations
         self.slots: dict[str, Tensor] = {}
         """One row per slot: inputs, targets, features, filled (False: the next iteration starts at
-        the projection) and, with ``pool_hard``, solved (whether the last answer was right)"""
+        the projection) and, with ``pool_until_solved``, solved (was the last answer right?)"""
         self._noise: Tensor | None = None
         if recipe.pool_fresh == 0:
             raise RecipeError("a pool with fresh = 0 never sees a new problem; try 0.3")
@@ -98,20 +94,18 @@ class ReplayPool(Objective):
         previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
-        shard = self.shard(rows)
+        shard = self.processes.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
         weights = (1 / k,) * k if recipe.pool_every else ()
         result = unroll.forward_backward(
             pool["inputs"][shard],
             pool["targets"][shard],
             Segment(k, weights=weights, settle=recipe.pool_settle),
-            state=State(self.shard(features)),
+            state=State(self.processes.shard(features)),
             restart=~pool["filled"][shard],
-            noise=self.shard(self._step_noise(rows, rng)) if recipe.pool_shake else None,
+            noise=self.processes.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
         )
-        end = result.states[-1].features
-        if self.processes is not None:
-            end = self.processes.gather(end)
+        end = self.processes.gather(result.states[-1].features)
         pool["features"][rows] = end.to(pool["features"].dtype)
         pool["filled"].index_fill_(0, rows, True)
         if "solved" in pool:
@@ -132,7 +126,7 @@ class ReplayPool(Objective):
             "features": features.new_zeros(count, *features.shape[1:]),
             "filled": torch.zeros_like(index, dtype=torch.bool),
         }
-        if self.recipe.pool_hard:
+        if self.recipe.pool_until_solved:
             self.slots["solved"] = torch.ones_like(index, dtype=torch.bool)
 
     def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
@@ -181,8 +175,8 @@ class ReplayPool(Objective):
         which = torch.randint(_NOISES, (len(rows),), generator=generator)
         shifts = [int(torch.randint(side, (), generator=generator)) for side in features.shape[2:]]
         unit = self._unit_noise(rng)[to_device(which, features.device)]
-        noise = self.recipe.pool_shake * unit.roll(shifts, tuple(range(2, unit.dim())))
-        if not self.recipe.pool_shake_varied:
+        noise = self.recipe.pool_noise * unit.roll(shifts, tuple(range(2, unit.dim())))
+        if not self.recipe.pool_noise_varied:
             return noise
         strength = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
         return noise * to_device(strength, noise.device).view(-1, *[1] * (noise.dim() - 1))

@@ -10,14 +10,13 @@ decay the learning rate in a branch and continue the original run later at its c
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from iterant import registry
 from iterant.errors import RunError, UsageError
@@ -32,7 +31,7 @@ from iterant.tasks.protocol import Task, with_problems
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter
-from iterant.training.loop import Clock, Loop, check_finished
+from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
@@ -102,9 +101,8 @@ def train(
     torch_device = registry.device(device)
     if torch_device.type == "cuda":
         torch.cuda.set_device(torch_device)
-    distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
-    processes = ProcessGroup(torch_device) if distributed else None
-    first_process = processes is None or processes.rank == 0
+    processes = ProcessGroup(torch_device)
+    first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     reporter = reporter if reporter is not None and first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
@@ -114,8 +112,8 @@ def train(
             source = RunFolder.open(path)
             _check_resumable(source, task, changes | ({"start": start} if start else {}))
             if source.state == "finished":
-                if first_process:
-                    check_finished(source, reporter)
+                for error in damaged_checkpoints(source).values():
+                    raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):
@@ -129,8 +127,7 @@ def train(
                 registry.allow(recipe.net)
             task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
         task = with_problems(task, recipe.problems)
-        if processes is not None:
-            processes.check(recipe.batch)
+        processes.check(recipe.batch)
         trainer = Trainer(network, recipe, torch_device, processes)
         if start is not None:
             start_from(trainer, Path(start))
@@ -143,11 +140,9 @@ def train(
             reporter=reporter, shard_mb=shard_mb, drop_pool=drop_pool, until_perfect=until_perfect,
         )  # fmt: skip
         loop.run(source)
-        if processes is not None:
-            processes.any_process(False)  # wait until the first process has written the end
+        processes.any_process(False)  # wait until the first process has written the end
     except BaseException:
-        if processes is not None:
-            processes.leave()
+        processes.leave()
         raise
     finally:
         if torch.get_num_threads() != threads_before:
@@ -210,13 +205,10 @@ def _prepare_resumed(
             f"{now or 'unknown'} now): it continues, but an uninterrupted run may have differed"
         )
     task, recipe = task_and_recipe(config, task, data)
-    described, tensors = config["net"], dict[str, Tensor]()
-    # Compare shapes before allocating what a stranger's file claims. Damage is reported later.
-    with contextlib.suppress(RunError):
-        tensors, _ = run.load("last", NET)
-    if tensors:
-        tensors = {name.removeprefix(NET): tensor for name, tensor in tensors.items()}
-        if faults := shape_faults(described["kind"], described["config"], tensors):
+    described = config["net"]
+    if run.has("last"):  # compare shapes before allocating what a stranger's file claims
+        stored = {name.removeprefix(NET): x for name, x in run.load("last", NET)[0].items()}
+        if faults := shape_faults(described["kind"], described["config"], stored):
             raise RunError(
                 f"the last checkpoint of {quoted(run.path)} does not fit the network in its "
                 f"config.json ({faults}); one of them was edited or is of another run"

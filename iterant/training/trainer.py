@@ -14,7 +14,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,17 +22,16 @@ from torch import Tensor, nn
 from iterant import registry
 from iterant.errors import RecipeError, UnknownName
 from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
-from iterant.nets.fast import can_unroll_cells, trainable_form
+from iterant.nets.fast import trainable_form
+from iterant.nets.fast.sparse_training import can_unroll_cells
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
+from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Criterion, Unroll, build_objective
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from iterant.training.distributed import ProcessGroup
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""
@@ -70,13 +69,10 @@ def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[
 
 
 class Trainer:
-    """A network in training: its parameters, optimizer, EMA and objective.
-
-    ``processes`` share the batch; None: this one alone.
-    """
+    """A network in training: its parameters, optimizer, EMA and objective."""
 
     def __init__(
-        self, net: Net, recipe: Recipe, device: torch.device, processes: ProcessGroup | None = None
+        self, net: Net, recipe: Recipe, device: torch.device, processes: ProcessGroup = ALONE
     ) -> None:
         if depth_of(net) is not None and recipe.objective == "pool":
             raise RecipeError(
@@ -114,7 +110,8 @@ class Trainer:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._apply_gradients
-        if device.type == "cuda" and processes is None and "capturable" in self.optimizer.defaults:
+        can_capture = processes.size == 1 and "capturable" in self.optimizer.defaults
+        if device.type == "cuda" and can_capture:
             for group in self.optimizer.param_groups:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=device)
@@ -154,8 +151,7 @@ class Trainer:
         gradients = _gradients(self.module)
         if self.compute is not self.module:
             torch._foreach_copy_(gradients, _gradients(self.compute))
-        if self.processes is not None:
-            self.processes.average(gradients)
+        self.processes.average(gradients)
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
         if self.recipe.clip is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import socket
 import sys
 from functools import partial
@@ -96,7 +97,8 @@ class _Server(ThreadingHTTPServer):
         self.deadlines: dict[socket.socket, float] = {}
         """When each open connection is closed"""
         self.names = {"localhost", "127.0.0.1", "[::1]", host.lower()}
-        self.is_local = host == "localhost" or _is_loopback(host)
+        address = _address(host)
+        self.is_local = host == "localhost" or (address is not None and address.is_loopback)
         if not self.is_local:
             self.names.add(socket.gethostname().lower())
         super().__init__((host, port), partial(_Files, directory=str(folder)))
@@ -108,9 +110,7 @@ class _Server(ThreadingHTTPServer):
         also accepts IP addresses, since it does not know all of its own; only a name can be
         pointed elsewhere.
         """
-        name, colon, port = host.lower().rpartition(":")
-        if not colon or not port.isdigit():
-            name = host.lower()
+        name = re.sub(r":[0-9]+$", "", host.lower())
         return name in self.names or (not self.is_local and _address(name.strip("[]")) is not None)
 
     def extend(self, connection: socket.socket) -> None:
@@ -147,11 +147,6 @@ def _address(word: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(word)
     except ValueError:
         return None
-
-
-def _is_loopback(host: str) -> bool:
-    address = _address(host)
-    return address is not None and address.is_loopback
 
 
 def page_server(folder: Path, port: int = 8000, host: str = "127.0.0.1") -> ThreadingHTTPServer:

@@ -2,23 +2,22 @@
 
     >>> card("mazes").figures["59"].solved
     1000
-    >>> print(card_markdown(card("mazes")))
 
-A card is data in the ``config.json`` of the weights; ``CARD.md`` is the same as text. Every figure
-has its number of problems, iterations and confidence interval. Figures are of the weights as they
-ship; measurements before they were converted are separate (`Earlier`).
+A card is data in the ``config.json`` of the weights; ``CARD.md`` beside it, which scripts/ship
+writes, is the same as text. Every figure has its number of problems, iterations and confidence
+interval. Figures are of the weights as they ship; measurements before they were converted are
+separate (`Earlier`).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from iterant.errors import DataError
 from iterant.evaluation import wilson
-from iterant.formatting import markdown_table
 from iterant.io import read_weights
 from iterant.zoo.loading import folder_of
 
@@ -56,11 +55,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Card:
-    """The origin and the test results of a network.
-
-    >>> card("mazes").figures["59"].solved
-    1000
-    """
+    """The origin and the test results of a network."""
 
     name: str
     task: str
@@ -81,13 +76,6 @@ class Card:
     notes: tuple[str, ...] = ()
     earlier: Earlier | None = None
 
-    def described(self) -> dict[str, Any]:
-        """The card as JSON."""
-        content = asdict(self)
-        if self.earlier is None:
-            del content["earlier"]
-        return content
-
 
 def card(name: str) -> Card:
     """The card of a shipped network, or of a folder."""
@@ -106,57 +94,3 @@ def card(name: str) -> Card:
         return Card(**{**content, **parts, "figures": figures(content)})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"the card of {name} is not one of this version ({error})") from error
-
-
-def card_markdown(card: Card) -> str:
-    """The card as Markdown."""
-    # A command is code, unless it is prose with code in it.
-    command = card.command if "`" in card.command else f"`{card.command}`"
-    before = []
-    if card.earlier:
-        head = f"Earlier measurements {card.earlier.what} ({_files(card.earlier.results)}):"
-        before = ["", head, "", *_table(card.earlier.figures)]
-    return "\n".join(
-        [
-            f"# {card.name}",
-            "",
-            f"A network for {card.task} with {card.parameters:,} parameters.",
-            f'`iterant.load("{card.name}")`',
-            "",
-            f"- **Trained on**: {card.trained_on}",
-            f"- **How**: {card.how}",
-            f"- **Command**: {command}",
-            f"- **Commit**: {card.commit} (recipe names refer to this commit)",
-            f"- **Seed**: {card.seed}",
-            f"- **Hardware**: {card.hardware}",
-            f"- **Figures from**: {_files(card.results)}",
-            *(f"- {note}" for note in card.notes),
-            "",
-            "Tested without a filter, after a fixed number of iterations (seed: of the test set):",
-            "",
-            *_table(card.figures),
-            *before,
-            "",
-            f"**Known failures**: {card.failures}",
-            *(f"\n![{caption}]({file})\n\n*{caption}*" for file, caption in card.pictures.items()),
-            "",
-        ]
-    )
-
-
-def _files(results: tuple[str, ...]) -> str:
-    return ", ".join(f"`results/{name}.json`" for name in results)
-
-
-def _table(figures: dict[str, Figure]) -> list[str]:
-    heading = "size|problems|seed|iterations|solved (95 % interval)|after twice as many"
-    rows = []
-    for size in sorted(figures, key=lambda size: int(size.partition(":")[0])):
-        figure = figures[size]
-        low, high = (f"{100 * share:.2f}" for share in figure.interval)
-        accuracy = 100 * figure.solved / figure.problems
-        solved = f"{figure.solved:,} = {accuracy:.2f} % ({low} to {high})"
-        twice = "not measured" if figure.twice is None else f"{figure.twice:,}"
-        counts = [f"{figure.problems:,}", str(figure.seed), f"{figure.iterations:,}"]
-        rows.append([size, *counts, solved, twice])
-    return markdown_table(heading.split("|"), rows)

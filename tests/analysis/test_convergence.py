@@ -73,8 +73,8 @@ def test_answers_settle_while_features_cycle() -> None:
     assert result.figures["mean change"][-1] == pytest.approx(BITS**0.5)
 
 
-@pytest.mark.parametrize("steps", [5, 6, 23, 24, 25, 50])
-@pytest.mark.parametrize("period", [1, 2, 3, 7, 8, 9])
+@pytest.mark.parametrize("steps", [5, 6, 23, 24, 50])
+@pytest.mark.parametrize("period", [1, 2, 3, 8, 9])
 def test_shortest_period_is_found(period: int, steps: int) -> None:
     """Up to 8, or a third of the iterations."""
     result = converge(trial(Turning(period), steps))
@@ -138,7 +138,10 @@ def starts(net: Net) -> dict[str, Any]:
     return {**result.figures, "cells": result.cells, "plot": result.plots[0][1]}
 
 
-def test_with_recall_all_starts_agree() -> None:
+@pytest.mark.parametrize("positions", [1 << 20, 1])
+def test_with_recall_all_starts_agree(positions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In small parts too: each has another problem to start from."""
+    monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", positions)
     figures = starts(exact_prefix_sums())
     for start in figures["starts"].values():
         assert start["cosine"] == pytest.approx([1.0] * 7)
@@ -179,14 +182,6 @@ def test_broken_samples_are_left_out_of_cosines() -> None:
         assert torch.equal(torch.tensor(start["cosine"]).isnan(), BROKEN)
         assert start["mean cosine"] == pytest.approx(1)
         assert start["same answer"] == fine, "NaN agrees with nothing"
-
-
-def test_every_part_of_a_batch_has_another_problem_to_start_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", 1)
-    for start in starts(exact_prefix_sums())["starts"].values():
-        assert start["cosine"] == pytest.approx([1.0] * 7)
 
 
 def test_relation_to_accuracy() -> None:

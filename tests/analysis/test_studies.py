@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from exact import exact_prefix_sums, first_right, forgetting, poisoned
 from thinkers import small_net
-from torch import nn
 
 import iterant
 from iterant.analysis import STUDIES, Subject
@@ -37,6 +36,8 @@ def test_table_of_interventions() -> None:
     assert without == ["forgetting", mean, "– (0.0 %)", "– (0.0 %)", "– (0.0 %)"]
     assert [report.of(what).figures["after"] for what in head[1:]] == [0, 1, 1, 50]
     assert len(report.of("swap", "exact").figures["accuracy"]) == 20
+    report = iterant.analyze(EXACT, ["clean", "zeros", "swap"], after=20, **FEW)
+    assert [report.of(word).figures["after"] for word in report.studies] == [0, 20, 20]
 
 
 def test_all_possible_studies_by_default() -> None:
@@ -59,11 +60,6 @@ def test_reports_are_reproducible() -> None:
 
     assert str(figures(1)) == str(figures(1))
     assert str(figures(1)) != str(figures(2))
-
-
-def test_after() -> None:
-    report = iterant.analyze(EXACT, ["clean", "zeros", "swap"], after=20, **FEW)
-    assert [report.of(word).figures["after"] for word in report.studies] == [0, 20, 20]
 
 
 def test_default_size() -> None:
@@ -114,16 +110,11 @@ def description_of(net: Any) -> dict[str, Any]:
     return {"kind": net.config.kind, "config": net.config.described()}
 
 
-def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
-    """A run folder of an untrained network."""
-    net = small_net(task, variant)
-    assert isinstance(net, nn.Module)
-    config = {
-        "task": task,
-        "net": description_of(net),
-        "recipe": {"net": variant, "alpha": alpha, "iterations": 30},
-    }
-    run = RunFolder.create(path, config)
+def run_of(path: Path, variant: str, alpha: float) -> RunFolder:
+    """A run folder of an untrained network for mazes."""
+    net: Any = small_net("mazes", variant)
+    recipe = {"net": variant, "alpha": alpha, "iterations": 30}
+    run = RunFolder.create(path, {"task": "mazes", "net": description_of(net), "recipe": recipe})
     run.save("best", {f"net.{name}": t.float() for name, t in net.state_dict().items()}, {})
     return run
 
@@ -131,7 +122,7 @@ def run_of(path: Path, task: str, variant: str, alpha: float) -> RunFolder:
 def test_run_folders(tmp_path: Path) -> None:
     kinds = [("dt", 0.0), ("dt", 1.0), ("dt-recall", 0.0), ("dt-recall", 1.0)]
     runs: list[Any] = [
-        run_of(tmp_path / f"{variant}-{alpha}", "mazes", variant, alpha) for variant, alpha in kinds
+        run_of(tmp_path / f"{variant}-{alpha}", variant, alpha) for variant, alpha in kinds
     ]
     runs[0], runs[1] = runs[0].path, str(runs[1].path)
     report = iterant.analyze(runs, ["clean", "noise", "zeros", "swap"], size=5, count=3, after=2,
@@ -159,10 +150,6 @@ def test_weights_without_a_task(tmp_path: Path) -> None:
         subject_of(tmp_path / "w")
     subject = subject_of(tmp_path / "w", task="prefix-sums")
     assert (subject.task.spec.name, subject.label, subject.legend) == ("prefix-sums", "w", "w")
-    save_weights(
-        tmp_path / "said", {**description_of(net), "task": "prefix-sums"}, net.state_dict()
-    )
-    assert subject_of(tmp_path / "said").task.spec.name == "prefix-sums"
 
 
 def test_nan_features_are_reported() -> None:
@@ -180,17 +167,13 @@ def test_nan_features_are_reported() -> None:
         ({"what": []}, UsageError),
         ({"what": ["move-end"]}, UsageError),
         ({"what": ["swap"], "max_steps": 50}, UsageError),
-        ({"what": ["noise"], "max_steps": 1}, UsageError),
         ({"after": 70}, UsageError),
         ({"after": -1}, UsageError),
         ({"max_steps": 0}, UsageError),
-        ({"max_steps": 2.5}, UsageError),
         ({"count": 0}, TaskError),
         ({"what": ["swap"], "count": 1}, UsageError),
-        ({"size": 0}, TaskError),
         ({"size": "many"}, TaskError),
-        ({"seed": -1}, TaskError),
-        ({"what": ["convergence"], "tolerance": 0.0}, UsageError),
+        ({"tolerance": 0.0}, UsageError),
     ],
 )
 def test_invalid_arguments(changes: dict[str, Any], error: type[Exception]) -> None:

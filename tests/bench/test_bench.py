@@ -106,16 +106,15 @@ def test_evaluation_figures(has_run: bool, tmp_path: Path) -> None:
     assert ("with halting" in figures) == has_run
     if has_run:
         assert figures["with halting"]["mean iterations"] == 6
-        assert figures["with halting"]["ratio"]["median"] > 0
 
 
-def test_solving_gives_the_same_answers_all_ways() -> None:
+def test_the_dense_network_gives_the_same_answers() -> None:
     name, figures = bench_solve(SolveOptions(size="9", count=3, rounds=2, device="cpu"))
     assert name == "bench-solve-mazes-cpu-3-of-9"
     assert figures["answers that differ from the dense network's"] == 0
     assert figures["largest difference of iterations"] == 0
     assert figures["settled"] == figures["solved"] == figures["problems"] == 3
-    assert set(figures["seconds"]) == {"solve", "command", "dense"}
+    assert set(figures["seconds"]) == {"solve", "dense"}
     dense = Dense(load("mazes"))
     assert accelerate(dense, Mazes().sample(1, size=5).inputs) is dense
 
@@ -130,19 +129,11 @@ def test_memory_on_a_gpu() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (replace(TINY, steps=0), UsageError, "at least 1 step, got 0"),
-        (replace(TINY, rounds=0), UsageError, "at least 1 round, got 0"),
         (replace(TINY, recipe="quick"), UsageError, "choose --recipe paper"),
         (replace(TINY, task="maze"), UnknownName, "did you mean 'mazes'?"),
         (replace(TINY, width=0), RecipeError, "width"),
-        (
-            replace(SMALL, steps=0),
-            UsageError,
-            "the number of iterations must be a whole number of 1 or more",
-        ),
         (replace(SMALL, net="ff", steps=31), UsageError, "ask for at most 30"),
         (replace(SMALL, net="dt-recal"), UnknownName, "did you mean 'dt-recall'?"),
-        (replace(SMALL, width=0), RecipeError, "width"),
         (replace(SMALL, run="prefix-sums"), UsageError, "no plain way for a LocalRule"),
     ],
 )
@@ -155,11 +146,10 @@ def test_wrong_values(options: Any, error: type[IterantError], message: str) -> 
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("train --task prefix-sums --width 4 --batch 2 --steps 1 --rounds 1 --device cpu",
-         "bench-train-prefix-sums-cpu-w4-b2"),
-        ("evaluate --size 8 --count 4 --steps 5 --rounds 1 --device cpu --run net",
+        ("train --width 4 --batch 2 --steps 1", "bench-train-prefix-sums-cpu-w4-b2"),
+        ("evaluate --size 8 --count 4 --steps 5 --run net",
          "bench-evaluate-prefix-sums-cpu-w4-trained"),
-        ("solve --size 5 --count 2 --rounds 1 --device cpu", "bench-solve-mazes-cpu-2-of-5"),
+        ("solve --size 5 --count 2", "bench-solve-mazes-cpu-2-of-5"),
     ],
 )  # fmt: skip
 def test_commands_print_a_table_and_write_a_result(
@@ -174,7 +164,7 @@ def test_commands_print_a_table_and_write_a_result(
     peaks = {"ours": 2 << 20, "plain": 5 << 20, "ratio": 2.5}
     monkeypatch.setattr("iterant.bench.benchmarks.peak_memory", lambda *_: peaks)
     with pytest.raises(SystemExit) as end:
-        run(["bench", *words.split(), "--out", "out"])
+        run(["bench", *words.split(), "--rounds", "1", "--device", "cpu", "--out", "out"])
     output, errors = capsys.readouterr()
     assert (end.value.code, errors) == (0, "")
     figures = read_result(f"out/{name}.json")["figures"]

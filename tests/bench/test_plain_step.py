@@ -66,7 +66,7 @@ def test_the_head_runs_at_every_iteration() -> None:
     heads: list[bool] = []
     net.head.register_forward_hook(lambda *_: heads.append(torch.is_grad_enabled()))
     batch = small_batch("prefix-sums")
-    plain_loss(net, batch.inputs, batch.targets, Progressive(Recipe(iterations=5)), (2, 3))
+    plain_loss(net, batch.inputs, batch.targets, Recipe(iterations=5), n=2, k=3)
     assert heads == [True] * (5 + 2 + 3)
 
 

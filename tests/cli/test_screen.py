@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import torch
 from dead_ends import DeadEnds
 from rich.cells import cell_len
 from rich.console import Console
-from rich.live import Live
 
 import iterant
 from iterant.cli.output import IterationDisplay, TrainingDisplay, training_display
-from iterant.solving import Film, Frame, solutions
+from iterant.solving import Film, Frame
 from iterant.tasks.protocol import sample_problems
 from iterant.training.logging import Progress
 
@@ -118,24 +116,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr("iterant.cli.output.monotonic", lambda: now[0])
     return now
-
-
-def test_pictures_are_drawn_eight_times_a_second(clock: list[float]) -> None:
-    task, drawn = iterant.task("mazes"), [0]
-    problems = sample_problems(task, size=5)
-    screen = console(60, height=30)
-    viewer = IterationDisplay(task, screen, Live(console=screen, auto_refresh=False))
-
-    def view(problem: Any, frame: Frame, film: Film) -> None:
-        clock[0], before = clock[0] + 0.01, viewer.last
-        viewer(problem, frame, film)
-        drawn.extend([frame.step] if viewer.last != before else [])
-
-    rule = iterant.halting.Fixed()
-    list(solutions(DeadEnds(), task, problems, max_steps=60, viewer=view, rule=rule))
-    gaps = [later - sooner for sooner, later in pairwise(drawn)]
-    assert gaps[0] == 1
-    assert min(gaps[1:]) >= 12, "an eighth of a second is 12 iterations of a hundredth"
 
 
 def test_solving_in_a_pipe_prints_a_line_every_three_seconds(clock: list[float]) -> None:

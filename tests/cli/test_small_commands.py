@@ -48,19 +48,6 @@ def test_samples_of_several_sizes_and_their_picture(
     assert {(0, 0, 0), (255, 255, 255), (0, 255, 0), (255, 0, 0)} <= colours
 
 
-@pytest.mark.parametrize(
-    ("size", "term", "text"),
-    [
-        ("9", "xterm-256color", "▀"),
-        ("9", "dumb", "#"),
-        ("101", "xterm-256color", "⣿"),
-    ],
-)
-def test_samples_on_terminals(size: str, term: str, text: str, terminal_command: Any) -> None:
-    words = ("sample", "mazes", "--size", size)
-    assert text in terminal_command(*words, columns=40, lines=25, term=term)
-
-
 def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iterant.cli.info.PACKAGES", ("torch", "no-such-package"))
     monkeypatch.setattr("os.cpu_count", lambda: 7)

@@ -11,7 +11,7 @@ import pytest
 
 from iterant.cli.train import recipe_fields
 from iterant.io import RunFolder
-from iterant.training.recipe import Recipe, recipe
+from iterant.training.recipe import OLD_NAMES, Recipe, recipe
 from iterant.training.trainer import Trainer
 
 SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch", "10",
@@ -45,18 +45,22 @@ VALUES: dict[str, tuple[tuple[str, ...], object]] = {
 """Values for the fields that are no plain numbers."""
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Recipe) if field.name != "notes"])
+FIELDS = [field.name for field in fields(Recipe) if field.name != "notes"]
+
+
+@pytest.mark.parametrize("name", [*FIELDS, *OLD_NAMES])
 def test_every_field_is_a_flag(name: str, command: Any) -> None:
     flag = f"--{name.replace('_', '-')}"
     task = "mazes" if name == "problems" else "prefix-sums"  # which has one kind only
-    before = recipe("paper", task).described()[name]
+    stored = {new: old for old, new in OLD_NAMES.items()}.get(name, name)
+    before = recipe("paper", task).described()[stored]
     fraction = isinstance(before, float) or name in ("clip", "average")
     words, expected = VALUES.get(name, (("0.5",), 0.5) if fraction else (("7",), 7))
     if isinstance(before, bool):
         words, expected = (), not before
         flag = flag.replace("--", "--no-", 1) if before else flag
     shown = recipe_shown(command, task, "--recipe", "paper", flag, *words)
-    assert shown[name] == expected != before
+    assert shown[stored] == expected != before
 
 
 @pytest.mark.usefixtures("wide_screen")
@@ -107,9 +111,10 @@ def test_show(command: Any) -> None:
 
 
 def test_one_run(command: Any) -> None:
-    code, output, errors = command("train", "prefix-sums", *SMALL, "--seed", "3")
+    code, output, errors = command("train", "prefix-sums", *SMALL, "--seed", "3", "--tensorboard")
     assert (code, errors) == (0, "")
     run = RunFolder.open("runs/prefix-sums-quick-3")
+    assert len(list((run.path / "events").iterdir())) == 1
     assert run.state == "finished"
     assert run.config["seed"] == 3
     assert run.config["recipe"]["width"] == 4
@@ -172,13 +177,6 @@ def test_several_seeds_one_of_which_fails(command: Any) -> None:
     assert errors.startswith("iterant: error: 1 of 2 runs failed twice (r-s1); r-s1: ")
     assert errors.endswith("--resume r --seeds 0-1\n")
     assert errors.count("\n") == 1
-
-
-def test_tensorboard(command: Any) -> None:
-    pytest.importorskip("tensorboard")
-    code, _, _ = command("train", "prefix-sums", *SMALL, "--out", "r", "--tensorboard")
-    assert code == 0
-    assert len(list(Path("r/events").iterdir())) == 1
 
 
 def test_several_processes_need_out(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,9 +96,6 @@ def test_lines_and_styles() -> None:
         assert np.asarray(drawn.get_ydata()).tolist() == [0.0, 50.0, 100.0]
     single = figure_of(Line(Trace([1], [50.0]), "a")).axes[0].lines[0]
     assert single.get_marker() == "o", "one point is visible"
-    assert figure_of(*(line("a", 6 + 7, 5) for _ in range(2))).axes[0].lines[0].get_color() == (
-        "#000000"
-    ), "styles repeat"
 
 
 def test_empty_panel() -> None:
@@ -150,13 +147,7 @@ def test_marker_of_several_colours_is_grey_in_the_legend() -> None:
 
 @pytest.mark.parametrize(
     ("options", "width"),
-    [
-        ({}, 30),
-        ({"offset": 1}, 29),
-        ({"offset": 30}, 0),
-        ({"offset": 50}, 0),
-        ({"shade": False}, 0),
-    ],
+    [({}, 30), ({"offset": 1}, 29), ({"offset": 30}, 0), ({"shade": False}, 0)],
 )
 def test_training_regime(options: dict[str, Any], width: float) -> None:
     (axes,) = figure_of(line("a"), plot=Plot("p", "x", "y", **options), regime=30).axes

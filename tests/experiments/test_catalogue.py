@@ -13,9 +13,8 @@ from iterant.experiments.catalogue import (
     Experiment,
     experiment,
 )
-from iterant.experiments.measures import Accuracy, Peaks, Recovered
+from iterant.experiments.measures import Accuracy, Peaks, Recovered, Solved
 from iterant.experiments.models import MODELS, OURS, Model
-from iterant.experiments.reproduce import smaller
 from iterant.registry import task
 from iterant.training.run import plan
 
@@ -33,18 +32,16 @@ def test_suggestion_for_an_unknown_name() -> None:
 
 @EVERY
 def test_every_row_has_its_test_or_study(one: Experiment) -> None:
-    assert one.needs or any(row.seeds for row in one.count_rows)
-    for key, needs in one.needs.items():
-        assert needs <= {"", *measured(MODELS[key])}
+    assert one.rows
     for row in one.rows:
+        assert row.measure.needs in {"", *measured(MODELS[row.model])}
+        assert isinstance(row.measure, Solved) == (row.seeds > 0)
         assert MODELS[row.model].confident or not getattr(row.measure, "confident", False)
 
 
 def test_every_number_of_the_paper_has_a_row() -> None:
     rows = [row for one in EXPERIMENTS.values() for row in one.rows]
-    shown = [(row.model, row.measure.needs, row.paper) for row in rows]
-    shown += [(row.model, row.size, row.paper)
-              for one in EXPERIMENTS.values() for row in one.count_rows]  # fmt: skip
+    shown = [(row.model, getattr(row.measure, "size", ""), row.paper) for row in rows]
     for size, models in PEAKS.items():
         for model, value in models.items():
             assert (model, size, value) in shown
@@ -56,7 +53,7 @@ def test_every_number_of_the_paper_has_a_row() -> None:
             row = table[model, Recovered(study)]
             assert row.paper is not None
             assert row.paper.mean == height
-            assert row.text.startswith("– (" if steps is None else f"{steps:.2f} (")
+            assert row.paper_text.startswith("– (" if steps is None else f"{steps:.2f} (")
 
 
 @EVERY
@@ -66,26 +63,12 @@ def test_our_own_recipe_has_a_row_for_every_measure(one: Experiment) -> None:
     for model, measure in rows:
         if not (isinstance(measure, Peaks) and measure.confident):
             assert (ours[MODELS[model].task], measure) in rows
-    for row in one.count_rows:
-        assert any(other.model == ours[MODELS[row.model].task] for other in one.count_rows)
 
 
 @pytest.mark.parametrize(
     "model", [model for model in MODELS.values() if model.task != "chess"], ids=lambda m: m.key
 )
 def test_every_model_can_be_trained(model: Model) -> None:
-    recipe = model.recipe()
+    recipe = model.recipe
     assert plan(task(model.task), recipe.changed(width=24))["updates"] > 0
     assert model.alpha in (None, recipe.alpha)
-
-
-def test_grids_shrink_in_proportion() -> None:
-    assert smaller(MODELS["sums-recall-a1"])["width"] == 32
-    assert smaller(MODELS["sums-recall-a1-w100"])["width"] == 8
-    assert smaller(MODELS["sums-recall-a1-m40"])["iterations"] == 21
-    assert smaller(MODELS["sums-ours"]) == {"watch_every": 0}
-    # The learning rate of plain DT is a tenth of the others', also here.
-    rates = [smaller(MODELS[key])["rate"] for key in ("sums-dt-a1", "sums-recall-a1")]
-    assert rates == pytest.approx([4e-4, 4e-3])
-    for model in MODELS.values():
-        model.recipe(**smaller(model))

@@ -103,7 +103,6 @@ def both(one: Write, other: Write) -> Write:
         # 5 / 4 is slower, but not about twice.
         ("twice-the-iterations", curves({SLOW: [[0] * 4 + [1000]] * 3, BEST: FOUR}), "not seen"),
         ("twice-the-iterations", curves({SLOW: [[0] * 1 + [1000]] * 3, BEST: FOUR}), "contrary"),
-        ("twice-the-iterations", curves({SLOW: FOUR, BEST: FOUR}), "not seen"),
         ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[1000]] * 3}), "reproduced"),
         ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[800]] * 3}), "contrary"),
         ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[955]] * 3}),
@@ -113,14 +112,12 @@ def both(one: Write, other: Write) -> Write:
         ("overthinking-sums", falls(1000), "reproduced"),
         ("overthinking-sums", falls(960), "too few seeds"),
         ("overthinking-sums", falls(500), "contrary"),
-        ("overthinking-sums", falls(500, without=False), "contrary"),
         ("overthinking-sums", falls(1000, without=False), "not run"),
         ("bit-flip", flips([LINE] * 3), "reproduced"),
         ("bit-flip", flips([LINE] * 2), "too few seeds"),
         ("bit-flip", flips([LINE, LINE, [40.0, 5.0, 40.0, 10.0]]), "not seen"),
         ("bit-flip", flips([[10.0, 20.0, 30.0, 40.0]] * 3), "contrary"),  # a line, but rising
         ("bit-flip", flips([[40.0, 30.0, None, 10.0]] * 3), "contrary"),  # no recovery at index 2
-        ("bit-flip", flips([[7.0] * 4] * 3), "contrary"),
         ("bit-flip", flips([]), "not run"),
         ("fixed-point-mazes", changes(0.01, 1e9), "reproduced"),
         ("fixed-point-mazes", changes(0.01, None), "reproduced"),  # overflow
@@ -129,8 +126,6 @@ def both(one: Write, other: Write) -> Write:
         ("mazes-201", large("201", [90, 92, 94]), "reproduced"),
         ("mazes-201", large("201", [35, 40, 45]), "contrary"),
         ("mazes-201", large("201", [90]), "too few seeds"),
-        ("mazes-201", large("201", [100, 20, 100]), "too few seeds"),
-        ("mazes-201", large("201", []), "not run"),
         # Of two tests of one network, the one with more problems counts.
         ("mazes-201", both(large("201", [90] * 3), large("201", [0] * 3, 0, problems=5)),
          "reproduced"),

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from pathlib import Path
 
 import pytest
 from made_up import keep
 
-from iterant.draw.plots import _COLOURS, _STROKES, Line
+from iterant.draw.plots import Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import (
-    REFERENCE,
-    figure_panels,
-    lines_of,
-    read_reference,
-    reference_panels,
-    reference_table,
-    save_figure,
-    style_of,
-)
-from iterant.experiments.records import Records, read_records, read_results
+from iterant.experiments.figures import figure_panels, lines_of, save_figure, style_of
+from iterant.experiments.records import Records, read_records
 from iterant.experiments.report import rows_of
-from iterant.io import write_result
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:
@@ -112,37 +101,7 @@ def test_share_of_flipped_bits_recovered_from(tmp_path: Path, share: float, draw
     assert cell("fig-overthinking", records) == f"{number} ({100 * share:.1f} % recovered)"
 
 
-def test_the_authors_run_beside_ours(tmp_path: Path) -> None:
-    validation = [0.0] * 6 + [90.0, 0.0, 0.0, 5.0]
-    theirs = {"by epoch": {"loss": [1.0] * 10, "validation accuracy (%)": validation},
-              "33x33 by iteration (%)": {"2": 3.0, "3": 4.0}}  # fmt: skip
-    write_result(REFERENCE, theirs, seed=None, folder=tmp_path / "paper")
-    history = [{"epoch": 10, "loss": 0.5, "validation": 0.75}, {"epoch": 11, "loss": 0.25}]
-    keep(tmp_path / "runs", "mazes-recall-a0.01", 4, [0, 5, 6, 9, 8], size="33",
-         training={"history": history})  # fmt: skip
-    runs = read_reference(tmp_path, read_results(tmp_path))
-    head, _, authors, ours = reference_table(runs).splitlines()
-    assert head.count("|") == authors.count("|")
-    assert authors == "| theirs | fp32 | 7: 90.00, 10: 5.00 | 2: 3.00, 3: 4.00 |"
-    assert ours == "| ours, seed 4 | fp16 | 10: 75.00 | 2: 5.00, 3: 6.00, 4: 9.00 |"
-    losses, _, larger = (lines for _, lines in reference_panels(runs))
-    assert [list(line.trace.y) for line in losses] == [[1.0] * 10, [0.5, 0.25]]
-    assert [list(line.trace.x) for line in larger] == [[2, 3], [2, 3]], "the authors' iterations"
-
-
-def test_networks_are_distinguishable_in_greyscale_and_dashed_as_in_the_paper() -> None:
-    keys = ("sums-dt-a0", "sums-dt-a1", "sums-recall-a0", "sums-recall-a1", "sums-ff", "sums-ours")
-    styles = {key: style_of(key) for key in keys}
-    for one, other in itertools.combinations(keys, 2):
-        if styles[one]["stroke"] == styles[other]["stroke"]:
-            greys = [_grey(_COLOURS[styles[key]["colour"]]) for key in (one, other)]
-            assert abs(greys[0] - greys[1]) > 0.1, (one, other)
-    dashed = [key for key in keys if _STROKES[styles[key]["stroke"]] == "--"]
-    solid = [key for key in keys if _STROKES[styles[key]["stroke"]] == "-"]
-    assert (dashed, solid) == (list(keys[:2]), list(keys[2:4])), "without recall, and with it"
-
-
-def _grey(colour: str) -> float:
-    """Lightness in greyscale, from 0 to 1."""
-    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    return 0.299 * red + 0.587 * green + 0.114 * blue
+def test_networks_without_recall_are_dashed_as_in_the_paper() -> None:
+    dt, recall = ([style_of(f"sums-{net}-a{alpha}") for alpha in "01"] for net in ("dt", "recall"))
+    assert [style["stroke"] for style in (*dt, *recall)] == [1, 1, 0, 0], "dashed, solid"
+    assert len({style["colour"] for style in (*dt, *recall)}) == 4

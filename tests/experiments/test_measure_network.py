@@ -47,13 +47,13 @@ def test_a_run_of_the_papers_network_fills_its_row(
              "--model", "mazes-recall-a0.01", "--results", str(tmp_path)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["measure-network", *words])
     monkeypatch.setattr(type(iterant.registry.task("mazes")), "sample", small_mazes())
-    nets, measure = [], script.measure_counts
+    nets, evaluate = [], script.evaluate_long
 
     def record_net(net: Any, *rest: Any, **how: Any) -> Any:
         nets.append(net)
-        return measure(net, *rest, **how)
+        return evaluate(net, *rest, **how)
 
-    monkeypatch.setattr(script, "measure_counts", record_net)
+    monkeypatch.setattr(script, "evaluate_long", record_net)
     script.main()
     assert {weight.dtype for net in nets for weight in net.parameters()} == {
         iterant.registry.find("precision", precision)
@@ -77,38 +77,3 @@ def small_mazes() -> Any:
         return plain(self, count, size=9, seed=seed)
 
     return sample
-
-
-def test_failures_and_regressions_are_drawn(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: dict[str, Any] = {}
-    monkeypatch.setattr(
-        script, "save_png", lambda what, path, scale: drawn.update({path.name: (what, scale)})
-    )
-    task = iterant.registry.task("prefix-sums")
-    batch = task.sample(3, size=8, seed=1)
-    regression = {"problem": 2, "since": 4, "first": 5, "until": 6, "worst": 6, "positions": 8}
-    figures = {"iterations": 10, "wrong": [1], "lapses": [regression]}
-    far = script.LongRun(figures, prediction=1 - batch.targets)
-    script.draw_failures(task, batch, far, tmp_path / "new", "8")
-    captions = {name: what.caption for name, (what, _) in drawn.items()}
-    assert captions == {
-        "failure-8-1.png": "8 bits, 8 wrong after 20 iterations",
-        "failure-8-2.png": "8 bits, 8 wrong after 6 iterations; wholly right after 4",
-    }
-    script.draw_failures(task, batch, script.LongRun(figures), tmp_path / "none", "8")
-    assert len(drawn) == 2, "only with predictions"
-
-
-def test_check_after_every_iteration(
-    script: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = [str(run), "mazes", "9:2:2", "--every", "--portion", "1", "--results", str(tmp_path),
-             "--pictures", str(tmp_path), "--name", "every"]  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["measure-network", *words])
-    script.main()
-    test = read_result(tmp_path / "every.json")["figures"]["tests"]["9:2:2"]
-    assert (test["lost on the way"], test["wrong"]) == (0, [0, 1])
-    assert "after every iteration" in test["thinking"]
-    assert (tmp_path / "failure-9-0.png").is_file()

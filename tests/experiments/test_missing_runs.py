@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-import runpy
 import signal
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exact import exact_prefix_sums
-from made_up import keep, keep_count
 
 import iterant
 from iterant.analysis import Subject
-from iterant.errors import RunError, TrainingStopped
+from iterant.errors import TrainingStopped
 from iterant.experiments import reproduce as reproducing
-from iterant.experiments.catalogue import CountRow, Experiment, Row
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
-from iterant.experiments.models import MODELS, Model, StudySpec, TestSpec
-from iterant.experiments.records import Record, Records, read_records
+from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
+from iterant.experiments.records import Record, read_records
 from iterant.experiments.reproduce import (
-    estimate_counts,
-    fill_counts,
     history,
     measure,
     measure_study,
     measure_test,
-    missing_counts,
     planned_run,
     train_missing,
-    trained_run,
 )
 from iterant.io import RunFolder
-from iterant.nets import build, variant_config
 from iterant.runner import Launch, SweepFolder
-from iterant.runner.plan import PlannedRun
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
 from iterant.training.run import recipe_for
@@ -48,20 +37,15 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
-MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8)
-KEY = "mazes-recall-a0.01"
-LARGE = Experiment("x", "x", "x", count_rows=(CountRow(KEY, "11", 2, 3, 4, 50.0),
-                                         CountRow("mazes-ours", "11", 1, 3, 4, 7.0),
-                                         CountRow("mazes-ours", "9")))  # fmt: skip
+MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8, confident=True)
 
 
 @pytest.fixture(autouse=True)
 def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiny models; runs are executed in this process instead of a pool."""
     for model in (
-        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(TestSpec(8, 5, 4),)),
-        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(TestSpec(8, 5, 9),),
-              confident=True),
+        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(SizeTest(8, 5, 4),)),
+        Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(SizeTest(8, 5, 9),)),
     ):  # fmt: skip
         monkeypatch.setitem(MODELS, model.key, model)
 
@@ -96,7 +80,7 @@ def run_folder(path: Path) -> RunFolder:
 def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
     run, model = planned_run(key, 3), MODELS[key]
     task = iterant.task(model.task)
-    assert recipe_for(task, run.recipe, **run.changes) == model.recipe()
+    assert recipe_for(task, run.recipe, **run.changes) == model.recipe
     assert (run.point, run.seed) == (key, 3)
 
 
@@ -110,11 +94,8 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
-    train(tmp_path, [TINY], recorded=records.names)
-    assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2
-    train(tmp_path, [TINY])
-    with pytest.raises(RunError, match=r"tiny with seed 0 is recorded twice, in .*all.jsonl' and"):
-        read_records(tmp_path / "records" / "all.jsonl")
+    assert train(tmp_path, [TINY, DEEP]) == []
+    assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2, "not recorded again"
 
 
 def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +106,11 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.Monke
         return validate(*given)
 
     monkeypatch.setattr(Validator, "validate", interrupt)
-    experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
-    assert train(tmp_path, [TINY], experiment=experiment) == [TINY]
+    assert train(tmp_path, [TINY]) == [TINY]
     assert not (tmp_path / "records").exists(), "an interrupted run has no record"
     assert run_folder(tmp_path).status.reason == "stopped by SIGTERM"
     monkeypatch.setattr(Validator, "validate", validate)
-    assert train(tmp_path, [TINY], experiment=experiment) == []
+    assert train(tmp_path, [TINY]) == []
     steps = [
         line["step"] for line in run_folder(tmp_path).metrics() if line["kind"] == "validation"
     ]
@@ -150,18 +130,16 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_records(tmp_path / "records" / "all.jsonl").names == {"tiny-s0"}
 
 
-def test_reduced_runs_are_recorded_at_their_time_limit(
+def test_a_run_that_reaches_the_time_limit_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless = replace(MODELS["tiny"], changes={**SMALL, "epochs": 10**6})
-    monkeypatch.setitem(MODELS, "tiny", endless)
-    experiment = Experiment("x", "x", "x", rows=(Row("tiny", Peaks("8")),))
-    assert train(tmp_path, [TINY], experiment=experiment, budget=1.0) == []
-    records = read_records(tmp_path / "records")
-    assert (records.names, len(records.unfinished)) == (set(), 1)
-    assert records.all[0].reduced["share of the tests"] == reproducing.SMALLER_TESTS
-    assert train(tmp_path / "large", [TINY], budget=0.01) == [TINY], "too little time to start"
-    assert not (tmp_path / "large" / "records").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
+        assert train(tmp_path, [TINY], budget="10m") == [TINY]
+    assert not (tmp_path / "records").exists()
+    assert train(tmp_path, [TINY], budget=0.01) == [TINY], "too little time for its tests"
+    assert train(tmp_path, [TINY], budget="10m") == []
+    assert read_records(tmp_path / "records").names == {TINY}
 
 
 def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,44 +169,13 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert record.figures["training"]["ended"] == "the loss became nan"
 
 
-def test_script_runs_the_named_units(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = Path(__file__).resolve().parents[2] / "scripts" / "campaign"
-    monkeypatch.chdir(tmp_path)
-    words = ["--units", "tiny-s0", "--out", "a.jsonl", "--runs", "runs", "--device", "cpu",
-             "--time-limit", "10m", "--processes", "1"]  # fmt: skip
-
-    def run() -> str:
-        monkeypatch.setattr(sys, "argv", [str(script), *words])
-        runpy.run_path(str(script), run_name="__main__")
-        return capsys.readouterr().out
-
-    keep(tmp_path / "results" / "paper", "tiny", 0, [1], reduced={"seconds": 70})
-    for _ in range(2):  # the second call has nothing to do
-        assert "left over: nothing" in run()
-        (record,) = read_records(tmp_path / "a.jsonl").all
-        assert record.name == "tiny-s0"
-    keep(tmp_path / "results" / "runs", "tiny", 0, [1])
-    words[3] = "b.jsonl"
-    assert "tiny-s0: recorded already" in run()
-    assert not Path("b.jsonl").exists()
-    words.append("--again")
-    for line in ("tiny-s0: recorded after", "tiny-s0: recorded already"):
-        assert line in run()
-        assert read_records("b.jsonl").names == {"tiny-s0"}
-    words[1] = "tini-s0"
-    with pytest.raises(SystemExit, match="did you mean 'tiny'"):
-        run()
-
-
 def record(**figures: Any) -> Record:
     empty: dict[str, Any] = {"training": {}, "tests": {}, "studies": {}}
     return Record("m", 0, True, {}, {**empty, **figures}, Path("x"))
 
 
 def test_test_of_an_exact_network() -> None:
-    figures = measure_test(exact_prefix_sums(), SUMS, TestSpec(8, 6, 20), confident=True)
+    figures = measure_test(exact_prefix_sums(), SUMS, SizeTest(8, 6, 20), MODEL)
     assert figures["problems"] == 6
     assert figures["solved"][-1] == figures["solved by the most confident"][-1] == 6
     cell = Peaks("8").of([record(tests={"8": figures})])
@@ -245,7 +192,7 @@ def test_studies_of_an_exact_network() -> None:
         StudySpec("convergence"),
         StudySpec("zeros", after=50),
     )
-    studies = {one.name: measure_study(subject, one, MODEL, 0.03) for one in specs}
+    studies = {one.name: measure_study(subject, one, MODEL) for one in specs}
     assert [study.get("after") for study in studies.values()] == [50, 50, None, 50]
     exact = [record(studies=studies)]
     for name in ("swap", "zeros after 50"):
@@ -258,14 +205,7 @@ def test_studies_of_an_exact_network() -> None:
     assert curve == sorted(curve, reverse=True), "later bits affect fewer outputs"
     (change,) = Changes("problems").curves(exact)
     assert (len(change), change[-1]) == (300, 0.0)
-    assert studies["convergence"]["problems"]["features"]["settled"] == 3
-
-
-def test_study_of_a_network_that_ends_before_the_intervention() -> None:
-    config = variant_config("ff", "prefix-sums", dims=1, channels=1, width=4, depth=3)
-    subject = Subject(build(config.kind, config, seed=0), SUMS, "deep")
-    assert measure_study(subject, StudySpec("swap"), MODEL) == {"skipped": "there are 3 iterations"}
-    assert Recovered("swap").of([record(studies={"swap": {"skipped": "…"}})]).value is None
+    assert studies["convergence"]["problems"]["features"]["settled"] == 100
 
 
 def test_history_by_epoch() -> None:
@@ -286,7 +226,7 @@ def test_history_by_epoch() -> None:
 def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
                         batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
-    model = replace(MODEL, tests=(TestSpec(8, 2, 3),),
+    model = replace(MODEL, tests=(SizeTest(8, 2, 3),),
                     studies=(StudySpec("clean"), StudySpec("swap", seeds=3)))  # fmt: skip
 
     def fail(*given: object) -> None:
@@ -296,63 +236,3 @@ def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.Mon
     figures = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
     assert figures["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
     assert figures["tests"]["8"]["problems"] == 2
-
-
-def test_a_run_with_studies_only_has_not_failed(tmp_path: Path) -> None:
-    study = {"noise": {"samples": 10, "right": [0, 9], "mean iterations to first": 2.0}}
-    keep(tmp_path, "sums-recall-a1", 0, [], tests={}, studies=study)
-    keep(tmp_path, "sums-ours", 0, [], tests={})
-    records = read_records(tmp_path)
-    assert not any(record.failed for record in records.all)
-    cell = Recovered("noise").of(records.of("sums-recall-a1"))
-    assert cell.value is not None
-    assert (cell.value.seeds, cell.value.mean) == (1, 90.0)
-
-
-def names(tests: list[tuple[CountRow, int]]) -> list[str]:
-    return [f"{row.model}-s{seed}" for row, seed in tests]
-
-
-def test_missing_tests_without_curves(tmp_path: Path) -> None:
-    assert names(missing_counts(LARGE, Records())) == [f"{KEY}-s0", "mazes-ours-s0", f"{KEY}-s1"]
-    keep_count(tmp_path, KEY, 0, "11", {4: 1, 8: 1}, problems=3)
-    records = read_records(tmp_path)
-    assert names(missing_counts(LARGE, records)) == ["mazes-ours-s0", f"{KEY}-s1"]
-    assert names(missing_counts(LARGE, records, seeds=1)) == ["mazes-ours-s0"]
-    seconds = MODELS[KEY].seconds + MODELS["mazes-ours"].seconds
-    assert estimate_counts(missing_counts(LARGE, records), tmp_path) == pytest.approx(seconds + 57)
-
-
-def test_networks_are_trained_once_and_tested_without_curves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained: list[str] = []
-    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16,
-                             "epochs": 1, "watch_every": 0}  # fmt: skip
-
-    def train_small(
-        runs: Sequence[PlannedRun], *, folder: Path, recorded: set[str], **_: Any
-    ) -> None:
-        assert recorded == {f"{KEY}-s1"}
-        for run in runs:
-            trained.append(run.name)
-            iterant.train("mazes", recipe="paper", seed=run.seed, device="cpu",
-                          out=folder / "runs" / run.name, **small)  # fmt: skip
-
-    monkeypatch.setattr(reproducing, "train_missing", train_small)
-    out, runs = tmp_path / "records", tmp_path / "r"
-    keep(out, KEY, 1, [1])
-    first, _, second = missing_counts(LARGE, Records())
-
-    def fill(**more: Any) -> list[Any]:
-        return fill_counts([first, second], read_records(out), out=out, folder=runs, device="cpu",
-                           say=lambda text: None, **more)  # fmt: skip
-
-    assert fill(budget=1e-9) == [f"{KEY}-s0 at 11", f"{KEY}-s1 at 11"], "no time is left to test"
-    assert trained == [f"{KEY}-s0", f"{KEY}-s1"]
-    assert fill() == []
-    assert trained == [f"{KEY}-s0", f"{KEY}-s1"], "their runs exist"
-    counts = read_records(out).counts(KEY, "11")
-    assert [(one.seed, one.problems, *one.solved) for one in counts] == [(0, 3, 4, 8), (1, 3, 4, 8)]
-    assert [one.precision for one in counts] == ["fp32", "fp32"]
-    assert trained_run(f"{KEY}-s2", runs) is None

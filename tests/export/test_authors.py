@@ -113,12 +113,8 @@ def test_report_and_folder(tmp_path: Path) -> None:
     assert imported.epoch == 41
     assert imported.parameters == sum(tensor.numel() for tensor in weights.values())
     config, _ = read_weights(tmp_path / "out")
-    assert config["task"] == "chess"
-    assert config["origin"]["file"] == "model_best.pth"
-    assert config["config"] == {**config["config"], "dims": 2, "channels": 12, "width": 5,
-                                "recall": True, "recall_relu": False, "head": [32, 8],
-                                "classes": 2, "blocks": 2, "group_norm": False,
-                                "readout": "two-best"}  # fmt: skip
+    assert (config["task"], config["origin"]["file"]) == ("chess", "model_best.pth")
+    assert config["config"]["readout"] == "two-best"
 
 
 def test_group_norm_must_be_given(tmp_path: Path) -> None:
@@ -126,13 +122,7 @@ def test_group_norm_must_be_given(tmp_path: Path) -> None:
     spec = iterant.task("mazes").spec
     plain = import_checkpoint(path, task=spec, out=tmp_path / "plain")
     normed = import_checkpoint(path, task=spec, out=tmp_path / "normed", group_norm=True)
-    assert not plain.config.group_norm
-    assert normed.config.group_norm
-    x = iterant.task("mazes").sample(1, size=3, seed=1).inputs
-    first, second = (
-        iterant.last(iterant.think(iterant.load(f.folder), x, steps=2)) for f in (plain, normed)
-    )
-    assert not torch.allclose(first.logits, second.logits)
+    assert (plain.config.group_norm, normed.config.group_norm) == (False, True)
 
 
 class Malicious:
@@ -213,12 +203,10 @@ def changed(base: Tensors, **changes: Any) -> dict[str, Any]:
         ({"head__4__weight": "head.5.weight"}, "head.5.weight: wanted none"),
         ({"recur_block__0__weight": None}, "recur_block.0.weight: wanted"),
         ({"bias": torch.ones(1)}, "bias: wanted none"),
-        ({"recur_block__1__0__gn1__weight": torch.ones(6)}, "recur_block.1.0.gn1.weight"),
         ({"recur_block__1__1__conv2__weight": None}, "recur_block.1.1.conv2.weight: wanted"),
         ({"recur_block__7__0__conv1__weight": torch.ones(6)}, "wanted none"),
         ({"recur_block__1__1__conv2__weight": torch.ones(6, 5, 3, 3)}, "(6, 5, 3, 3)"),
         ({"projection__0__weight": torch.ones(6, 3, 5, 5)}, "(6, 3, 3, 3)"),
-        ({"projection__0__weight": torch.ones(6, 12, 3, 3)}, "12 channels"),
         ({"projection__0__weight": torch.ones(0, 3, 3, 3)}, "width must be a whole number from 1"),
         ({"head__4__weight": torch.ones(())}, "classes must be a whole number from 1"),
     ],

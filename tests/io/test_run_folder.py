@@ -4,7 +4,6 @@ import math
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import torch
 
 from iterant.errors import RunError, UsageError
 from iterant.io.checkpoint import CHECKPOINTS, CONFIG, save_weights
-from iterant.io.files import LOCK, read_json, write_json
+from iterant.io.files import LOCK
 from iterant.io.run_folder import ENVIRONMENT, METRICS, STATUS, RunFolder, list_runs
 
 CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
@@ -57,7 +56,7 @@ def test_folder_in_use_is_refused(run: RunFolder, tmp_path: Path) -> None:
 
 
 def test_invalid_config_leaves_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"recipe\.rate"):
+    with pytest.raises(UsageError, match="as JSON"):
         RunFolder.create(tmp_path / "m0", {"recipe": {"rate": math.nan}})
     RunFolder.create(tmp_path / "m0", CONFIGURATION)
 
@@ -197,14 +196,14 @@ def test_list_runs(tmp_path: Path) -> None:
     config = {"task": "mazes", "recipe": {"name": "best"}, "seed": 4}
     done = RunFolder.create(tmp_path / "a", config)
     done.set_status("finished", step=10, steps=10, best={"accuracy": 0.9})
-    lost = RunFolder.create(tmp_path / "sweep" / "b", {})
+    lost = RunFolder.create(tmp_path / "sweep/x/y/b", {})
     lost.set_status("running", step=3, steps=10)
     broken = RunFolder.create(tmp_path / "c", {})
     (broken.path / STATUS).write_text("{")
     (tmp_path / "d" / "checkpoints").mkdir(parents=True)
     save_weights(tmp_path / "weights", {"kind": "x", "config": {}}, {"a": torch.ones(1)})
     (tmp_path / ".hidden" / "checkpoints").mkdir(parents=True)
-    (tmp_path / "1/2/3/4/5/checkpoints").mkdir(parents=True)
+    (tmp_path / "1/2/3/4/5/checkpoints").mkdir(parents=True)  # too deep
     (tmp_path / "sweep" / "up").symlink_to(tmp_path)
     RunFolder.create(done.path / "inner", {})  # a run holds no others
 
@@ -221,20 +220,3 @@ def test_list_runs(tmp_path: Path) -> None:
     assert "\n" not in str(c.reason)
     with lost.lock():
         assert list_runs(lost.path)[0].state == "running"
-
-
-def test_runs_four_levels_below_a_folder_are_listed(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "1/2/3/4", {})
-    RunFolder.create(tmp_path / "1/2/3/other/5", {})
-    assert [run.path for run in list_runs(tmp_path)] == [tmp_path / "1/2/3/4"]
-
-
-def test_the_reason_and_age_of_a_listed_run(run: RunFolder) -> None:
-    run.set_status("stopped", reason="interrupted", step=3)
-    content = read_json(run.path / STATUS, checksummed=True)
-    updated = datetime.fromisoformat(content["updated"]) - timedelta(hours=2)
-    write_json(run.path / STATUS, {**content, "updated": updated.isoformat()}, checksummed=True)
-    (summary,) = list_runs(run.path)
-    assert (summary.state, summary.reason, summary.step) == ("stopped", "interrupted", 3)
-    assert summary.age_seconds is not None
-    assert 7200 <= summary.age_seconds < 7200 + 3600

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from iterant.engine import last, think
@@ -16,28 +16,8 @@ from iterant.nets import (
     DeepThinking,
     PaperConfig,
     build,
-    catalogue,
     paper_net,
 )
-
-COUNTS = {
-    "prefix-sums dt": 2_642_400,
-    "prefix-sums dt-recall": 3_123_600,
-    "prefix-sums ff": 58_322_400,
-    "prefix-sums ff-recall": 58_803_600,
-    "mazes dt": 632_592,
-    "mazes dt-recall": 783_504,
-    "mazes ff": 17_737_488,
-    "mazes ff-recall": 17_888_400,
-    "chess dt": 9_642_384,
-    "chess dt-recall": 12_056_976,
-    "chess ff": 283_320_720,
-    "chess ff-recall": 285_735_312,
-}
-
-
-def test_parameter_counts_of_the_paper() -> None:
-    assert dict(catalogue()) == COUNTS
 
 
 def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
@@ -98,12 +78,6 @@ def test_a_configuration_as_json() -> None:
     assert again.config == config
 
 
-def test_recall_relu_follows_the_authors() -> None:
-    assert paper_net("prefix-sums", "dt-recall").recall_relu
-    assert not paper_net("mazes", "dt-recall").recall_relu
-    assert not paper_net("prefix-sums", "ff-recall").recall_relu
-
-
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -133,18 +107,3 @@ def test_unknown_fields_and_names() -> None:
         build("deep-thinkin", {})
     with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
         paper_net("mazes", "dt-recal")
-
-
-@pytest.mark.parametrize("kind", ["deep-thinking", "feed-forward"])
-def test_bounded_features_have_unit_mean_square(kind: str) -> None:
-    described: dict[str, Any] = {"dims": 2, "channels": 3, "width": 8, "bounded": True}
-    net = build(kind, described, seed=1)
-    assert isinstance(net, nn.Module)
-    with torch.no_grad():
-        for weight in net.parameters():
-            weight.mul_(30)  # unbounded, twenty iterations of this are past every number
-    inputs = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(2))
-    features = last(think(net, inputs, steps=20)).features
-    square = features.square().mean(dim=1)
-    assert torch.allclose(square[square > 0.5], torch.ones(()), atol=1e-3)
-    assert (square > 0.5).double().mean() > 0.9

@@ -65,7 +65,6 @@ FourClasses = network_with(answer=lambda self, features: features)
 Growing = network_with(
     step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
 )
-NoIndex = network_with(step=lambda self, features, memory: features)
 NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
 NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
@@ -93,7 +92,6 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
     [
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
-        (NoIndex, "step(features, memory, index)"),
         (Frozen, "'mine:Net' has no parameter with requires_grad"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
@@ -147,16 +145,6 @@ def test_a_line_in_the_registry_makes_a_network_trainable(monkeypatch: pytest.Mo
     assert description == {"kind": "small", "config": fields}
     with pytest.raises(UnknownName, match="did you mean 'small'"):
         build_network(Recipe(net="smal"), spec, seed=0)
-
-
-def test_the_network_of_a_class_and_what_builds_it_again() -> None:
-    kind, spec = f"{__name__}:Plain", iterant.task("mazes").spec
-    registry.allow(kind)
-    net, description = build_network(Recipe(net=kind), spec, seed=3)
-    assert description == {"kind": kind, "config": {"dims": 2, "channels": 3}}
-    again = build(kind, description["config"], seed=3)
-    for one, other in zip(net.parameters(), again.parameters(), strict=True):  # type: ignore[attr-defined]
-        assert torch.equal(one, other)
 
 
 def test_recipe_fields_that_a_user_network_does_not_take() -> None:

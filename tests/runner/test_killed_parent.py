@@ -21,7 +21,7 @@ from small_sweeps import SLOW, assert_same_runs, small_plan
 
 from iterant.errors import RunError
 from iterant.io import RunFolder
-from iterant.io.files import lock_folder, lock_processes, signal_lock_holders
+from iterant.io.files import lock_folder, signal_lock_holder
 from iterant.runner import SweepFolder, SweepStatus, status, stop, sweep
 from iterant.runner.worker import run_one
 
@@ -55,23 +55,26 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
+def worker_pid(out: Path) -> int:
+    """The process that the lock of the run names; 0: none yet."""
+    lock = out / "work" / NAME / "lock"
+    return int(json.loads(lock.read_text() or '{"pid": 0}')["pid"]) if lock.exists() else 0
+
+
 @pytest.fixture
 def orphan(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SweepFolder]:
     """A sweep killed when its only run begins to load its libraries, or has a checkpoint."""
     out = tmp_path / "sweep"
-    begun = {
-        "starting": out / "work" / NAME / "log",
-        "training": out / "runs" / NAME / "checkpoints" / "last.json",
-    }[getattr(request, "param", "training")]
     parent = subprocess.Popen([sys.executable, "-c", SWEEP, str(out)])
-    wait_until(lambda: begun.exists() and lock_processes(out / "work" / NAME / "log"))
     # Until the process has been started, its parent holds the lock.
-    wait_until(lambda: parent.pid not in lock_processes(out / "work" / NAME / "log"))
+    wait_until(lambda: worker_pid(out) not in (0, parent.pid))
+    if getattr(request, "param", "training") == "training":
+        wait_until((out / "runs" / NAME / "checkpoints" / "last.json").exists)
     parent.kill()
     parent.wait()
     folder = SweepFolder.open(out)
     yield folder
-    folder.signal_worker(NAME, signal.SIGKILL)
+    signal_lock_holder(folder.work_path(NAME), signal.SIGKILL)
 
 
 def repeat(folder: SweepFolder, **options: Any) -> SweepStatus:
@@ -81,7 +84,7 @@ def repeat(folder: SweepFolder, **options: Any) -> SweepStatus:
 @pytest.mark.parametrize("orphan", ["starting", "training"], indirect=True)
 def test_a_run_without_its_parent_is_seen_and_stopped(orphan: SweepFolder) -> None:
     assert status(orphan).counts["running"] == 1
-    (pid,) = lock_processes(orphan.work_path(NAME) / "log")
+    pid = worker_pid(orphan.path)
     assert f"process {pid}" in str(orphan.worker(NAME))
     assert stop(orphan.path) == f"process {pid} of {NAME} was signalled to save and stop"
     wait_until(lambda: orphan.worker(NAME) is None)
@@ -95,7 +98,7 @@ def test_a_run_without_its_parent_is_seen_and_stopped(orphan: SweepFolder) -> No
 
 @pytest.mark.parametrize("orphan", ["starting"], indirect=True)
 def test_a_repeated_sweep_waits_for_it(orphan: SweepFolder, tmp_path: Path) -> None:
-    (pid,) = lock_processes(orphan.work_path(NAME) / "log")
+    pid = worker_pid(orphan.path)
     lines: list[str] = []
     done = repeat(orphan, results=tmp_path / "results", say=lines.append)
     assert done.counts["done"] == 1
@@ -111,7 +114,7 @@ def test_a_repeated_sweep_waits_for_it(orphan: SweepFolder, tmp_path: Path) -> N
 
 
 def test_a_repeated_sweep_takes_over(orphan: SweepFolder) -> None:
-    (pid,) = lock_processes(orphan.work_path(NAME) / "log")
+    pid = worker_pid(orphan.path)
 
     def kill() -> None:
         time.sleep(0.5)
@@ -155,7 +158,7 @@ def lie(path: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def test_the_number_in_a_lock_file_is_not_believed(
-    tmp_path: Path, bystander: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, bystander: subprocess.Popen[bytes]
 ) -> None:
     folder = SweepFolder.prepare(tmp_path / "s", PLAN)
     folder.work_path(NAME).mkdir()
@@ -166,37 +169,33 @@ def test_the_number_in_a_lock_file_is_not_believed(
         with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"locked\n"
-            lie(place / "lock", bystander)
-            with monkeypatch.context() as patched:  # such as on another machine
-                patched.setattr("iterant.io.files.lock_processes", lambda *_: {})
-                with pytest.raises(RunError, match=f"run by process {bystander.pid} .*; stop it"):
-                    stop(folder.path)
+            truth = (place / "lock").read_text()
+            lie(place / "lock", bystander)  # such as on another machine
+            with pytest.raises(RunError, match=f"run by process {bystander.pid} .*; stop it"):
+                stop(folder.path)
+            (place / "lock").write_text(truth)
             assert (
                 stop(folder.path) == f"process {holder.pid}{words} was signalled to save and stop"
             )
             assert holder.wait() == -signal.SIGTERM
 
 
-def test_readers_of_a_locked_file_are_not_signalled(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+def test_processes_that_read_the_file_or_hold_another_lock_are_not_signalled(
+    tmp_path: Path,
+) -> None:
+    lock, other = tmp_path / "lock", tmp_path / "other"
+    other.mkdir()
     with (
         lock_folder(tmp_path),
         lock.open("rb") as file,
         subprocess.Popen(["/bin/sleep", "60"], stdin=file) as reader,
+        lock_folder(other) as held,
+        subprocess.Popen(["/bin/sleep", "60"], stdin=held) as holder,
     ):
-        assert set(lock_processes(lock)) == {os.getpid()}
-        reader.kill()
-    assert signal_lock_holders(signal.SIGTERM, lock, tmp_path / "none") == []
-
-
-def test_systems_without_process_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(pid: int) -> int:
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(os, "pidfd_open", missing)
-    command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        assert signal_lock_holders(signal.SIGTERM, tmp_path / "lock") == [holder.pid]
-        assert holder.wait() == -signal.SIGTERM
+        for process in (reader, holder):
+            lie(lock, process)
+            assert signal_lock_holder(tmp_path, signal.SIGTERM) is None
+            process.kill()
+    for content in ("", "[]", '{"pid": -1}', '{"pid": "self"}'):
+        lock.write_text(content)
+        assert signal_lock_holder(tmp_path, signal.SIGTERM) is None

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_sweeps import FIELDS, assert_same_checkpoints, small_plan, solved_counts
 
+from iterant import registry
 from iterant.cli.main import run as run_command
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
@@ -54,18 +55,19 @@ def _finished(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
     return execute(SweepFolder.prepare(tmp_path_factory.mktemp("done"), small_plan()))
 
 
-def test_jobs_are_watched_until_none_is_left(
+def test_jobs_are_watched_and_a_missing_one_is_submitted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[list[str]] = []
     polls = itertools.count()
 
     def queued(folder: SweepFolder) -> dict[str, str]:
-        """All jobs are pending, and done between the polls 4 and 5."""
-        if (poll := next(polls)) == 5:
+        """All jobs are pending, the first is missing in two polls, and both are done at the end."""
+        poll, (first, second) = next(polls), folder.planned
+        if poll == 5:
             execute(folder)
-        pending = submitted and poll < 5
-        return dict.fromkeys(folder.planned, "PENDING") if pending else {}
+        names = {0: [], 3: [second], 4: [second], 5: []}.get(poll, [first, second])
+        return dict.fromkeys(names, "PENDING")
 
     monkeypatch.setattr(slurm, "queued", queued)
     monkeypatch.setattr(slurm, "submit", lambda folder, names, **_: submitted.append(list(names)))
@@ -73,8 +75,19 @@ def test_jobs_are_watched_until_none_is_left(
     now = sweep(small_plan(), watch=False, **options)
     assert now.counts["waiting"] == 2
     assert sweep(small_plan(), look_seconds=0.01, **options).counts["done"] == 2
-    assert submitted == [[run.name for run in now.runs]]
+    names = [run.name for run in now.runs]
+    assert submitted == [names, names[:1]]
     assert next(polls) == 6
+
+
+def test_the_runs_of_the_given_plan_are_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(sweeps, "run_local", lambda _, runs, *__, **___: names.extend(runs))
+    SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
+    assert len(sweep(small_plan(seeds=[1]), out=tmp_path / "s", results=None).runs) == 3
+    assert names == ["prefix-sums-quick-s1"]
 
 
 def test_the_folder_of_results_is_checked_before_the_runs(tmp_path: Path) -> None:
@@ -126,11 +139,6 @@ def test_a_second_process_is_refused(finished: SweepFolder) -> None:
         sweep(small_plan(), out=finished.path)
 
 
-def test_an_unknown_run_is_refused(finished: SweepFolder) -> None:
-    with pytest.raises(RunError, match="has no run 'other'"):
-        run_one(finished.path, "other")
-
-
 def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
     folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
     names = list(folder.planned)
@@ -153,10 +161,24 @@ def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
 
 
 def test_a_pickled_job_has_only_strings() -> None:
-    content = cloudpickle.dumps(functools.partial(run_job, "/folder", {"processes": 1}, "run"))
+    content = cloudpickle.dumps(
+        functools.partial(run_job, "/folder", {"processes": 1}, ("mine:Net",), "run")
+    )
     strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
-    assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "run"}
+    assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "mine:Net", "run"}
     assert len(content) < 300
+
+
+def test_a_job_may_import_what_its_sweep_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(slurm, "supervise", lambda *_, **__: seen.append(registry.allowed()))
+    run_job(str(folder.path), {}, ["mine:Net"], next(iter(folder.planned)))
+    assert seen == [("mine:Net",)]
 
 
 @pytest.mark.parametrize(

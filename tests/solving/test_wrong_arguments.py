@@ -15,7 +15,6 @@ from thinkers import small_net
 import iterant
 from iterant import registry
 from iterant.analysis import Subject
-from iterant.cli.main import run as run_command
 from iterant.errors import NetError, UsageError
 from iterant.evaluation import evaluate_batch, evaluate_long, tradeoff
 from iterant.nets import build
@@ -65,23 +64,6 @@ def test_a_user_network_is_checked_by_its_build_arguments(
         check_fits(net, MAZES)
     with pytest.raises(NetError, match=r"reads inputs of shape \(N, 1, H\), got \(1, 3, 16, 16\)"):
         iterant.solve(net, MAZES.sample(1, size=5).inputs)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["evaluate", "mazes", "--task", "prefix-sums", "--count", "2", "--max-steps", "2"],
-        ["solve", "prefix-sums", "0110", "--net", "mazes"],
-    ],
-    ids=" ".join,
-)
-def test_commands_print_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_command(words)
-    message = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert message.count("\n") == 1
-    assert message.startswith("iterant: error: this network is for images")
 
 
 API: Any = iterant  # type checkers would refuse these calls too

@@ -53,20 +53,6 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 
-@pytest.mark.parametrize("places", [0.0, 1.0])
-def test_criterion_ignores_walls(places: float) -> None:
-    task = iterant.task("mazes")
-    batch = task.sample(2, size=5, seed=2)
-    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
-    logits = torch.randn(2, 2, 16, 16, generator=torch.Generator().manual_seed(1))
-    walls = ~(batch.inputs > 0).any(dim=1)
-    assert walls.any()
-    changed = logits + 50.0 * walls.unsqueeze(1) * torch.tensor([-1.0, 1.0]).view(1, 2, 1, 1)
-    criterion = Criterion(places=places)
-    before, after = (criterion(net, x, batch.inputs, batch.targets) for x in (logits, changed))
-    assert torch.equal(before, after)
-
-
 def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:
     config = replace(paper_net(problem, variant), width=4, head=(4,))
     if variant.startswith("ff"):

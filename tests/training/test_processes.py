@@ -155,8 +155,3 @@ def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
     # One process resumes what two began.
     assert train(resume=run.path, device="cpu").state == "finished"
     assert_close(run, uninterrupted()["pool"])
-
-
-def test_torchrun_with_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert begin(tmp_path / "run", epochs=1).state == "finished"

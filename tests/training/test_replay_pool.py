@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ import iterant
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
-from iterant.nets.protocol import TwoBest
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import Segment, StepResult, Unroll
@@ -147,9 +145,9 @@ def test_swapped_problems_start_from_the_state_of_another() -> None:
     assert swapped
 
 
-def test_hard_keeps_a_problem_until_it_is_solved() -> None:
+def test_until_solved_keeps_a_problem_until_it_is_solved() -> None:
     kept = 0
-    for fresh, rows, before, call, after in pool_steps(small(hard=True), 40):
+    for fresh, rows, before, call, after in pool_steps(small(until_solved=True), 40):
         right = tiny().answer(after["features"][rows]).argmax(dim=1) == after["targets"][rows]
         assert torch.equal(after["solved"][rows], right.all(dim=1))
         if not before:
@@ -164,25 +162,6 @@ def test_hard_keeps_a_problem_until_it_is_solved() -> None:
                 wanted = getattr(fresh, name)[place] if new else before[name][slot]
                 assert torch.equal(now[place], wanted)
     assert kept > 10
-
-
-def test_hard_uses_the_networks_readout() -> None:
-    """The two best cells are right although class 0 is likelier everywhere."""
-    targets = torch.tensor([[1, 0, 1, 0], [0, 0, 1, 1]])
-    scores = torch.tensor([[-1.0, -9.0, -2.0, -9.0], [5.0, 5.0, -1.0, -1.0]])
-    end = State(torch.stack([scores * 0, scores], dim=1))
-    unroll: Any = SimpleNamespace(
-        net=SimpleNamespace(
-            readout=TwoBest(), answer=lambda features: features,
-            start=lambda inputs: inputs.new_zeros(len(inputs), 2, 4),
-        ),
-        forward_backward=lambda *_, **__: StepResult(torch.zeros(()), [end]),
-    )  # fmt: skip
-    pool = ReplayPool(Recipe(batch=2, pool_slots=2, pool_fresh=1.0, pool_damage=0.0,
-                             pool_shortest=1, pool_hard=True))  # fmt: skip
-    pool.run(unroll, torch.zeros(2, 1, 4), targets, StepRng(0, 0))
-    first = (pool.slots["targets"] == targets[0]).all(dim=1)
-    assert torch.equal(pool.slots["solved"], first)
 
 
 def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor]]:
@@ -272,7 +251,7 @@ def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -
 
 def test_noise_is_added_before_every_iteration() -> None:
     seen = []
-    for *_, call, _ in pool_steps(small(shake=0.3), 5):
+    for *_, call, _ in pool_steps(small(noise=0.3), 5):
         assert call.noise is not None
         features = call.start
         for _ in range(call.steps):
@@ -287,8 +266,8 @@ def test_noise_is_added_before_every_iteration() -> None:
 def test_varied_noise_has_one_strength_per_problem() -> None:
     shares = []
     for (*_, one, _), (*_, other, _) in zip(
-        pool_steps(small(shake=0.5), 40),
-        pool_steps(small(shake=0.5, shake_varied=True), 40),
+        pool_steps(small(noise=0.5), 40),
+        pool_steps(small(noise=0.5, noise_varied=True), 40),
         strict=True,
     ):
         assert one.noise is not None

@@ -1,4 +1,4 @@
-"""A run that ends below ``again_below`` restarts with other weights."""
+"""A run that ends below ``restart_below`` restarts with other weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.loop import Validator
 
-RESTARTING: dict[str, Any] = {"again_below": 0.9, "validate_every": 3}
+RESTARTING: dict[str, Any] = {"restart_below": 0.9, "validate_every": 3}
 
 
 @pytest.fixture(autouse=True)

@@ -135,17 +135,6 @@ def test_webgpu_in_software(
     assert "Its answer is right" in visit.words
 
 
-def test_webassembly_is_used_if_the_webgpu_runtime_is_missing(
-    open_page: Callable[..., Visit], page_folder: Path
-) -> None:
-    assert (page_folder / "runtime" / "ort.webgpu.min.mjs").is_file()
-    visit = open_page(
-        script="navigator.gpu.requestAdapter = async () => ({});",
-        replies={"**/ort.webgpu.min.mjs": MISSING},
-    )
-    assert "WebGPU is there, but it could not be loaded" in visit.ready().computed
-
-
 def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
     """Nothing is wider than the screen; ITERANT_PICTURES=1 writes screenshots to docs/pictures."""
     keep = PICTURES if os.environ.get("ITERANT_PICTURES") else tmp_path

@@ -92,22 +92,3 @@ def test_shipped_networks_give_the_answers_of_the_package(visit: Visit, task: st
     visit.settle(task)
     visit.same_as_package(task, iterant.load(task))
     assert visit.panel(task, "panel.verdict().right") or task == "chess"
-
-
-def test_only_large_networks_run_in_a_worker(visit: Visit) -> None:
-    visit.show("mazes")
-    assert visit.page.workers == []
-    assert "WebAssembly, one thread" in visit.computed
-    visit.show("chess")
-    assert visit.page.workers
-    assert "WebAssembly, " in visit.computed
-
-
-@pytest.mark.parametrize(
-    ("trained_on", "text"), [("mazes of 9×9", "trained on mazes of 9×9."), (None, "parameters.")]
-)
-def test_training_data_of_a_network(
-    open_page: Callable[..., Visit], listed: list[dict[str, Any]], trained_on: Any, text: str
-) -> None:
-    index = [{**each, "trained_on": trained_on} for each in listed]
-    assert text in open_page(replies={"**/index.json": {"json": index}}).ready().computed

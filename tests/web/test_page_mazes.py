@@ -43,14 +43,6 @@ def net(networks: dict[str, Path]) -> Net:
     return iterant.load(networks[MAZES])
 
 
-def test_repeated_clicks_open_a_panel_once(visit: Visit) -> None:
-    for _ in range(3):
-        visit.page.click("#tab-mazes")
-    visit.show(MAZES)
-    loaded = [url for url in visit.requests if url.endswith("networks/mazes/network.json")]
-    assert len(loaded) == 1
-
-
 @pytest.mark.parametrize("button", ["[data-bench=noise]", "[data-bench=wipe]", "[data-is=swap]"])
 def test_it_recovers_from_interventions(visit: Visit, net: Net, button: str) -> None:
     visit.show(MAZES)
@@ -129,14 +121,6 @@ def test_the_keyboard(visit: Visit) -> None:
     slider.focus()
     visit.page.keyboard.press("ArrowRight")
     visit.wait("iterant.panels.mazes.maze.width === 23")
-
-
-def test_the_true_path_is_shown_on_demand(visit: Visit) -> None:
-    visit.show(MAZES)
-    visit.page.check("#panel-mazes [data-is=truth]")
-    steps = len(visit.panel(MAZES, "panel.maze.way()")) - 1
-    assert f"{steps} step" in visit.words
-    assert len(visit.panel(MAZES, "panel.board.truth")) == steps + 1
 
 
 def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:

@@ -76,20 +76,6 @@ def test_an_error_while_computing_is_shown_and_can_be_restarted(maze: Visit) -> 
     assert "It settled" in maze.words
 
 
-def test_the_message_is_restored_with_the_tab(maze: Visit) -> None:
-    before = maze.words
-    maze.show("prefix-sums")
-    assert maze.words != before
-    maze.page.click("#tab-mazes")
-    maze.wait(f"document.getElementById('words').textContent.startsWith('{before[:20]}')")
-    maze.page.click("[data-bench=restart]")
-    maze.page.click("[data-bench=once]")
-    maze.wait(f"{THINKER}.phase === 'paused'")
-    maze.show("prefix-sums")
-    maze.page.click("#tab-mazes")
-    maze.wait("document.getElementById('words').textContent.startsWith('Paused at iteration')")
-
-
 def test_keys_work_from_a_slider_and_not_in_a_text_field(maze: Visit) -> None:
     maze.page.locator("[data-bench=speed]").focus()
     maze.page.keyboard.press("w")
@@ -146,17 +132,3 @@ def test_without_workers_the_page_computes_itself(open_page: Callable[..., Visit
     assert "WebAssembly, one thread" in visit.computed
     visit.wait("iterant.panels.chess.thinker.step > 0")
     assert visit.troubles == []
-
-
-def test_slow_iterations_are_reported(visit: Visit) -> None:
-    visit.show(MAZES)
-    visit.panel(
-        MAZES,
-        "(thinker.real = thinker.network.advance.bind(thinker.network),"
-        " thinker.network.advance = async (features, memory) =>"
-        " { await new Promise((then) => setTimeout(then, 1200));"
-        " return thinker.real(features, memory, 1, 0); },"
-        " panel.generate())",
-    )
-    visit.wait("document.getElementById('words').textContent.includes('An iteration takes')")
-    assert "a smaller problem or a smaller network is quicker" in visit.words

@@ -15,7 +15,7 @@ import iterant
 from iterant.draw.figure import save_png
 from iterant.io import read_weights, write_result
 from iterant.zoo import card
-from iterant.zoo.cards import CARD, Figure, card_markdown
+from iterant.zoo.cards import CARD, Figure
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ship"
 WORDS = ("--trained-on", "40 strings", "--how", "in a second")
@@ -70,7 +70,7 @@ def test_ship_a_run_and_edit_its_card(ship: Ship, runs: list[Path], tmp_path: Pa
     assert old.figures == {"32": Figure(20, 10, 20, 20, 9)}
     assert old.notes == ("a note", "stored as float16, computes in float32")
     text = (folder / CARD).read_text(encoding="utf-8")
-    assert text == card_markdown(old)
+    assert "| 32 | 20 | 9 | 10 | 20 = 100.00 % (83.89 to 100.00) | 20 |" in text
     assert "![What it shows](seen.png)" in text
     assert (folder / "seen.png").read_bytes() == (tmp_path / "seen.png").read_bytes()
     assert {tensor.dtype for tensor in read_weights(folder)[1].values()} == {torch.float16}

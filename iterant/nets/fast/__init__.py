@@ -12,7 +12,7 @@ and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.string
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,15 @@ __all__ = [
     "FusedRule",
     "SparseRule",
     "accelerate",
-    "can_unroll_cells",
     "fastest_device",
     "fused",
     "threads",
     "trainable_form",
 ]
+
+
+_SPARSE: dict[type, Callable[..., Net]] = {LocalRule: SparseRule}
+"""Networks with a sparse form on a CPU; by type, since a subclass may compute something else."""
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
@@ -46,26 +49,16 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
     iteration may overwrite the previous features: for callers that copy what they keep.
     """
-    if type(net) is not LocalRule:  # a subclass may compute something else
-        return fused(net)
-    if inputs.device.type == "cpu":
-        return SparseRule(net, reuse=reuse)
-    return FusedRule(net) if can_fuse_rule(inputs) else net
+    if type(net) in _SPARSE and inputs.device.type == "cpu":
+        return _SPARSE[type(net)](net, reuse=reuse)
+    if type(net) is LocalRule and can_fuse_rule(inputs):
+        return FusedRule(net)
+    return fused(net)
 
 
 def fastest_device(net: Net, device: torch.device) -> torch.device:
     """``device``, but the CPU for a local rule: its sparse form runs only there."""
-    return torch.device("cpu") if type(net) is LocalRule else device
-
-
-def can_unroll_cells(net: Net) -> bool:
-    """Whether training may iterate open cells only: `iterant.nets.fast.gradients`.
-
-    That takes a local rule whose loss counts no position outside of open cells.
-    """
-    if type(net) is not LocalRule:
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
+    return torch.device("cpu") if type(net) in _SPARSE else device
 
 
 def fused(net: Net) -> Net:

@@ -151,17 +151,18 @@ class PackedRule:
         is one part, and a cell reads its own and those of its neighbours.
         """
         neighbours = self._cells.neighbours
-        if self.net.config.messages:
+        if self._own:
             sides = torch.arange(neighbours.shape[2], device=neighbours.device)
-            parts = self.net.config.width // self._each
-            return neighbours * parts + self._own // self._each + (sides ^ 1)
+            return neighbours * self._parts + self._own // self._each + (sides ^ 1)
         itself = torch.arange(neighbours.shape[1], device=neighbours.device)[:, None]
         return torch.cat([itself.expand(len(neighbours), -1, -1), neighbours], dim=2)
 
     def _load_weights(self, net: LocalRule) -> None:
         """The rule's two layers as matrices over what a cell reads."""
         config, layout = net.config, message_layouts(net.config)[0]
+        # Channels of a cell that others do not read, of a part, and the number of parts of a cell.
         self._own, self._each = (layout.own, layout.each) if config.messages else (0, config.width)
+        self._parts = config.width // self._each
         sight, mix, head = net.sight.weight.detach().flatten(1), net.mix, net.head
         if config.summed:  # the same weights for every neighbour
             own, around = sight.chunk(2, dim=1)
@@ -172,7 +173,11 @@ class PackedRule:
 
 
 class SparseRule(PackedRule):
-    """A local rule that computes only active cells; for batches on a CPU."""
+    """A local rule that computes only active cells; for batches on a CPU.
+
+    The sparse form of another rule overrides `_load_weights` and `_compute`, and is entered in
+    ``nets/fast/__init__.py``.
+    """
 
     threads = 1
 
@@ -239,8 +244,7 @@ class SparseRule(PackedRule):
         # Tables over the rows of all samples together: (B * N, D), (B * N, R).
         first = torch.arange(count) * rows  # (B,): the first row of every sample
         self._neighbours = (cells.neighbours + first[:, None, None]).flatten(0, 1)
-        parts = self.net.config.width // self._each if self.net.config.messages else 1
-        self._read = (self._reads() + parts * first[:, None, None]).flatten(0, 1)
+        self._read = (self._reads() + self._parts * first[:, None, None]).flatten(0, 1)
         self._walls = first + rows - 1
         self._mark = torch.zeros(count * rows, dtype=torch.bool)
         self._active = self._every = self._is_cell.flatten().nonzero().flatten()
@@ -250,7 +254,7 @@ class SparseRule(PackedRule):
 
         Returns their largest changes (n,), and the cells that are active next.
         """
-        count, messages = len(active), self.net.config.messages
+        count = len(active)
         reads = self._read.index_select(0, active)  # (n, R)
         parts = states.view(-1, self._each)
         seen = parts.index_select(0, reads.view(-1)).view(count, -1)  # (n, R * each)
@@ -262,7 +266,7 @@ class SparseRule(PackedRule):
         change = new.sub_(before).abs_()
         largest = change.amax(dim=1)
         # Exactly zero is unchanged; NaN counts as changed.
-        if messages:
+        if self._own:
             # The neighbour whose message a cell reads on a side also reads the message sent there.
             changed = change[:, self._own :].view(count, -1, self._each).amax(dim=2) != 0  # (n, D)
             readers = self._neighbours.index_select(0, active)[changed]

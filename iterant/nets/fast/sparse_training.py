@@ -1,17 +1,21 @@
-"""Iterations of a local rule on open cells, with gradients: what training on a CPU runs.
+"""Training a local rule on a CPU: iterations of its open cells alone, with gradients.
 
-    >>> path = unroll_cells(net, inputs, features, steps=30)
-    >>> path.logits([30])                    # (1, N, K), of open cells only
-    >>> path.features(30)                    # (B, W, *Q), detached
+    >>> trajectory = unroll_cells(net, inputs, features, steps=30)
+    >>> trajectory.logits([30])              # (B, K, *S)
+    >>> trajectory.features(30)              # (B, W, *Q), detached
 
-Open cells of all samples are the rows of one matrix. `CellPath` works for every local rule. In a
-rule with messages and equal sides, every message comes from the same small layer, and only the
-head reads a cell's own channels: `MessagePath` computes just the messages between open cells, and
-the rest on demand. Both equal the dense iterations up to rounding.
+Open cells of all samples are the rows of one matrix. `CellTrajectory` works for every local rule.
+In a rule with messages and equal sides, every message comes from the same small layer, and only
+the head reads a cell's own channels: `MessageTrajectory` computes just the messages between open
+cells, and the rest on demand.
 
-Shapes: B batch, W width, K classes, *Q space in cells, N open cells, D sides of a cell, M messages
-between open cells, E channels of a message, O own channels of a cell, H hidden channels, T
-iterations.
+Losses, gradients and states equal those of all cells up to rounding: walls stay zero, whatever
+noise or corruption is added to them. Only the change differs where walls were corrupted, since
+that corruption vanishes in one iteration.
+
+Shapes: B batch, W width, K classes, *S space in pixels, *Q space in cells, N open cells, D sides of
+a cell, M messages between open cells, E channels of a message, O own channels of a cell, H hidden
+channels, I some iterations, T all iterations.
 """
 
 from __future__ import annotations
@@ -26,17 +30,39 @@ from torch.nn import functional
 
 from iterant.nets.fast.sparse import neighbours_of
 from iterant.nets.local_rule import LocalRule, bias_of, message_layouts
+from iterant.nets.protocol import Net
+
+
+def can_unroll_cells(net: Net) -> bool:
+    """Whether `unroll_cells` can train this network.
+
+    That takes a local rule whose loss counts no position outside of open cells.
+    """
+    if type(net) is not LocalRule:
+        return False
+    return not net.config.masked or net.config.readout == "argmax-open"
 
 
 def unroll_cells(
-    net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None = None
-) -> CellPath:
-    """Iterate from these features, (B, W, *Q); ``noise`` is added before every iteration."""
-    path = MessagePath if net.config.messages and net.config.isotropic else CellPath
-    return path(net, inputs, features, steps, noise)
+    net: Any,
+    inputs: Tensor,
+    features: Tensor,
+    steps: int,
+    noise: Tensor | None = None,
+    *,
+    changes: bool = False,
+) -> CellTrajectory:
+    """Iterate from these features, (B, W, *Q); ``noise`` is added before every iteration.
+
+    ``changes``: whether `CellTrajectory.mean_change` is needed. It counts messages to walls, which
+    `MessageTrajectory` does not compute.
+    """
+    only_messages = net.config.messages and net.config.isotropic and not changes
+    trajectory = MessageTrajectory if only_messages else CellTrajectory
+    return trajectory(net, inputs, features, steps, noise)
 
 
-class CellPath:
+class CellTrajectory:
     """Open cells as rows: an iteration is two matrix products."""
 
     def __init__(
@@ -44,15 +70,14 @@ class CellPath:
     ) -> None:
         """Run all iterations."""
         problem, is_open = net.view(inputs)
-        self.is_open = is_open[:, 0].bool()
-        self.cells = self.is_open.flatten().nonzero().flatten()
+        self._net, self._is_open = net, is_open[:, 0].bool()  # (B, *Q)
+        self._cells = self._is_open.flatten().nonzero().flatten()  # (N,)
         recall = net.recall.weight.flatten(1)
-        self._net = net
         self._term = functional.linear(self._rows(problem), recall, net.recall.bias)  # (N, H)
         self._run(features, steps, noise)
 
     def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
-        neighbours = _neighbours(self.is_open)
+        neighbours = _neighbours(self._is_open)
         added = 0.0 if noise is None else self._rows(noise)
         self._states = [self._rows(features)]
         gather: Any = _NeighbourStates  # torch leaves it untyped
@@ -61,18 +86,27 @@ class CellPath:
             self._states.append(self._next(self._net.seen(state, gather.apply(state, neighbours))))
 
     def logits(self, iterations: Sequence[int]) -> Tensor:
-        """(len(iterations), N, K): logits of open cells after these, counted from 1."""
-        states = torch.stack([self._states[iteration] for iteration in iterations])
-        return functional.linear(states, self._net.head.weight.flatten(1), self._net.head.bias)
+        """(I * B, K, *S): the answers after these iterations, counted from 1."""
+        rows = self._logits(iterations)  # (I, N, K)
+        # Walls have a loss of weight 0, whatever their logits are.
+        logits = rows.new_zeros(len(rows), self._is_open.numel(), rows.shape[-1])
+        logits = logits.index_copy(1, self._cells, rows)
+        logits = logits.view(-1, *self._is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
+        return self._net.in_pixels(logits)
+
+    def mean_change(self) -> Tensor:
+        """The mean absolute change of a feature per iteration, a scalar; walls count."""
+        states = torch.stack(self._states)  # (T + 1, N, W)
+        total = (states[1:] - states[:-1]).abs().sum()
+        return total / (len(states[1:]) * self._is_open.numel() * states.shape[2])
 
     def features(self, iteration: int) -> Tensor:
-        """(B, W, *Q): detached features after that iteration; walls are zero."""
+        """(B, W, *Q): the features after that iteration, detached; walls are zero."""
         return self._unpack(self._states[iteration].detach())
 
-    def total_change(self) -> Tensor:
-        """The sum of absolute changes over all features and iterations."""
-        states = torch.stack(self._states)
-        return (states[1:] - states[:-1]).abs().sum()
+    def _logits(self, iterations: Sequence[int]) -> Tensor:
+        states = torch.stack([self._states[iteration] for iteration in iterations])
+        return functional.linear(states, self._net.head.weight.flatten(1), self._net.head.bias)
 
     def _next(self, seen: Tensor) -> Tensor:
         """(N, W): the states after an iteration in which cells see this, (N, seen)."""
@@ -82,13 +116,13 @@ class CellPath:
 
     def _rows(self, values: Tensor) -> Tensor:
         """(B, X, *Q) to (N, X)."""
-        return values.movedim(1, -1).flatten(0, -2)[self.cells]
+        return values.movedim(1, -1).flatten(0, -2)[self._cells]
 
     def _unpack(self, rows: Tensor) -> Tensor:
         """(N, X) to (B, X, *Q), zero at walls."""
-        dense = rows.new_zeros(self.is_open.numel(), rows.shape[1])
-        dense[self.cells] = rows
-        return dense.view(*self.is_open.shape, -1).movedim(-1, 1)
+        dense = rows.new_zeros(self._is_open.numel(), rows.shape[1])
+        dense[self._cells] = rows
+        return dense.view(*self._is_open.shape, -1).movedim(-1, 1)
 
 
 def _neighbours(is_open: Tensor) -> Tensor:
@@ -253,13 +287,13 @@ class _Receive(torch.autograd.Function):
         return gradients[0].index_select(-1, ctx.graph.receiver), None
 
 
-class MessagePath(CellPath):
+class MessageTrajectory(CellTrajectory):
     """Messages between open cells as columns; a rule with messages and equal sides."""
 
     def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
         net, (state, hidden) = self._net, message_layouts(self._net.config)
         self._state, self._hidden = state, hidden
-        self._graph = graph = MessageGraph.between(_neighbours(self.is_open))
+        self._graph = graph = MessageGraph.between(_neighbours(self._is_open))
         by_side = self._term[:, hidden.own :].reshape(-1, hidden.each)
         term = by_side.index_select(0, graph.slot).T.contiguous()  # (H of a side, M)
         added = None if noise is None else self._messages(noise)
@@ -274,7 +308,7 @@ class MessagePath(CellPath):
         self._inputs = path[:-1] if added is None else path[:-1] + added
         """(T, E, M): the messages that every iteration reads"""
 
-    def logits(self, iterations: Sequence[int]) -> Tensor:
+    def _logits(self, iterations: Sequence[int]) -> Tensor:
         net, own, inner = self._net, self._state.own, self._hidden.own
         receive: Any = _Receive
         messages = self._inputs[[iteration - 1 for iteration in iterations]]
