@@ -25,7 +25,7 @@ import stat
 import sys
 import time
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
@@ -371,11 +371,8 @@ def _last_line(path: PathLike) -> bytes:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: PathLike) -> Iterator[FileIO]:
-    """Lock a folder and remove temporary files of killed writers; an error if it is locked.
-
-    A process that inherits the file holds the lock, too, until it ends.
-    """
+def lock_folder(folder: PathLike) -> Iterator[None]:
+    """Lock a folder and remove temporary files of killed writers; an error if it is locked."""
     path = Path(folder) / LOCK
     with contextlib.ExitStack() as stack:
         with one_line_errors("lock", path):
@@ -394,22 +391,17 @@ def lock_folder(folder: PathLike) -> Iterator[FileIO]:
                 time.sleep(0.02)
                 file.close()
                 file = stack.enter_context(open_to_append(path))
-            name_lock_holder(file, os.getpid(), sys.argv)
+            owner = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "command": " ".join(" ".join(sys.argv).split()),
+                "since": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            file.truncate(0)
+            file.write(json.dumps(owner).encode() + b"\n")
             for leftover in path.parent.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
-        yield file
-
-
-def name_lock_holder(lock: FileIO, pid: int, command: Sequence[str]) -> None:
-    """Write which process holds a lock: this one, or one that inherited the file."""
-    owner = {
-        "pid": pid,
-        "host": socket.gethostname(),
-        "command": " ".join(" ".join(command).split()),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    lock.truncate(0)
-    lock.write(json.dumps(owner).encode() + b"\n")
+        yield
 
 
 def lock_holder(folder: PathLike) -> str | None:

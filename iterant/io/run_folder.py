@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,7 +187,7 @@ class RunFolder:
         changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
-    def lock(self) -> AbstractContextManager[FileIO]:
+    def lock(self) -> AbstractContextManager[None]:
         """The lock for writing: ``with run.lock(): ...``; a second process is refused."""
         return lock_folder(self.path)
 

@@ -24,7 +24,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +138,8 @@ class SweepFolder:
                 check_no_link(part)
         return path
 
-    def work_lock(self, name: str) -> AbstractContextManager[FileIO]:
-        """Held by the process that works on a run, from its first moment on."""
+    def work_lock(self, name: str) -> AbstractContextManager[None]:
+        """Held by the process that works on a run."""
         return lock_folder(make_folder(self.work_path(name)))
 
     def worker(self, name: str) -> str | None:

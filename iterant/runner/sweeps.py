@@ -12,7 +12,6 @@ with their error.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -27,7 +26,7 @@ import torch
 
 from iterant import registry
 from iterant.draw.plots import save_curves
-from iterant.errors import IterantError, RunError, UsageError
+from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_result
@@ -106,20 +105,16 @@ def sweep(
         if trust:
             registry.allow(folder.plan.described())
         before = status(folder, slurm.queued(folder) if on == "slurm" else None)
-        # A run may go on in a process whose parent was killed.
         names = {run.name for run in plan.runs}
+        # Here also the running ones: their processes may be about to save and stop.
         states = ("running", "left") if on == "local" else ("left",)
         left = [run.name for run in before.of(*states) if run.name in names]
         say(f"{len(left)} of {counted(len(names), 'run')} to do; progress: "
             f"iterant sweep status {path}")  # fmt: skip
         if on == "local":
-            working = {name: folder.worker(name) for name in left}
-            for name, worker in working.items():
-                if worker is not None:
-                    say(f"{name}: continued by {worker} from an earlier start; waiting for it")
             run_local(
                 folder,
-                sorted(left, key=lambda name: working[name] is None),  # they count among at_once
+                left,
                 launch,
                 at_once=at_once or capacity(launch),
                 limit=limit,
@@ -272,28 +267,17 @@ def stop(path: PathLike) -> str:
 
         >>> stop("runs/widths")
 
-    If that process was killed, the processes of its runs are stopped, which go on without it. A
-    process is signalled only if the system says that it holds a lock of this sweep.
+    A process is signalled only if the system says that it holds the lock of this sweep.
     """
-    folder, texts, others = SweepFolder.open(path), [], []
-    places = {str(folder.path): folder.path}  # its process passes the signal on
-    if lock_holder(folder.path) is None:
-        queued: dict[str, str] = {}
-        with contextlib.suppress(IterantError):  # `cancel` raises it again
-            queued = slurm.queued(folder)
-        places = {name: folder.work_path(name) for name in folder.planned if name not in queued}
-    for name, place in places.items():
-        if (holder := lock_holder(place)) is None:
-            continue
-        if pid := signal_lock_holder(place, signal.SIGTERM):
-            whose = "" if place == folder.path else f" of {name}"
-            texts.append(f"process {pid}{whose} was signalled to save and stop")
-        elif lock_holder(place) is not None:
-            others.append(f"{name} is run by {holder}")
+    folder, texts = SweepFolder.open(path), []
+    holder = lock_holder(folder.path)
+    pid = signal_lock_holder(folder.path, signal.SIGTERM)
+    if pid is not None:
+        texts.append(f"process {pid} was signalled to save and stop")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
-    if others:
-        raise RunError("; ".join([*texts, *others, "stop it there"]))
+    if pid is None and holder is not None and lock_holder(folder.path) is not None:
+        raise RunError("; ".join([*texts, f"{folder.path} is run by {holder}", "stop it there"]))
     return "; ".join(texts) or "nothing was running"
 
 

@@ -17,6 +17,7 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -30,15 +31,7 @@ from iterant import registry
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
-from iterant.io.files import (
-    lock_folder,
-    make_folder,
-    name_lock_holder,
-    one_line_errors,
-    open_to_append,
-    open_to_read,
-    signal_lock_holder,
-)
+from iterant.io.files import make_folder, one_line_errors, open_to_append, open_to_read
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
@@ -53,8 +46,8 @@ STOPPED = 75
 KILL = "at once"
 """A reason to stop that does not let the run save."""
 
-_LOCKED = "ITERANT_LOCKED"
-"""The environment variable with the work folder whose lock a process inherited."""
+_SUPERVISED = "ITERANT_SUPERVISED"
+"""Set for a process whose standard input is a pipe from its supervisor: see `_stop_with_parent`."""
 
 MEMORY_PER_PROCESS = 1 << 30
 """Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
@@ -150,13 +143,20 @@ def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any)
     with registry.names_of_file(folder.path, _code(job.planned), trust=trust):
         execute = registry.find("job", folder.plan.job or "train-and-evaluate")
         _ = job.task
+    if _SUPERVISED in os.environ:
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
     first = os.environ.get("RANK", "0") == "0"
-    locked = os.environ.get(_LOCKED) == str(folder.work_path(name))
-    with folder.work_lock(name) if first and not locked else contextlib.nullcontext():
+    with folder.work_lock(name) if first else contextlib.nullcontext():
         outcome = execute(job)
         if outcome is not None and first:
             folder.write_outcome(name, outcome)
     return outcome is not None
+
+
+def _stop_with_parent() -> None:
+    """Save and stop when the supervisor ends, however it ends: then the pipe from it ends, too."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _code(run: PlannedRun) -> list[str]:
@@ -217,18 +217,20 @@ def supervise(
 ) -> str:
     """Run the process of a run, again if it fails; returns "done", "stopped" or "failed".
 
-    If a process of an earlier start works on the run, wait for it, and continue the run if that
-    process ends before it is done. ``head``: whether this is the node that records failures.
+    If another process works on the run, such as a job on a cluster or one of an earlier start that
+    still saves, wait for it. ``head``: whether this is the node that records failures.
     """
-    failures = folder.failures(name).failures
+    failures, waited = folder.failures(name).failures, False
     work = make_folder(folder.work_path(name))
     while stop() is None:
         if failures >= ATTEMPTS:
             return "failed"
-        if head and _wait_for_worker(folder, name, stop):
-            if folder.outcome(name) is not None:
-                return "done"
+        if head and folder.worker(name) is not None:
+            waited = True
+            time.sleep(0.1)
             continue
+        if waited and folder.outcome(name) is not None:
+            return "done"
         command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
         variables = {
             **os.environ,
@@ -237,15 +239,10 @@ def supervise(
             # -m would put the current folder first on the path, before the standard library.
             "PYTHONSAFEPATH": "1",
             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
-            _LOCKED: str(work),
+            _SUPERVISED: "1",
             **(environment or {}),
         }
-        try:
-            code = _run_process(command, variables, work, stop, lock=head)
-        except RunError:
-            if folder.worker(name) is None:
-                raise
-            continue  # another process was faster
+        code = _run_process(command, variables, work / LOG, stop)
         if code == 0:
             return "done"
         if code == STOPPED or stop() is not None:
@@ -258,56 +255,31 @@ def supervise(
     return "stopped"
 
 
-def _wait_for_worker(folder: SweepFolder, name: str, stop: Stop) -> bool:
-    """Wait for another process that works on a run; whether there was one.
-
-    It is asked to stop as a process of ours would be. One on another machine cannot be, and is
-    left alone then.
-    """
-    passed_on, waited = None, False
-    while folder.worker(name) is not None:
-        waited, reason = True, stop()
-        if reason is not None and reason != passed_on:
-            number = signal.SIGKILL if reason == KILL else signal.SIGTERM
-            if signal_lock_holder(folder.work_path(name), number) is None:
-                break
-            passed_on = reason
-        time.sleep(0.1)
-    return waited
-
-
 def _run_process(
-    command: Sequence[str], environment: Mapping[str, str], work: Path, stop: Stop, *, lock: bool
+    command: Sequence[str], environment: Mapping[str, str], log: Path, stop: Stop
 ) -> int:
     """Run a process to its end and return its exit code (negative: a signal).
 
-    It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`. With ``lock`` it
-    holds the lock of its work folder as long as it lives, even if this process is killed; an error
-    if another process does.
+    It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
     """
-    with (
-        lock_folder(work) if lock else contextlib.nullcontext() as file,
-        one_line_errors("write", work / LOG),
-        open_to_append(work / LOG) as output,
-    ):
+    with one_line_errors("write", log), open_to_append(log) as output:
         # A new session: Ctrl-C reaches only this process, which passes it on.
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env=environment, start_new_session=True, pass_fds=[file.fileno()] if file else [],
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.PIPE,
+            env=environment, start_new_session=True,
         )  # fmt: skip
-        if file:
-            name_lock_holder(file, process.pid, command)
     terminated = False
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(0.1)
-        reason = stop()
-        if reason == KILL:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        elif reason is not None and not terminated:
-            terminated = True
-            process.terminate()
+    with process:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(0.1)
+            reason = stop()
+            if reason == KILL:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            elif reason is not None and not terminated:
+                terminated = True
+                process.terminate()
 
 
 def failure_reason(log: Path, code: int) -> str:
