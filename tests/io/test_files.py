@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.io import files
@@ -146,14 +144,6 @@ def test_file_and_folder_are_synchronised_and_an_interrupt_leaves_the_old_file(
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
 
 
-def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(b"12345")
-    assert files.read_bytes(path, limit=5) == b"12345"
-    with pytest.raises(RunError, match="larger than 4 B"):
-        files.read_bytes(path, limit=4)
-
-
 # JSON
 
 
@@ -194,23 +184,7 @@ def test_foreign_json_is_refused(
     check_message(caught, "a.json")
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(values)
-@settings(deadline=None, max_examples=60)
-def test_json_values_are_unchanged(value: Any) -> None:
-    if "inf" in repr(value):
-        assert json.dumps(to_json(value, nan_to_null=True), allow_nan=False)
-    else:
-        assert json.loads(json.dumps(to_json(value))) == value
-
-
-def test_numpy_and_torch_values_become_numbers_and_lists() -> None:
+def test_values_become_json_or_are_refused(tmp_path: Path) -> None:
     value = {
         "a": np.float32(0.5),
         "b": np.arange(3),
@@ -218,24 +192,15 @@ def test_numpy_and_torch_values_become_numbers_and_lists() -> None:
         3: (torch.ones(2), Path("x") / "y"),
     }
     assert to_json(value) == {"a": 0.5, "b": [0, 1, 2], "c": 2, "3": [[1.0, 1.0], "x/y"]}
-
-
-@pytest.mark.parametrize("value", [-math.inf, np.float64("nan")])
-def test_nan_is_refused_or_becomes_null(tmp_path: Path, value: float) -> None:
     path = tmp_path / "a.json"
-    write_json(path, {"loss": [1.0, value]}, nan_to_null=True)
+    for number in (-math.inf, np.float64("nan")):
+        write_json(path, {"loss": [1.0, number]}, nan_to_null=True)
+        assert read_json(path) == {"loss": [1.0, None]}
+    for wrong in (math.inf, np.float64("nan"), {1}, {(1, 2): 1}, object()):
+        with pytest.raises(UsageError) as caught:
+            write_json(path, {"x": [wrong]})
+        check_message(caught, "cannot write this as JSON")
     assert read_json(path) == {"loss": [1.0, None]}
-    with pytest.raises(UsageError) as caught:
-        write_json(path, {"best": {"loss": [1.0, value]}})
-    check_message(caught, "cannot write this as JSON", "is no number")
-    assert read_json(path) == {"loss": [1.0, None]}
-
-
-@pytest.mark.parametrize("value", [{1}, {(1, 2): 1}, object()])
-def test_other_objects_and_keys_are_refused(value: object) -> None:
-    with pytest.raises(UsageError) as caught:
-        to_json({"x": [value]})
-    check_message(caught, "cannot write this as JSON")
 
 
 # JSON lines
@@ -350,13 +315,14 @@ def test_one_process_locks_and_its_end_releases(tmp_path: Path, killed: bool) ->
         child.join()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 7}', b"\xff\x00", b"[" * 60_000])
+@pytest.mark.parametrize("content", [b"", b'{"pid": 7}', b"\xff\x00", b"[" * 60_000])
 def test_content_of_the_lock_does_not_matter(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / LOCK).write_bytes(content)
-    assert lock_holder(tmp_path) is None
     with lock_folder(tmp_path):
         (tmp_path / LOCK).write_bytes(content)
         assert lock_holder(tmp_path) == "another process"
+    assert lock_holder(tmp_path) is None
+    with lock_folder(tmp_path):
+        pass
 
 
 def test_a_process_that_looks_does_not_disturb(tmp_path: Path) -> None:
