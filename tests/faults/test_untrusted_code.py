@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,24 +151,6 @@ def test_a_strangers_folder(kind: str, command: str, capsys: pytest.CaptureFixtu
         assert "iterant: error: 'folder" in errors
         assert "would import the module" in errors
         assert "--trust-code" in errors
-
-
-@pytest.mark.parametrize("kind", FOLDERS)
-def test_a_strangers_folder_in_python(kind: str) -> None:
-    changes, _ = FOLDERS[kind]
-    change(**changes)
-    calls: list[Callable[[], Any]] = [
-        lambda: iterant.load("folder"),
-        lambda: iterant.analyze("folder", what="zeros", count=2, max_steps=4),
-        lambda: iterant.train(resume="folder", time_limit=1),
-    ]
-    for one in calls:
-        if changes.keys() == {"task"} and one is calls[0]:
-            one()  # only its network is used
-        else:
-            with pytest.raises(IterantError):
-                one()
-        assert not traced()
 
 
 def test_weights_and_recipe_of_a_stranger(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_sweeps import FIELDS, assert_same_checkpoints, small_plan
+from small_sweeps import FIELDS, assert_same_checkpoints
 
 from iterant.io import RunFolder
 from iterant.runner import SweepFolder, status
@@ -65,13 +65,6 @@ def test_a_failure_of_the_run_is_not_hidden_by_its_output(tmp_path: Path) -> Non
     assert RunFolder.open(tmp_path / "run").state == "failed"
 
 
-@pytest.mark.parametrize(("redirection", "code"), [("| true", 141), (">/dev/full", 1)])
-def test_seeds_go_on_without_output(tmp_path: Path, redirection: str, code: int) -> None:
-    assert shell(f"{TRAIN} --seeds 0 {redirection}", tmp_path)[0] == code
-    assert status(SweepFolder.open(tmp_path / "run")).counts["done"] == 1
-    assert RunFolder.open(tmp_path / "run-s0").state == "finished"
-
-
 def test_a_sweep_goes_on_without_output(tmp_path: Path) -> None:
     fields = "\n".join(f"{name} = {json.dumps(value)}" for name, value in FIELDS.items())
     (tmp_path / "s.toml").write_text(f'task = "prefix-sums"\nseeds = [0]\n[fields]\n{fields}\n')
@@ -79,11 +72,3 @@ def test_a_sweep_goes_on_without_output(tmp_path: Path) -> None:
     folder = SweepFolder.open(tmp_path / "runs" / "s")
     assert status(folder).counts["done"] == 1
     assert (tmp_path / "results" / "s.json").exists()
-
-
-def test_the_log_of_a_worker_may_be_full(tmp_path: Path) -> None:
-    folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0]))
-    (name,) = folder.planned
-    command = f"{ITERANT} sweep one {folder.path} {name} --device cpu > /dev/full"
-    assert shell(command, tmp_path)[0] == 0
-    assert folder.outcome(name) is not None

@@ -20,7 +20,7 @@ from small_sweeps import SLOW, assert_same_runs, small_plan
 from iterant.errors import RunError
 from iterant.io import RunFolder
 from iterant.io.files import lock_folder, signal_lock_holder
-from iterant.runner import SweepFolder, stop, sweep
+from iterant.runner import SweepFolder, status, stop, sweep
 from iterant.runner.worker import run_one
 
 PLAN = small_plan("real", seeds=[0], **SLOW)
@@ -47,25 +47,29 @@ def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("moment", ["starting", "training"])
-def test_runs_of_a_killed_sweep_save_and_are_resumed(
-    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["killed at its start", "killed", "stopped"])
+def test_runs_of_a_killed_or_stopped_sweep_save_and_are_resumed(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [str(Path(__file__).parent), *filter(None, sys.path)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     out = tmp_path / "sweep"
     parent = subprocess.Popen([sys.executable, "-c", SWEEP, str(out)])
     wait_until((out / "work" / NAME / "log").exists)
-    if moment == "training":
+    if how != "killed at its start":
         wait_until((out / "runs" / NAME / "checkpoints" / "last.json").exists)
-    parent.kill()
+    if how == "stopped":
+        assert stop(out) == f"process {parent.pid} was signalled to save and stop"
+    else:
+        parent.kill()
     parent.wait()
     folder = SweepFolder.open(out)
-    if moment == "training":
+    if how != "killed at its start":
         wait_until(lambda: folder.worker(NAME) is None)
+        assert status(folder).counts["left"] == 1
         run = RunFolder.open(folder.run_path(NAME))
         assert (run.state, run.status.reason) == ("stopped", "stopped by SIGTERM")
-        assert run.load("last")[1]["step"] == run.status.step
+        assert run.load("last")[1]["step"] == run.status.step < 96
     assert sweep(PLAN, out=out, at_once=1, trust=True, results=None).counts["done"] == 1
     whole = SweepFolder.prepare(tmp_path / "whole", PLAN)
     assert run_one(whole.path, NAME, device="cpu", trust=True)

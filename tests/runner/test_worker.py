@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_sweeps import SLOW, assert_same_runs, small_plan
+from small_sweeps import small_plan
 
 from iterant.cli.main import run
-from iterant.io import read_result
-from iterant.runner import Launch, SweepFolder, status, sweep
+from iterant.runner import Launch, SweepFolder, status
 from iterant.runner import worker as worker_module
-from iterant.runner.sweeps import stop
 from iterant.runner.worker import (
     STOPPED,
     capacity,
     command_for,
     failure_reason,
     run_local,
-    run_one,
     supervise,
 )
 
@@ -170,33 +167,3 @@ def test_an_interrupt_reaches_the_runs_and_starts_no_more(
     assert ends == dict.fromkeys(folder.planned, "stopped")
     assert len(list(folder.path.glob("work/*/up"))) == 2
     assert all(folder.failures(name).failures == 0 for name in folder.planned)
-
-
-@pytest.mark.system
-def test_a_real_sweep_interrupted_and_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
-    plan = small_plan("real", seeds=[0], **SLOW)
-    (name,) = (run.name for run in plan.runs)
-    out = tmp_path / "sweep"
-
-    def interrupt() -> None:
-        while not (out / "runs" / name / "checkpoints" / "last.json").exists():
-            time.sleep(0.05)
-        assert stop(out).startswith(f"process {os.getpid()} was signalled")
-
-    monkeypatch.chdir(tmp_path)
-    threading.Thread(target=interrupt).start()
-    stopped = sweep(plan, out=out, at_once=1)
-    assert stopped.counts["left"] == 1
-    assert 0 < stopped.runs[0].step < 96
-    assert not (tmp_path / "results").exists()
-    assert sweep(plan, out=out, at_once=1).counts["done"] == 1
-    uninterrupted = SweepFolder.prepare(tmp_path / "uninterrupted", plan)
-    assert run_one(uninterrupted.path, name, device="cpu")
-    assert_same_runs(SweepFolder.open(out), uninterrupted)
-    assert read_result(tmp_path / "results" / "real.json")["figures"]["complete"]
-    lines: list[str] = []
-    assert sweep(plan, out=out, results=None, say=lines.append).counts["done"] == 1
-    assert lines[-1].startswith("0 of 1 run to do")

@@ -141,12 +141,6 @@ def test_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert same(state_of(iterant.load("maze")), weights(3))
 
 
-@pytest.mark.parametrize("path", ["runs/none", "nothing.pth", "/no/such/folder"])
-def test_missing_path(path: str) -> None:
-    with pytest.raises(RunError, match="does not exist"):
-        iterant.load(path)
-
-
 def test_missing_device(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", DESCRIBED, weights())
     for device in ("warp", "cuda:99"):
