@@ -418,25 +418,6 @@ def lock_holder(folder: PathLike) -> str | None:
         return "another process"
 
 
-def signal_lock_holder(folder: PathLike, number: int) -> int | None:
-    """Signal the process that holds the lock of a folder; its number, or None if it is unknown.
-
-    The number in the file is not believed: the system must say that this process has the file
-    locked. It is unknown on another machine, and on systems without /proc.
-    """
-    path = Path(folder) / LOCK
-    with contextlib.suppress(OSError, RunError, LookupError, TypeError, ValueError):
-        pid = int(_parse(read_bytes(path, 1 << 16), "")["pid"])
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it was closed in the meantime
-                if descriptor.samefile(path):
-                    state = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
-                    if "\nlock:" in state:
-                        os.kill(pid, number)
-                        return pid
-    return None
-
-
 def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)

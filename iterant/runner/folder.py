@@ -12,6 +12,7 @@
     work/NAME/outcome.json  the figures of the trained run; with it, the run is done
     slurm/                  files of submitit: see `iterant.runner.slurm`
     lock                    held by the one process that starts runs
+    stop                    asks that process to save its runs and end
 
 Every file is written atomically. A corrupt file affects only its own run, which is then run
 again.
@@ -39,12 +40,13 @@ from iterant.io.files import (
     lock_holder,
     make_folder,
     make_subfolder,
+    one_line_errors,
     quoted,
     to_json,
 )
 from iterant.runner.plan import Plan, PlannedRun
 
-PLAN, SLURM, LOG = "sweep.json", "slurm", "log"
+PLAN, SLURM, LOG, STOP = "sweep.json", "slurm", "log", "stop"
 _FORMAT = 1
 
 ATTEMPTS = 2
@@ -111,13 +113,19 @@ class SweepFolder:
         """As `prepare`, locked for the one process that starts runs; failed runs may be retried."""
         target = make_folder(path)
         if not (target / PLAN).exists():
-            check_no_other_files(target, {"runs", "work", SLURM, LOCK}, "sweep")
+            check_no_other_files(target, {"runs", "work", SLURM, LOCK, STOP}, "sweep")
         with lock_folder(path):
             folder = cls.prepare(path, plan)
+            with one_line_errors("remove", folder.path / STOP):  # of an earlier start
+                (folder.path / STOP).unlink(missing_ok=True)
             for name in folder.planned:
                 if folder.failures(name).failures >= ATTEMPTS:
                     folder.write_failures(name, Failures(0, folder.failures(name).error))
             yield folder
+
+    def is_stopping(self) -> bool:
+        """Whether the process that starts runs was asked to stop."""
+        return (self.path / STOP).exists()
 
     def run(self, name: str) -> PlannedRun:
         if name not in self.planned:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -29,16 +28,10 @@ from iterant.draw.plots import save_curves
 from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
-from iterant.io import RunFolder, write_result
-from iterant.io.files import (
-    PathLike,
-    check_writable_folder,
-    lock_holder,
-    make_folder,
-    signal_lock_holder,
-)
+from iterant.io import RunFolder, write_atomic, write_result
+from iterant.io.files import PathLike, check_writable_folder, lock_holder, make_folder
 from iterant.runner import slurm
-from iterant.runner.folder import SweepFolder, SweepStatus, status
+from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
@@ -238,7 +231,7 @@ def _watch(
             missing = {run.name for run in now.of("left")} & names
             if look_seconds is None or not (now.of("running", "waiting") or missing):
                 return now
-            if signals.raised is not None:
+            if signals.raised is not None or folder.is_stopping():
                 say("no longer watching; the jobs continue (stop them with: iterant sweep stop "
                     f"{folder.path})")  # fmt: skip
                 return now
@@ -263,21 +256,16 @@ def summary(now: SweepStatus) -> str:
 
 
 def stop(path: PathLike) -> str:
-    """Stop a sweep: its process here saves the runs, its jobs on a cluster are cancelled.
+    """Stop a sweep: its process saves the runs, its jobs on a cluster are cancelled.
 
-        >>> stop("runs/widths")
-
-    A process is signalled only if the system says that it holds the lock of this sweep.
+    >>> stop("runs/widths")
     """
     folder, texts = SweepFolder.open(path), []
-    holder = lock_holder(folder.path)
-    pid = signal_lock_holder(folder.path, signal.SIGTERM)
-    if pid is not None:
-        texts.append(f"process {pid} was signalled to save and stop")
+    if holder := lock_holder(folder.path):
+        write_atomic(folder.path / STOP, b"")
+        texts.append(f"{holder} was asked to save and stop")
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
-    if pid is None and holder is not None and lock_holder(folder.path) is not None:
-        raise RunError("; ".join([*texts, f"{folder.path} is run by {holder}", "stop it there"]))
     return "; ".join(texts) or "nothing was running"
 
 

@@ -335,6 +335,8 @@ def run_local(
         def stop() -> str | None:
             if kill:
                 return KILL
+            if folder.is_stopping():
+                return "sweep stop"
             return signals.raised or ("the time limit" if clock.over else None)
 
         def run_in_slot(name: str) -> str:
